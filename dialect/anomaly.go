@@ -2,24 +2,25 @@ package dialect
 
 import "iter"
 
-// Anomalies counts the deviations from the format that a parser tolerated. The parser implements [Counter]. All but ToolName are of
-// harmony.
+// Anomalies counts the deviations from the format that a parser tolerated. All fields but ToolName count deviations in harmony. A parser
+// that counts them implements [Counter].
 type Anomalies struct {
-	// ToolName counts names of tools from which residue of the format was taken, such as functions.NAME.
+	// ToolName counts the names of tools from which the parser removed residue of the format, such as "functions." in functions.NAME.
 	ToolName int
 
-	// The stages of harmony_parse_error_total.
-	UnknownChannel int // an unknown channel that resembles none: its content is text
-	ForeignRole    int // a message of another role than the assistant's
+	// The next five are values of the label `stage` of harmony_parse_error_total.
+	UnknownChannel int // a channel whose name resembles no known one: its content is text
+	ForeignRole    int // a message whose role is not assistant
 	Header         int // a header that is too long, or that ends without `<|message|>`
 	Truncated      int // a header cut off by the end of the text
 	Stray          int // text between two messages
 
-	// The types of harmony_unexpected_order_total, all after a final message was closed.
-	ExtraFinal           int
+	// The next four are values of the label `type` of harmony_unexpected_order_total. Each counts messages after a final message was
+	// closed.
+	ExtraFinal           int // a further final message
 	AnalysisAfterFinal   int
 	CommentaryAfterFinal int
-	InterleavedFinal     int // another final message after one of another channel
+	InterleavedFinal     int // a further final message with a message of another channel in between; counted in ExtraFinal, too
 }
 
 // A Counter is a [Parser] that counts tolerated deviations. Test for it with a type assertion.
@@ -27,6 +28,7 @@ type Counter interface {
 	Anomalies() Anomalies
 }
 
+// anomalies returns the counts of p, or zeros if p is no [Counter].
 func anomalies(p Parser) Anomalies {
 	if c, ok := p.(Counter); ok {
 		return c.Anomalies()

@@ -4,37 +4,37 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// An attempt is the state of one call for parsers that write the arguments themselves. It keeps the text of the
-// call, so that the parser can emit it as text if the call is unreadable.
+// An attempt is one call while it is read, by the parsers that write the arguments themselves. It stores the text of the call, so that
+// the parser can return it as text if the call is unreadable.
 //
-// If a call exceeds max_payload_bytes, the parser stays in its state, so that it finds the end of the call where a
-// shorter one would end: keep emits the text of the call as unreadable, args drops the arguments, and end reports
-// the error in place of the call's end.
+// If a call exceeds max_payload_bytes, the parser continues in its state, so that it finds the same end of the call as it would in a
+// shorter one: keep emits the text of the call as unreadable, args drops the arguments, and end reports the error instead of closing the
+// call.
 type attempt struct {
 	reader
 	prose prose
-	name  string     // of the tool, once it is known
-	raw   []byte     // the text; after a failure its beginning only
-	total int        // its length
-	bad   lathe.Code // why it cannot be read
+	name  string     // the name of the tool; "" before it is read
+	raw   []byte     // the text of the call; once bad is set, only its first maxExcerptBytes
+	total int        // the length of the call so far, in bytes
+	bad   lathe.Code // why the call is unreadable; "" while it is readable
 }
 
-// WritesArguments reports that the argument text is JSON that the parser writes.
+// WritesArguments returns true: the parser writes the arguments of calls as JSON.
 func (a *attempt) WritesArguments() bool { return true }
 
-// begin begins an attempt with its first text.
+// begin starts a new attempt, whose text begins with text.
 func (a *attempt) begin(text string) {
 	a.raw, a.total, a.bad, a.name = a.raw[:0], 0, "", ""
 	a.keep(text)
 }
 
-// full reports whether s is too much for an attempt whose call is not open yet.
+// full reports whether the attempt would become too long with s, before the call is open: the limit is max_payload_bytes and maxTagBytes.
 func (a *attempt) full(s string) bool {
 	return !a.open && len(a.raw)+len(s) > a.opts.MaxPayloadBytes+maxTagBytes
 }
 
-// fit returns how many bytes of s, which is not empty, may be read at once: those that max_payload_bytes
-// leaves room for, at the end of a rune, or all of s in a call that is too long already.
+// fit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up to
+// the end of a rune, or all of s if the call already exceeds the limit. It marks the call as unreadable if there is no room.
 func (a *attempt) fit(s string) int {
 	if a.bad != "" || !a.open {
 		return len(s)
@@ -47,8 +47,7 @@ func (a *attempt) fit(s string) int {
 	return n
 }
 
-// keep counts s as a part of the attempt. It keeps s for the case that the attempt cannot be read, and gives s as
-// text if that is known.
+// keep appends s to the text of the attempt and counts it. If the attempt is unreadable, it emits s as text and stores only the excerpt.
 func (a *attempt) keep(s string) {
 	a.total += len(s)
 	if a.open && a.bad == "" && a.total > a.opts.MaxPayloadBytes {
@@ -61,7 +60,8 @@ func (a *attempt) keep(s string) {
 	a.raw = appendKept(a.raw, s)
 }
 
-// ruin gives the attempt as text; the ParseError follows where it ends. The first code counts.
+// ruin marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt, with the code of the
+// first ruin.
 func (a *attempt) ruin(code lathe.Code) {
 	if a.bad != "" {
 		return
@@ -71,7 +71,8 @@ func (a *attempt) ruin(code lathe.Code) {
 	a.raw = a.raw[:min(len(a.raw), maxExcerptBytes)]
 }
 
-// end closes the open call, or reports why it cannot be read.
+// end closes the open call, or emits its ParseError if it is unreadable. incomplete says that the text of the model ended inside the
+// call.
 func (a *attempt) end(incomplete bool) {
 	if a.open && a.total > a.opts.MaxPayloadBytes {
 		a.ruin(lathe.CodePayloadTooLarge)
@@ -83,25 +84,26 @@ func (a *attempt) end(incomplete bool) {
 	a.reader.end(incomplete)
 }
 
-// report says that the attempt could not be read.
+// report emits the ParseError of the attempt.
 func (a *attempt) report() {
 	a.fail(a.bad, a.name, string(a.raw), a.total)
 	a.bad = ""
 }
 
-// giveUp ends an attempt that cannot be read.
+// giveUp emits the ParseError of the attempt and returns to the text between calls.
 func (a *attempt) giveUp() {
 	a.report()
 	a.leave()
 }
 
-// leave goes back to the text between calls.
+// leave clears the text of the attempt; what follows is text between calls.
 func (a *attempt) leave() {
 	a.raw = a.raw[:0]
 	a.prose.mask.fresh()
 }
 
-// blank takes white space after a call, which is text only if text follows; false: it is text.
+// blank buffers white space after a call, which is emitted only if text follows it. It returns false if text is not white space or the
+// buffered part exceeds maxGapBytes.
 func (a *attempt) blank(text string) bool {
 	if trimSpace(text) != "" || len(a.raw)+len(text) > maxGapBytes {
 		return false
@@ -110,19 +112,19 @@ func (a *attempt) blank(text string) bool {
 	return true
 }
 
-// spill gives the white space after a call as text.
+// spill emits the white space buffered by blank as text.
 func (a *attempt) spill() {
 	a.prose.text(string(a.raw))
 	a.raw = a.raw[:0]
 }
 
-// parameters are the names of the parameters that a call has so far.
+// parameters are the names of the parameters that a call has so far, to find duplicates.
 type parameters struct {
-	names []byte // one after another
-	ends  []int
+	names []byte // the names, concatenated
+	ends  []int  // for each name, the offset in names of its end
 }
 
-// maxParameters bounds the parameters of one call.
+// maxParameters is the maximal number of parameters of one call.
 const maxParameters = 256
 
 func (p *parameters) reset() { p.names, p.ends = p.names[:0], p.ends[:0] }
@@ -138,8 +140,8 @@ func (p *parameters) has(name string) bool {
 	return false
 }
 
-// add takes the next name and returns what stands before its value in the arguments. ok is false
-// for a name that cannot be one or that comes twice: which value counts is not guessed.
+// add records the next name and returns the JSON that precedes its value in the arguments: "{" or ",", the name and ":". ok is false if
+// the name is empty, longer than maxNameBytes or a duplicate, or if there are maxParameters already.
 func (p *parameters) add(name []byte) (prefix string, ok bool) {
 	if len(name) == 0 || len(name) > maxNameBytes || len(p.ends) == maxParameters || p.has(string(name)) {
 		return "", false
@@ -153,7 +155,7 @@ func (p *parameters) add(name []byte) (prefix string, ok bool) {
 	return memberPrefix(before, name), true
 }
 
-// end returns what ends the arguments.
+// end returns the JSON that ends the arguments.
 func (p *parameters) end() string {
 	if len(p.ends) == 0 {
 		return "{}"

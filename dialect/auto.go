@@ -7,8 +7,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// NewAuto returns a parser that chooses the dialect by the first mark in the text. Until then,
-// all is text or reasoning. It ignores marks in Markdown code. The parser is a [Chooser]. opts may be nil.
+// NewAuto returns a parser that selects the dialect by the first mark in the text. The text before that mark is text or reasoning. Marks
+// in Markdown code do not count. The parser is a [Chooser]. opts may be nil.
 func NewAuto(opts *Options) Parser { return auto.NewParser(opts) }
 
 // A Chooser is a [Parser] that detects which dialect it reads. Test for it with a type assertion.
@@ -17,20 +17,19 @@ type Chooser interface {
 	Chosen() string
 }
 
-// An autoParser reads prose until it finds a mark, and passes everything from there on to the
-// parser of that mark's dialect.
+// An autoParser reads prose up to the first mark of a dialect, and passes all text from that mark on to the parser of the dialect.
 type autoParser struct {
 	reader
 	prose    prose
-	dialects []*Dialect // by mark
-	chosen   *Dialect
-	parser   Parser
+	dialects []*Dialect // the dialect of each mark, by the number of the mark
+	chosen   *Dialect   // nil before the first mark
+	parser   Parser     // the parser of chosen
 }
 
-// An autoMarks holds the openings of all dialects and the marks of thinking.
+// An autoMarks holds the marks that autoParser searches for: the openings of all dialects and the marks of thinking.
 type autoMarks struct {
 	marks    *marks
-	dialects []*Dialect // by mark
+	dialects []*Dialect // the dialect of each opening, by the number of its mark
 }
 
 var (
@@ -38,7 +37,7 @@ var (
 	allOpenings     = sync.OnceValue(func() autoMarks { return openings(true) })
 )
 
-// openings collects the openings of the table, those of deprecated syntax where they are wanted.
+// openings returns the openings of all dialects of the table; deprecated includes those of deprecated syntax.
 func openings(deprecated bool) autoMarks {
 	var a autoMarks
 	var list []string

@@ -7,21 +7,21 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// bareCalls takes a message whose text is nothing but one JSON object, in a code fence or not, for a call, if the object has the name of an
-// offered tool and arguments that its schema takes (bare_calls). It buffers text as long as it may be such an object. All other deltas are
-// those of its parser.
+// bareCalls reads a message as a call if its whole text is one JSON object, in a code fence or not, that has the name of an offered tool
+// and arguments of types that the tool's schema allows (bare_calls). It buffers text while the text may be such an object, and passes all
+// other deltas of its parser on.
 type bareCalls struct {
 	wrapped
 	opts    Options
-	held    []lathe.Delta // text that may be the call
-	text    []byte        // of them
-	js      jsonScan
-	at      int  // bytes of text that are read: white space and the fence before the object, the object, and white space after it
-	fenced  bool // a code fence stands before the object
-	begun   bool // the object has begun
-	looked  int  // bytes of text looked at, for the proof that the time is linear
-	decided bool
-	deltas  []lathe.Delta
+	held    []lathe.Delta // the buffered deltas of text that may be a call
+	text    []byte        // the text of held
+	js      jsonScan      // scanner of the object
+	at      int           // offset in text of the first unread byte; white space, the fence and the object before it are read
+	fenced  bool          // a code fence precedes the object
+	begun   bool          // the object has begun: js is in use
+	looked  int           // bytes that rest has converted so far; a test proves by it that the time is linear
+	decided bool          // the text is no call: all deltas are passed on
+	deltas  []lathe.Delta // the deltas of the last piece
 }
 
 func (b *bareCalls) Append(dst []lathe.Delta, text string) []lathe.Delta {
@@ -48,7 +48,7 @@ func (b *bareCalls) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	return b.release(dst), err
 }
 
-// pass passes on the deltas of the parser, but for text that may be the call.
+// pass appends the deltas of the last piece to dst, without text that may be a call: that is buffered.
 func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 	for i := range b.deltas {
 		d := b.deltas[i]
@@ -69,7 +69,7 @@ func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// release gives the text, which is no call.
+// release appends the buffered deltas to dst and ends the search: the text is no call.
 func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
 	b.decided = true
 	dst = append(dst, b.held...)
@@ -77,7 +77,7 @@ func (b *bareCalls) release(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// mayBe reports whether the text so far may be the beginning of a message that is one call.
+// mayBe reads the buffered text on and reports whether it may still be the beginning of a message that is one call.
 func (b *bareCalls) mayBe() bool {
 	if len(b.text) > b.opts.MaxPayloadBytes {
 		return false
@@ -107,7 +107,7 @@ func (b *bareCalls) mayBe() bool {
 	return b.js.state != jsonBad && (rest == "" || b.js.state == jsonDone && strings.HasPrefix(strings.TrimRight(rest, " \t\r\n"), "`") && len(rest) <= maxGapBytes)
 }
 
-// rest returns the text that is not read, without the white space that it begins with, which is read then.
+// rest skips white space at the offset and returns the unread text from there.
 func (b *bareCalls) rest() string {
 	body := string(b.text[b.at:])
 	b.looked += len(body)
@@ -116,7 +116,7 @@ func (b *bareCalls) rest() string {
 	return rest
 }
 
-// call returns the call that the whole text is.
+// call returns the call that the whole text describes; false if it describes none of an offered tool.
 func (b *bareCalls) call() (lathe.ToolCall, bool) {
 	text := []byte(strings.TrimSpace(string(b.text)))
 	if object, _, ok := rawjson.RepairObject(text); ok {
@@ -152,7 +152,8 @@ func (b *bareCalls) call() (lathe.ToolCall, bool) {
 	return lathe.ToolCall{}, false
 }
 
-// takes reports whether the arguments have the members that the tool's schema wants, with values of types that it allows.
+// takes reports whether args is a JSON object with all members that the schema of the tool requires, whose strings and nulls the schema
+// allows. Other types are not compared.
 func takes(t *lathe.ToolSpec, args []byte) bool {
 	if !rawjson.IsObject(args, rawjson.Limits{}) || !fits(t, args) {
 		return false

@@ -6,26 +6,27 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Collector joins the deltas of a [Parser] into the message that they describe. The zero value is ready to use. It is used by one goroutine at a time.
+// A Collector joins the deltas of a [Parser] into one message. The zero value is ready to use. It must not be used by several goroutines
+// at once.
 type Collector struct {
-	// Dialect is set on the calls of the message.
+	// Dialect is the name of the dialect; the Collector sets it on the calls of the message.
 	Dialect string
 
 	parts    []lathe.Part
 	failures []Failure
-	kind     lathe.DeltaKind // of the part being joined, 0: none
-	bad      bool            // that part is of a call that could not be read
+	kind     lathe.DeltaKind // the kind of the text being joined; 0 if there is none
+	bad      bool            // the text being joined belongs to an unreadable call
 	text     strings.Builder
-	call     int // place of the open call in parts
+	call     int // index in parts of the open call
 	args     strings.Builder
 }
 
-// A Failure is an unreadable call.
+// A Failure is one unreadable call.
 type Failure struct {
 	Code    lathe.Code
-	Name    string // the tool, if its name was readable
-	Excerpt string // the beginning, at most 200 bytes
-	Bytes   int    // the whole length
+	Name    string // the name of the tool; "" if it was unreadable
+	Excerpt string // the first bytes of the call's text, at most 200
+	Bytes   int    // the length of the whole text of the call
 }
 
 // Add adds the next delta. It ignores kinds that no parser returns.
@@ -71,6 +72,7 @@ func (c *Collector) AddAll(deltas []lathe.Delta) {
 	}
 }
 
+// flush appends the joined text as a part of the message, if there is any.
 func (c *Collector) flush() {
 	text := c.text.String()
 	c.text.Reset()
@@ -85,12 +87,11 @@ func (c *Collector) flush() {
 	c.kind, c.bad = 0, false
 }
 
-// Message returns the assistant message: text, reasoning and calls in the order of the deltas.
-// An unreadable call has its ParseError set.
+// Message returns the assistant message so far: text, reasoning and calls in the order of the deltas. An unreadable call has its ParseError set.
 func (c *Collector) Message() lathe.Message {
 	c.flush()
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}
 }
 
-// Failures returns the unreadable calls, in order. The slice belongs to the Collector.
+// Failures returns the unreadable calls, in order. The caller must not change the slice.
 func (c *Collector) Failures() []Failure { return c.failures }

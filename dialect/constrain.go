@@ -15,32 +15,33 @@ import (
 // ConstraintOptions say which calls a model may write.
 type ConstraintOptions struct {
 	Tools []*lathe.ToolSpec
-	// Choice is the tool choice: with "required" the model must call a tool, with "function" that tool, else it may also answer with
-	// text. "none" is an error: there is nothing to constrain.
+	// Choice is the tool choice. With "required" the model must call a tool, with "function" the named tool; with "auto" or "" it may
+	// also answer with text. "none" is an error, because there is no call to constrain.
 	Choice lathe.ToolChoice
-	// SingleCall allows one call in a turn.
+	// SingleCall limits a turn to one call.
 	SingleCall bool
 }
 
-// A Constraint makes a model server write calls in a dialect that fit the schemas of the tools, in the two notations that servers
-// read. Both describe one turn of the model.
+// A Constraint restricts what a model server generates in one turn: calls in a dialect, with arguments that fit the schemas of the tools.
+// It has the two notations that servers read, which describe the same turns.
 type Constraint struct {
-	// GBNF is a grammar whose rule root is the whole turn, in the notation of llama.cpp, which xgrammar reads as EBNF.
+	// GBNF is a grammar in the notation of llama.cpp, which xgrammar reads as EBNF. Its rule root is the whole turn.
 	GBNF string
-	// Tag is a structural tag of xgrammar, {"type":"structural_tag","format":…}; nil for the dialects whose turns are rows of
-	// messages or begin within a block: harmony, glimmer and functionary-v3.2. For dialects whose arguments are JSON it holds the schemas of the tools, which the server applies.
+	// Tag is a structural tag of xgrammar, {"type":"structural_tag","format":…}. For dialects whose arguments are JSON it contains the
+	// schemas of the tools, which the server enforces. It is nil for harmony and glimmer, whose turns are sequences of messages, and for
+	// functionary-v3.2, whose turn begins inside a block.
 	Tag json.RawMessage
-	// Loosened lists what the grammar allows beyond the schemas, as paths of keywords that begin with the name of the tool, such as
-	// "add.a.pattern"; at most 256. The arguments of calls must be validated in any case.
+	// Loosened lists the keywords of the schemas that the grammar does not enforce, as paths that begin with the name of the tool, such
+	// as "add.a.pattern"; at most 256. The caller must validate the arguments of calls in any case.
 	Loosened []string
 }
 
-// Constrain returns the constraint for one turn in the dialect. Objects have the members that their schema declares, in that order;
-// an object that declares none has any. A call that the constraint allows is read by the dialect's parser, unless text before it opens
+// Constrain returns the constraint for one turn in the dialect. An object has the members that its schema declares, in that order; if the
+// schema declares none, any members. The dialect's parser reads every call that the constraint allows, unless text before the call opens
 // a quotation: see docs/dialects.md.
 //
-// It is an error if there are no tools, if the chosen tool is not among them, if a tool has a name that the dialect cannot write, if no
-// arguments fit its schema, if the grammar has more than 512 KiB, and with the dialect auto, which is none of its own.
+// It returns an error if there are no tools, if the chosen tool is not among them, if the dialect cannot write the name of a tool, if no
+// arguments fit a schema, if the grammar exceeds 512 KiB, and for the dialect auto, which has no format of its own.
 func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	fail := func(err error) (*Constraint, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "dialect: constrain " + d.name, Err: err}
@@ -87,38 +88,38 @@ func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	return out, nil
 }
 
-// A callLayout says how a dialect writes the calls of a turn.
+// A callLayout describes how a dialect writes the calls of a turn.
 type callLayout struct {
-	// call returns the parts of a call of a tool.
+	// call returns the pieces of a call of the tool t.
 	call func(c *constrainer, t *lathe.ToolSpec) []piece
-	// before and after stand around one call or several; between is the expression of what stands between two of them, and separator
-	// one text of it.
+	// before and after surround one call or a list of calls. between is the grammar expression of the separator of two calls, and
+	// separator one text that it matches. between is "" if each call has its own before and after.
 	before, after      string
 	between, separator string
-	// marks are what text must not hold, because the parser reads a call there.
+	// marks are texts that the text of the turn must not contain, because the parser would read a call there.
 	marks []string
-	// quiet says that the dialect has no mark: a call begins a line.
+	// quiet: the dialect has no mark that text cannot contain; a call begins a line.
 	quiet bool
-	// starts says that the turn begins within a call: before is in the prompt.
+	// starts: the turn begins inside a call, because the prompt ends with the text before.
 	starts bool
-	// once says that a turn has one call or one list of calls.
+	// once: a turn has at most one call or one list of calls.
 	once  bool
-	think thinkMarks
-	// root returns the expression of a turn that has another form.
+	think thinkMarks // the marks of thinking; zero if the dialect has none
+	// root returns the grammar expression of the whole turn, for dialects whose turns have another form; nil otherwise.
 	root func(c *constrainer) string
 }
 
-// A piece is a part of a call: a text, or an expression.
+// A piece is a part of a call: a fixed text, or a grammar expression.
 type piece struct {
 	text string
 	expr string
-	// name says that the text is the name of the tool.
+	// name: text is the name of the tool.
 	name bool
-	// format is the piece as a format of xgrammar's structural tags; nil: the text, or a grammar with the expression.
+	// format returns the piece as a format of xgrammar's structural tags. If it is nil, the format is the text, or a grammar of expr.
 	format func() []byte
 }
 
-// expression returns the piece as an expression.
+// expression returns the piece as a grammar expression.
 func (p *piece) expression() string {
 	if p.expr != "" {
 		return p.expr
@@ -126,15 +127,15 @@ func (p *piece) expression() string {
 	return gbnf.Literal(p.text)
 }
 
-// A constrainer makes one constraint.
+// A constrainer builds one Constraint.
 type constrainer struct {
 	b            *gbnf.Builder
 	layout       *callLayout
 	must, single bool
-	calls        [][]piece // one for each tool
+	calls        [][]piece // the pieces of the call of each tool
 }
 
-// joined returns the pieces with neighbouring texts in one.
+// joined returns the pieces, with adjacent texts merged into one piece.
 func joined(pieces []piece) []piece {
 	var out []piece
 	for _, p := range pieces {
@@ -147,7 +148,7 @@ func joined(pieces []piece) []piece {
 	return out
 }
 
-// oneCall returns the expression of a call of any tool.
+// oneCall returns the grammar expression of one call, of any tool.
 func (c *constrainer) oneCall() string {
 	var calls []string
 	for _, pieces := range c.calls {
@@ -160,7 +161,7 @@ func (c *constrainer) oneCall() string {
 	return c.b.Rule("anyCall", gbnf.AnyOf(calls))
 }
 
-// root returns the expression of a turn: thinking, text and calls.
+// root returns the grammar expression of a turn: thinking, then text, then calls. If a call is required, there is no text.
 func (c *constrainer) root() string {
 	l := c.layout
 	call := c.oneCall()
@@ -197,7 +198,7 @@ func (c *constrainer) root() string {
 	return gbnf.Sequence(gbnf.Optional(thinking), c.b.TextWithout(marks), gbnf.Optional(turn))
 }
 
-// literal1 returns the expression of a text that may be empty.
+// literal1 returns the grammar expression of text, which may be empty.
 func literal1(text string) string {
 	if text == "" {
 		return gbnf.Empty
@@ -205,12 +206,11 @@ func literal1(text string) string {
 	return gbnf.Literal(text)
 }
 
-// minTrigger is the length in bytes from which a text without the name of a tool marks the beginning of a call, in a dialect without
-// marks.
+// minTrigger is the minimal length, in bytes, of a text that triggers a tag without the name of a tool, in a dialect without marks.
 const minTrigger = 3
 
-// begin returns the text that begins a call with these pieces, up to the name of the tool. Where that is too little, as in `[add(`, it
-// is the text with the name.
+// begin returns the text that begins a call with these pieces, up to the name of the tool. If that text is too short to recognize a call,
+// as in `[add(`, begin includes the name.
 func (c *constrainer) begin(before string, pieces []piece) string {
 	text := before
 	for _, p := range pieces {
@@ -222,7 +222,7 @@ func (c *constrainer) begin(before string, pieces []piece) string {
 	return text
 }
 
-// begins returns the texts that begin calls.
+// begins returns the texts that begin a call, one for each tool, without duplicates.
 func (c *constrainer) begins() []string {
 	var list []string
 	for _, pieces := range c.calls {
@@ -233,7 +233,8 @@ func (c *constrainer) begins() []string {
 	return list
 }
 
-// startedRoot is the turn of a dialect whose first mark is in the prompt: each block is text or a call.
+// startedRoot returns the grammar expression of a turn in a dialect whose prompt ends with the first mark: a text block or calls, where
+// each further call has the mark before it.
 func (c *constrainer) startedRoot(call, turn string) string {
 	mark := gbnf.Literal(c.layout.before)
 	text := gbnf.Sequence(`"all\n"`, c.b.TextWithout(c.layout.marks))
@@ -248,18 +249,18 @@ func (c *constrainer) startedRoot(call, turn string) string {
 	return gbnf.Sequence(gbnf.Optional(mark), gbnf.AnyOf([]string{calls, gbnf.Sequence(text, gbnf.Optional(gbnf.Sequence(mark, calls)))}))
 }
 
-// arguments returns the arguments of a tool as JSON.
+// arguments returns the piece of the arguments of a tool, as JSON.
 func (c *constrainer) arguments(t *lathe.ToolSpec) piece {
 	return piece{expr: c.value(t), format: func() []byte { return appendSchemaFormat(nil, t) }}
 }
 
-// value returns the expression of the arguments of a tool as JSON.
+// value returns the grammar expression of the arguments of a tool, as JSON.
 func (c *constrainer) value(t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
 	return c.b.Value(schema, schema, gbnf.JSON, t.Name)
 }
 
-// argumentsSchema returns the schema of a tool's arguments, which are an object.
+// argumentsSchema returns the schema of a tool's arguments, always one of an object. Without a schema, the object is empty.
 func argumentsSchema(t *lathe.ToolSpec) []byte {
 	schema := []byte(strings.TrimSpace(string(t.Schema)))
 	if len(schema) == 0 {
@@ -279,6 +280,7 @@ func argumentsSchema(t *lathe.ToolSpec) []byte {
 	return append([]byte(`{"type":"object",`), schema[1:]...)
 }
 
+// has reports whether the object schema has a member with the name key.
 func has(schema []byte, key string) bool {
 	_, ok := rawjson.Get(schema, key)
 	return ok

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// layout returns how a family writes calls, from the text that its form writes: see [jsonForm].
+// layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm].
 func (f *jsonFamily) layout(call string) *callLayout {
 	l := &callLayout{think: f.think, marks: f.openings(), starts: f.starts}
 	places := newPattern(call)
@@ -19,7 +19,7 @@ func (f *jsonFamily) layout(call string) *callLayout {
 			*first, *last = strings.TrimPrefix(*first, s[0]), strings.TrimSuffix(*last, s[1])
 		}
 	}
-	if before, object, ok := strings.Cut(*first, "[{"); ok && strings.HasPrefix(*last, "}]") { // a list of objects
+	if before, object, ok := strings.Cut(*first, "[{"); ok && strings.HasPrefix(*last, "}]") { // the calls are elements of a JSON array
 		l.before, l.after, l.between, l.separator = before+"[", "]"+strings.TrimPrefix(*last, "}]"), `"," " "?`, ", "
 		*first, *last = "{"+object, "}"
 	}
@@ -57,7 +57,7 @@ func (f *jsonFamily) layout(call string) *callLayout {
 	return l
 }
 
-// quietPattern reports whether the calls that a family writes begin with a mark that text may hold.
+// quietPattern reports whether the calls that a family writes begin with a mark that ordinary text may contain.
 func quietPattern(f *jsonFamily, call string) bool {
 	for i := range f.blocks {
 		for _, open := range f.blocks[i].opens {
@@ -69,7 +69,7 @@ func quietPattern(f *jsonFamily, call string) bool {
 	return false
 }
 
-// openings returns the marks by which the parser recognizes a call or a row of calls.
+// openings returns the marks by which the parser recognizes a call or a section of calls.
 func (f *jsonFamily) openings() (list []string) {
 	for i, text := range f.list {
 		switch m := f.kinds[i]; {
@@ -87,29 +87,29 @@ func (f *jsonFamily) idPiece(*lathe.ToolSpec) piece {
 	return regexPiece("[a-zA-Z0-9]{1,16}")
 }
 
-// regexPiece is a part that a regular expression describes, which is an expression of a grammar, too.
+// regexPiece returns a piece that matches the regular expression regex, which must be a valid grammar expression, too.
 func regexPiece(regex string) piece {
 	return piece{expr: regex, format: func() []byte {
 		return append(rawjson.AppendQuote([]byte(`{"type":"regex","pattern":`), regex), '}')
 	}}
 }
 
-// optionalID stands for the id in Mistral's calls with the mark before it, and the mark of the arguments: models of earlier versions
-// write no id.
+// optionalID is the id of a call of Mistral with the mark before it, which may be missing, and the mark of the arguments. Models of
+// earlier versions write no id.
 var optionalID = piece{expr: `(("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]")`, format: func() []byte {
 	return []byte(`{"type":"or","elements":[{"type":"const_string","value":"[ARGS]"},{"type":"sequence","elements":[{"type":"const_string","value":"[CALL_ID]"},{"type":"regex","pattern":"[a-zA-Z0-9]{9}"},{"type":"const_string","value":"[ARGS]"}]}]}`)
 }}
 
-// tagsLayout is that of the dialect tags.
+// tagsLayout returns the callLayout of the dialect tags.
 func tagsLayout() *callLayout {
 	return &callLayout{think: plainThink, marks: tagOpenings, call: func(c *constrainer, t *lathe.ToolSpec) []piece {
 		return []piece{{text: `<tool name="`}, {text: t.Name, name: true}, {text: `" args>`}, c.arguments(t), {text: "</tool>"}}
 	}}
 }
 
-// harmonyLayout is that of harmony: thinking and remarks, then one call or the answer. The header of a call is written as
-// [Dialect.AppendCall] does, or in the order of OpenAI's documentation. The mark of the end may be left out, because servers take it for
-// the end of the text.
+// harmonyLayout returns the callLayout of harmony: thinking and commentary, then one call or the answer. The header of a call has the
+// order that [Dialect.AppendCall] writes, or that of OpenAI's documentation. The mark that ends the turn is optional, because servers
+// stop at it and do not return it.
 func harmonyLayout() *callLayout {
 	const json = "<|constrain|>json<|message|>"
 	return &callLayout{

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// callLayout returns how the dialects of a gemmaForm write calls.
+// callLayout returns the callLayout of the dialects of a gemmaForm.
 func (f *gemmaForm) callLayout() *callLayout {
 	style := &gbnf.Style{
 		String: func(b *gbnf.Builder, least, most int) string {
@@ -17,7 +17,7 @@ func (f *gemmaForm) callLayout() *callLayout {
 			if least == 0 && most < 0 {
 				text = b.TextWithout([]string{f.quote})
 			}
-			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for one that holds the mark
+			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for strings with the mark
 		},
 		Quote:  func(text []byte) string { return string(f.appendString(nil, text)) },
 		Key:    func(name []byte) string { return string(f.appendKey(nil, name)) },
@@ -30,14 +30,14 @@ func (f *gemmaForm) callLayout() *callLayout {
 	}}
 }
 
-// pythonStyle is JSON with the words of Python, which models write for these values.
+// pythonStyle is the style of JSON that also allows True, False and None, which models write in calls in the syntax of Python.
 var pythonStyle = func() *gbnf.Style {
 	style := *gbnf.JSON
 	style.True, style.False, style.Null = `("true" | "True")`, `("false" | "False")`, `("null" | "None")`
 	return &style
 }()
 
-// callLayout returns how the dialects of a pythonicForm write calls.
+// callLayout returns the callLayout of the dialects of a pythonicForm.
 func (f *pythonicForm) callLayout() *callLayout {
 	l := &callLayout{think: plainThink, before: f.open, after: f.close, between: `"," " "?`, separator: ", ", once: true}
 	if f.bare {
@@ -53,7 +53,8 @@ func (f *pythonicForm) callLayout() *callLayout {
 	return l
 }
 
-// keywords returns the expression of the arguments of a call, in the order of the schema.
+// keywords returns the grammar expression of the keyword arguments of a call, in the order of the schema. If the schema does not declare
+// its members, or a name is no Python identifier, the arguments are `**` and a JSON object.
 func (f *pythonicForm) keywords(c *constrainer, t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
 	asJSON := func() string { return gbnf.Sequence(`"**"`, c.value(t)) }

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// tag returns the structural tag of a turn: free text up to a trigger, which begins a tag. A tag is a call, or the marks around calls
-// with the calls between them.
+// tag returns the structural tag of a turn: free text up to a trigger, which begins a tag. A tag is one call, or a list of calls with its
+// marks.
 func (c *constrainer) tag(tools []*lathe.ToolSpec) ([]byte, error) {
 	l := c.layout
 	var triggers []string
@@ -39,7 +39,7 @@ func (c *constrainer) tag(tools []*lathe.ToolSpec) ([]byte, error) {
 	return append(appendTriggered([]byte(`{"type":"structural_tag","format":`), triggers, tags, c.must, c.single || l.once), '}'), nil
 }
 
-// section returns the format of the calls between the marks of a section or of a list.
+// section returns the format of the calls inside the marks of a section or of a list.
 func (c *constrainer) section(calls [][]byte) []byte {
 	if c.layout.separator == "" {
 		var begins []string
@@ -59,7 +59,7 @@ func (c *constrainer) section(calls [][]byte) []byte {
 	return append(out, '}')
 }
 
-// callTag returns the tag of a call between two texts.
+// callTag returns the tag of a call, with the texts before and after it.
 func (c *constrainer) callTag(pieces []piece, before, after string) ([]byte, error) {
 	list := joined(append(append([]piece{{text: before}}, pieces...), piece{text: after}))
 	begin, end := list[0].text, ""
@@ -95,6 +95,7 @@ func (c *constrainer) callTag(pieces []piece, before, after string) ([]byte, err
 	return appendTag(nil, begin, content, end), nil
 }
 
+// appendTag appends a tag: its begin, its content and its end.
 func appendTag(dst []byte, begin string, content []byte, end string) []byte {
 	dst = rawjson.AppendQuote(append(dst, `{"type":"tag","begin":`...), begin)
 	dst = append(append(dst, `,"content":`...), content...)
@@ -102,6 +103,8 @@ func appendTag(dst []byte, begin string, content []byte, end string) []byte {
 	return append(dst, '}')
 }
 
+// appendTriggered appends the format of free text in which each of triggers begins one of tags. must requires at least one tag, single
+// ends the turn after the first.
 func appendTriggered(dst []byte, triggers []string, tags [][]byte, must, single bool) []byte {
 	dst = append(dst, `{"type":"triggered_tags","triggers":[`...)
 	for i, t := range triggers {
@@ -137,14 +140,15 @@ func appendList(dst []byte, list [][]byte) []byte {
 	return append(dst, ']')
 }
 
-// appendSchemaFormat appends the format of arguments that are JSON by the schema of the tool.
+// appendSchemaFormat appends the format of arguments that are JSON, by the schema of the tool.
 func appendSchemaFormat(dst []byte, t *lathe.ToolSpec) []byte {
 	dst = append(dst, `{"type":"json_schema","json_schema":`...)
 	dst = rawjson.AppendCompact(dst, argumentsSchema(t))
 	return append(dst, '}')
 }
 
-// shortest returns the texts of which no other is a beginning: xgrammar wants one trigger alone to begin a tag.
+// shortest returns the texts of list that do not begin with another text of list: xgrammar requires that exactly one trigger matches the
+// beginning of a tag.
 func shortest(list []string) []string {
 	var out []string
 	for i, text := range list {
@@ -161,13 +165,12 @@ func shortest(list []string) []string {
 
 var constraintServers = []string{"llamacpp", "vllm", "sglang"}
 
-// ConstraintServers returns the names of the servers for which [Constraint.Members] has the members of a request: llamacpp, vllm and
-// sglang.
+// ConstraintServers returns the names of the servers for which [Constraint.Members] has request members: llamacpp, vllm and sglang.
 func ConstraintServers() []string { return slices.Clone(constraintServers) }
 
-// Members returns the members of a chat completion that put the constraint on a server's answer: `grammar` for llama.cpp,
-// `structured_outputs` for vLLM 0.12 and later, and `response_format`, or `ebnf` where there is no tag, for SGLang. The request must have
-// no tools, and for vLLM and SGLang no response format of its own.
+// Members returns the members that apply the constraint to a request for a chat completion: `grammar` for llama.cpp, `structured_outputs`
+// for vLLM 0.12 and later, and for SGLang `response_format`, or `ebnf` if c.Tag is nil. The request must have no tools, and for vLLM and
+// SGLang no other response format. Another server is an error.
 func (c *Constraint) Members(server string) ([]lathe.Member, error) {
 	member := func(name string, value []byte) []lathe.Member { return []lathe.Member{{Name: name, Value: value}} }
 	grammar := rawjson.AppendQuote(nil, c.GBNF)

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// callLayout returns how the dialects of a grammar write calls.
+// callLayout returns the callLayout of the dialects of a grammar.
 func (g *grammar) callLayout() *callLayout {
 	l := &callLayout{think: g.think, marks: g.wrap}
 	if len(g.call) > 0 && len(g.wrap) == 0 {
@@ -28,7 +28,7 @@ func (g *grammar) callLayout() *callLayout {
 	return l
 }
 
-// messageRoot is a row of messages: thinking, then one call or the answer.
+// messageRoot returns the grammar expression of a turn that is a sequence of messages: thinking, then one call or the answer.
 func (g *grammar) messageRoot(c *constrainer) string {
 	text := c.b.TextWithout(append(append(slices.Clone(g.start), g.endings...), g.wrap...))
 	end := gbnf.Optional(gbnf.AnyOf([]string{gbnf.Literal(g.endings[0]), gbnf.Literal(g.endings[1])}))
@@ -41,9 +41,9 @@ func (g *grammar) messageRoot(c *constrainer) string {
 	return gbnf.Sequence(thinking, gbnf.AnyOf([]string{call, answer}))
 }
 
-// parameters returns the expression of the parameters of a call, in the order of the schema, or of the arguments as JSON, which is how
-// values are written that stand between no tags. Where a tag cannot hold a name, or the schema is not that of an object with declared
-// members, there is JSON alone.
+// parameters returns the grammar expression of the parameters of a call: tagged values in the order of the schema, or all arguments as
+// one JSON object without tags. If the tags cannot contain a name, or the schema does not declare the members of an object, only JSON is
+// allowed.
 func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
 	asJSON := func() string { return gbnf.Sequence(c.value(t), `"\n"`) }
@@ -93,8 +93,8 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 	return gbnf.AnyOf([]string{c.b.Rule("params", gbnf.Sequence(parts...)), asJSON()})
 }
 
-// rawText returns the expression of a value that stands as it is between the tags of a parameter, for the part of the schema that
-// allows strings; "": no such value can be written.
+// rawText returns the grammar expression of a value that is written unquoted between the tags of a parameter, for the part of the schema
+// that allows strings. It returns "" if no value of the schema can be written so.
 func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types valueTypes, depth int) string {
 	if !c.b.Part(len(s) + len(path)) {
 		return gbnf.Empty
@@ -175,9 +175,9 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	return text
 }
 
-// boundedText returns the expression of a text of so many characters; most is negative for any number.
+// boundedText returns the grammar expression of a text of least to most characters; a negative most means no limit.
 func (g *grammar) boundedText(c *constrainer, least, most int) string {
-	var first strings.Builder // a text without the first characters of the marks contains no mark
+	var first strings.Builder // a text without the first character of any mark contains no mark
 	for _, mark := range g.list {
 		first.WriteString(mark[:1])
 		if mark[0] >= 0x80 {
@@ -185,7 +185,7 @@ func (g *grammar) boundedText(c *constrainer, least, most int) string {
 		}
 	}
 	char := c.b.Rule("char", gbnf.Except(first.String()))
-	if g.paired && least > 0 { // a line end at the beginning would be the tag's
+	if g.paired && least > 0 { // the parser would take a newline at the beginning as a part of the tag
 		return gbnf.Sequence(gbnf.Except(first.String()+"\n"), gbnf.Repeat(char, least-1, max(most-1, -1)))
 	}
 	return gbnf.Repeat(char, least, most)

@@ -12,50 +12,50 @@ import (
 // A Parser turns the text of one model turn into deltas of the kinds Text, Reasoning, Commentary,
 // CallStart, CallArgs, CallEnd and ParseError.
 //
-// The joined deltas (neighbouring pieces of one kind concatenated) do not depend on how the text was
-// divided into pieces. At most one call is open at a time; its Index counts from 0. If a call's id
-// follows its arguments, CallEnd has the id and CallStart has none. Argument text is
-// the model's own, byte for byte, or JSON that the parser writes (see [ArgumentWriter]); it is returned as it arrives.
-// The caller may keep the strings of the deltas; they share memory with the text that was passed in.
+// The joined deltas (adjacent pieces of one kind concatenated) do not depend on how the text was divided into pieces. At most one call is
+// open at a time; its Index counts from 0. If the id of a call follows its arguments in the text, CallEnd has the id and CallStart has
+// none. Argument text is the model's own, byte for byte, or JSON that the parser writes (see [ArgumentWriter]); it is returned as it
+// arrives. The caller may retain the strings of the deltas; they share memory with the text that was passed in.
 //
-// Unreadable text stays text and is followed by a ParseError: its Text is the beginning
-// (at most 200 bytes), Bytes the whole length, Name the tool if it was readable. A ParseError
-// during an open call revokes that call: it has the call's Index, the text of the whole
-// attempt has been returned as text, and CallEnd follows. Otherwise its Index is -1.
-// A Parser is used by one goroutine at a time.
+// Unreadable text stays text and is followed by a ParseError: its Text is the beginning (at most 200 bytes), Bytes the length of the
+// whole, Name the tool, or "" if the name was unreadable. A ParseError during an open call revokes that call: it has the call's Index,
+// the whole text of the call has been returned as text, and CallEnd follows. Otherwise its Index is -1.
+//
+// A Parser must not be used by several goroutines at once.
 type Parser interface {
 	// Append parses the next piece and appends the resulting deltas to dst.
 	Append(dst []lathe.Delta, text string) []lathe.Delta
-	// Flush ends the text. The deltas are complete with either error, [ErrIncomplete] or nil.
-	// The Parser must not be used afterwards.
+	// Flush ends the text and appends the last deltas to dst. It returns [ErrIncomplete] if the text ended inside a call, and no other
+	// error; the deltas are complete in both cases. The Parser must not be used afterwards.
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
-// ErrIncomplete reports that the text ended inside a call. The call's CallEnd, or its ParseError,
-// reports the same.
+// ErrIncomplete reports that the text ended inside a call. The CallEnd of that call has Incomplete set, or its ParseError reports it.
 var ErrIncomplete = errors.New("dialect: the text ends inside a call")
 
 // Options configure a [Parser]. The zero value is useful.
 type Options struct {
-	// Tools are the offered tools. Formats without an unambiguous mark accept calls of these names only,
-	// and formats without types take the types of values from their schemas.
+	// Tools are the offered tools. Formats without an unambiguous mark accept calls of these names only. Formats whose values have no
+	// type get the types from the schemas.
 	Tools []*lathe.ToolSpec
-	// MaxPayloadBytes (max_payload_bytes) bounds a call. 0, or the largest number: its arguments are bounded by MaxArgsBytes, and a payload on harmony's channel
-	// `tool` has at most 8 192 bytes. A longer call is a ParseError with the code tool_payload_too_large. In harmony and tags the limit applies to the payload, in the JSON formats to the call from its
-	// mark to the end of its JSON, and in the others to the call from its mark to its end. The parser reads a longer call to
-	// its end, so that the text after it is text.
+	// MaxPayloadBytes (max_payload_bytes) is the maximal length of a call. A longer call is a ParseError with the code
+	// tool_payload_too_large; the parser reads it to its end, so that the text after it is text. In harmony and tags the limit applies to
+	// the payload, in the JSON formats to the call from its mark to the end of its JSON, and in the others to the call from its mark to
+	// its end. If it is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8 192
+	// bytes.
 	MaxPayloadBytes int
-	// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not: with the 4 KiB that its marks may take; 0: 200 000.
+	// MaxArgsBytes (max_tool_args_bytes) limits a call if MaxPayloadBytes does not: to MaxArgsBytes and 4 KiB for its marks. 0 means 200
+	// 000.
 	MaxArgsBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) accepts `<tool:NAME>{…}` as a call. Otherwise it is text.
 	AllowDeprecatedSyntax bool
-	// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls in a thought that is not closed a part of the thought.
+	// IgnoreOpenThoughts (calls_in_open_thought: ignore) treats calls inside a thought that is never closed as a part of the thought.
 	IgnoreOpenThoughts bool
-	// BareCalls (bare_calls) takes a message that is nothing but one JSON object with the name and the arguments of an offered tool, in a code
-	// fence or not, for a call, although it has no mark.
+	// BareCalls (bare_calls) reads a message as a call if its whole text is one JSON object, in a code fence or not, with the name and
+	// the arguments of an offered tool, although it has no mark.
 	BareCalls bool
-	// ThinkingStartsOpen (thinking: starts_open) says that the prompt ends inside a block of thinking, as the templates of some models do.
-	// A model that opens the block once more is read all the same.
+	// ThinkingStartsOpen (thinking: starts_open) says that the prompt ends inside a block of thinking, as the templates of some models
+	// do. The parser ignores a second opening that the model may write.
 	ThinkingStartsOpen bool
 	// Prefix is the end of the prompt that belongs to the model's turn, such as an open think tag.
 	// The parser reads it without returning deltas, except for a call that it leaves open.
@@ -64,15 +64,15 @@ type Options struct {
 	// calls have no id.
 	Rand func() uint64
 
-	toolPayload int // the limit on a payload on the channel `tool`
+	toolPayload int // the limit on a payload on harmony's channel `tool`, in bytes
 }
 
 const (
-	maxToolPayload = 8 << 10 // the default limit on a payload on the channel `tool`
-	maxMarkup      = 4 << 10 // of marks, names and white space in a call, beside its arguments
+	maxToolPayload = 8 << 10 // the default limit on a payload on harmony's channel `tool`, in bytes
+	maxMarkup      = 4 << 10 // the limit on the marks, names and white space of a call, in bytes, beside its arguments
 )
 
-// bounded returns o with the limits on calls.
+// bounded returns o with all limits on calls set.
 func (o Options) bounded() Options {
 	if o.toolPayload = maxToolPayload; o.MaxPayloadBytes > 0 && o.MaxPayloadBytes != math.MaxInt {
 		o.toolPayload = o.MaxPayloadBytes
@@ -89,19 +89,19 @@ func (o Options) bounded() Options {
 // Its methods may be called from several goroutines at once.
 type Dialect struct {
 	name   string
-	models []string // parts of the names of models that write it, lower case
-	marks  []string // unambiguous openings, by which auto chooses it
+	models []string // parts of the names of models that write the dialect, lower case
+	marks  []string // unambiguous openings, by which auto selects the dialect
 	parser func(o Options) Parser
 	form   form
 
-	oldMarks []string // openings of a deprecated syntax
-	ownMarks []string // of reasoning and text, used by models of this dialect only: [NewAuto] uses them, too
+	oldMarks []string // openings of a deprecated syntax, accepted with AllowDeprecatedSyntax
+	ownMarks []string // marks of reasoning and text that only models of this dialect write, by which [NewAuto] also selects it
 }
 
 // Name returns the dialect's name in configuration and events.
 func (d *Dialect) Name() string { return d.name }
 
-// Models returns the words in the names of models by which [ForModel] chooses the dialect.
+// Models returns the words by which [ForModel] recognizes the models of the dialect.
 func (d *Dialect) Models() []string { return slices.Clone(d.models) }
 
 // NewParser returns a parser for one turn. opts may be nil; NewParser copies it.
@@ -109,7 +109,7 @@ func (d *Dialect) NewParser(opts *Options) Parser {
 	return withPrefix(d.parser, opts)
 }
 
-// table lists the dialects. Adding one is a row here and a file with its name.
+// table lists the dialects except auto. A new dialect is a row here, or in jsonDialects or taggedDialects, and a file with its name.
 var table = slices.Concat([]*Dialect{
 	{
 		name:   "harmony",
@@ -127,7 +127,7 @@ var table = slices.Concat([]*Dialect{
 	},
 }, jsonDialects, taggedDialects)
 
-// auto is apart from table because it reads it.
+// auto is not in table, because newAuto reads table.
 var auto = &Dialect{name: "auto", parser: newAuto, form: tagsForm}
 
 // Lookup returns the dialect of that name, including `auto`.

@@ -6,19 +6,19 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A gemmaForm is the row of a dialect that writes calls as `call:NAME{key:value,…}` between marks,
-// with strings between marks of their own, in which nothing is escaped.
+// A gemmaForm is the row of a dialect that writes calls as `call:NAME{key:value,…}` between marks. A string in it is surrounded by quote
+// marks of the format, and nothing in the string is escaped.
 type gemmaForm struct {
 	open, close, quote string
-	drops              []string // marks that say nothing: the end of the turn
-	think              thinkMarks
-	bareThink          string // another opening of the same block
+	drops              []string   // marks without content, such as the end of the turn: the parser removes them
+	think              thinkMarks // the marks of thinking
+	bareThink          string     // another opening of the block of thinking; "" if there is none
 
 	marks *marks
 	base  int
 }
 
-// The marks of a gemmaForm, by their place in the list; the marks that are dropped come after.
+// The marks of a gemmaForm by their index in the list of marks; drops follow from gemmaDrops.
 const (
 	gemmaOpen = iota
 	gemmaClose
@@ -45,25 +45,24 @@ func (f *gemmaForm) parser(o Options) Parser {
 	return g
 }
 
-// gemma reads the calls of a gemmaForm. The arguments are said as they come. Several calls may
-// stand between one pair of marks.
+// gemma is the parser of a gemmaForm. It returns the arguments as they arrive. One pair of marks may contain several calls.
 type gemma struct {
 	attempt
-	f     *gemmaForm
+	f     *gemmaForm // the row of the dialect
 	state gemmaState
-	head  []byte // what was read of `call:NAME`
-	lit   literal
-	depth int // calls open in an attempt that cannot be read
+	head  []byte  // the part of `call:NAME` that was read
+	lit   literal // reads the arguments
+	depth int     // number of open marks in an unreadable call
 }
 
 type gemmaState uint8
 
 const (
 	gemmaText gemmaState = iota
-	gemmaGap             // after a call
+	gemmaGap             // white space after a call
 	gemmaHead
 	gemmaArgs
-	gemmaTail // after the arguments
+	gemmaTail // after the closing brace of the arguments
 	gemmaBad
 )
 
@@ -79,7 +78,7 @@ func (g *gemma) read() {
 	}
 }
 
-// scanned reads a run of text (mark is negative) or a mark that the scanner found.
+// scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
 func (g *gemma) scanned(text string, mark int) {
 	switch g.state {
 	case gemmaText:
@@ -101,6 +100,7 @@ func (g *gemma) scanned(text string, mark int) {
 	}
 }
 
+// outside reads a token between calls.
 func (g *gemma) outside(text string, mark int) {
 	if mark == g.f.base+2 {
 		mark = g.f.base
@@ -115,13 +115,13 @@ func (g *gemma) outside(text string, mark int) {
 		g.state = gemmaHead
 	case mark == gemmaQuote:
 		g.prose.text(text)
-	default: // a closing mark more than there are, or the end of the turn
+	default: // a closing mark without an opening one, or the end of the turn
 		g.raw = g.raw[:0]
 		g.state = gemmaGap
 	}
 }
 
-// inside takes what stands in an attempt.
+// inside reads a token inside a call.
 func (g *gemma) inside(text string, mark int) {
 	if g.state == gemmaArgs {
 		switch {
@@ -150,7 +150,7 @@ func (g *gemma) inside(text string, mark int) {
 	}
 }
 
-// structure reads `call:NAME{`, at the beginning and after the arguments of another call.
+// structure reads `call:NAME{`, at the beginning of a call and after the arguments of the one before.
 func (g *gemma) structure(text string) {
 	for text != "" {
 		c := text[0]
@@ -176,7 +176,7 @@ func (g *gemma) structure(text string) {
 		case len(g.head) >= len(gemmaCall)+maxNameBytes || len(g.head) < len(gemmaCall) && c != gemmaCall[len(g.head)]:
 			g.reject(text, -1)
 			return
-		case g.state == gemmaTail: // of the next call, if it is one
+		case g.state == gemmaTail: // the name of a further call may begin here
 			text = text[1:]
 			if g.head = append(g.head, c); len(g.head) == len(gemmaCall) {
 				g.end(false)
@@ -209,7 +209,7 @@ func (g *gemma) value(text string) {
 	}
 }
 
-// reject spoils an attempt at what cannot stand where it does.
+// reject marks the call as unreadable because of text or mark, which the syntax does not allow here.
 func (g *gemma) reject(text string, mark int) {
 	if g.state == gemmaTail {
 		g.keep(string(g.head))
@@ -219,12 +219,13 @@ func (g *gemma) reject(text string, mark int) {
 	g.inBad(mark)
 }
 
+// spoil marks the call as unreadable, with code.
 func (g *gemma) spoil(code lathe.Code) {
 	g.ruin(code)
 	g.depth, g.state = 1, gemmaBad
 }
 
-// inBad follows the calls inside of an attempt that cannot be read: it ends where they all have ended.
+// inBad counts the nested marks in an unreadable call, and ends the call at the closing mark that matches its first.
 func (g *gemma) inBad(mark int) {
 	switch mark {
 	case gemmaOpen:
@@ -238,7 +239,7 @@ func (g *gemma) inBad(mark int) {
 	}
 }
 
-// close ends the text.
+// finish ends the text: it closes or reports the call that is open.
 func (g *gemma) finish() {
 	switch g.state {
 	case gemmaHead:

@@ -12,7 +12,7 @@ func isObject(s string) bool {
 	return strings.HasPrefix(s, "{") && rawjson.Check([]byte(s), rawjson.Limits{}) == nil
 }
 
-// appendValue writes valid JSON in the brace syntax.
+// appendValue appends valid JSON in the syntax of the form: keys without quotes, and strings in quote marks.
 func (f *gemmaForm) appendValue(dst, value []byte) []byte {
 	switch value[0] {
 	case '{':
@@ -45,7 +45,7 @@ func (f *gemmaForm) appendValue(dst, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// appendKey writes a key without quotes where that can be read again.
+// appendKey appends a key, which is given as a JSON string: without quotes if the parser reads it back so, else as it is.
 func (f *gemmaForm) appendKey(dst, quoted []byte) []byte {
 	for _, c := range quoted[1 : len(quoted)-1] {
 		if !keyByte(c) {
@@ -58,8 +58,8 @@ func (f *gemmaForm) appendKey(dst, quoted []byte) []byte {
 	return append(dst, quoted[1:len(quoted)-1]...)
 }
 
-// appendString writes a string between marks. One that holds the mark is written in quotes, as
-// JSON, with the mark taken apart by an escape.
+// appendString appends a string, which is given as JSON, between quote marks. A string that contains the quote mark is written as JSON,
+// with < escaped, so that it contains no mark.
 func (f *gemmaForm) appendString(dst, quoted []byte) []byte {
 	text, err := rawjson.AppendUnquote(nil, quoted)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *gemmaForm) appendString(dst, quoted []byte) []byte {
 	return append(dst, strings.ReplaceAll(q, "<", `\u003c`)...)
 }
 
-// appendResponse writes a result in the form that FunctionGemma reads: one string.
+// appendResponse appends a tool result in the form that FunctionGemma reads: one string.
 func (f *gemmaForm) appendResponse(dst []byte, r lathe.ToolResult) []byte {
 	dst = append(dst, "<start_function_response>response:"...)
 	dst = appendName(dst, r.Name)
@@ -85,7 +85,7 @@ func (f *gemmaForm) appendResponse(dst []byte, r lathe.ToolResult) []byte {
 	return append(dst, "}<end_function_response>"...)
 }
 
-// appendCall writes a call.
+// appendCall appends a call. args that are no JSON object become the value of one parameter `arguments`.
 func (f *gemmaForm) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	dst = append(dst, f.open...)
 	dst = append(dst, gemmaCall...)

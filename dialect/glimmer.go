@@ -6,19 +6,19 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxTurnBytes bounds the header of a message.
+// maxTurnBytes is the maximal length, in bytes, of the header of a message.
 const maxTurnBytes = 256
 
-// A turn is the message being read where the text is a row of messages: ` to=NAME`, a mark, and
-// the content, which is shown text for `user`, thinking for `self`, and calls for a tool.
+// A turn is the message being read, in a dialect whose text is a sequence of messages: ` to=NAME`, a mark, and the content. The content
+// is shown text for `user`, thinking for `self`, and calls for the name of a tool.
 type turn struct {
-	header bool   // the header is being read
-	text   []byte // of the header
-	to     string // whom the message is for
-	inked  bool   // there was text in it
-	quiet  bool   // it is for the user: only the call of a tool that was offered is one
-	called bool   // there was a call in it
-	junk   bool   // the attempt that cannot be read is a whole message
+	header bool   // the parser is in the header
+	text   []byte // the text of the header so far
+	to     string // the recipient of the message, from its header
+	inked  bool   // the message has had text
+	quiet  bool   // the recipient is the user: only the call of an offered tool counts as a call
+	called bool   // the message has had a call
+	junk   bool   // the unreadable attempt is a whole message, not a call
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 	toSelf = "self"
 )
 
-// inTurn takes what stands between calls; false: it is text, or opens a call.
+// inTurn reads a token between calls. It returns false if the token is text that the caller must emit, or opens a call.
 func (t *tagged) inTurn(text string, mark int, r role) bool {
 	if t.turn.header {
 		return t.inHeader(text, mark, r)
@@ -64,7 +64,7 @@ func (t *tagged) inTurn(text string, mark int, r role) bool {
 	return false
 }
 
-// inHeader reads the header of a message. What is none is text.
+// inHeader reads a token of the header of a message. Text that cannot be a header is emitted as text.
 func (t *tagged) inHeader(text string, mark int, r role) bool {
 	switch {
 	case r == roleMessage:
@@ -89,7 +89,7 @@ func (t *tagged) inHeader(text string, mark int, r role) bool {
 	return mark < 0 || t.inTurn(text, mark, r)
 }
 
-// isTurnHeader reports whether s may be the beginning of a header.
+// isTurnHeader reports whether s may be the beginning of a message header.
 func isTurnHeader(s string) bool {
 	s = trimSpace(s)
 	if len(s) < len("to=") {
@@ -98,8 +98,8 @@ func isTurnHeader(s string) bool {
 	return strings.HasPrefix(s, "to=") && !strings.ContainsAny(s, " \n<")
 }
 
-// called returns the name of the tool that an invocation calls; "" where the message is for
-// another tool. Models repeat the name as a name space of itself, and put marks into it.
+// called returns the name of the tool that an invocation calls, or "" if the recipient of the message is another tool. It corrects two
+// errors of models: the name repeated as its own namespace (NAME.NAME), and a mark inside the name.
 func (t *tagged) called(name string) string {
 	name = strings.ReplaceAll(name, t.g.message[0], "")
 	name = t.unrepeated(name)
@@ -109,6 +109,7 @@ func (t *tagged) called(name string) string {
 	return name
 }
 
+// unrepeated returns NAME for NAME.NAME, if that is the name of an offered tool and NAME.NAME is not.
 func (t *tagged) unrepeated(name string) string {
 	if front, back, ok := strings.Cut(name, "."); ok && front == back && !t.knows(name) && t.knows(front) {
 		return front
@@ -116,7 +117,7 @@ func (t *tagged) unrepeated(name string) string {
 	return name
 }
 
-// closeTurn ends the text in a header, which is markup as far as it was read.
+// closeTurn ends the text inside a header. A header that begins with "to=" is markup and dropped; other text is emitted.
 func (t *tagged) closeTurn() {
 	if header := string(t.turn.text); t.turn.header && !strings.HasPrefix(trimSpace(header), "to=") {
 		t.prose.text(header)

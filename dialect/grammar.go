@@ -1,42 +1,42 @@
 package dialect
 
-// A grammar is the row of a dialect whose calls are tags around raw values: the tags, each with
-// its spellings, and what is written inside of them. One parser, tagged, reads them all:
+// A grammar is the row of a dialect whose calls are tags around unquoted values: the tags, each with its spellings, and how names and
+// values are written in them. The parser tagged reads them all:
 //
-//	wrap [ call NAME callEnd ] { param KEY paramEnd VALUE close } closeCall closeWrap
+//	wrap [ call NAME callClose ] { param KEY keyClose VALUE paramClose } callClose wrapClose
 //
-// Where call is missing, the name stands behind the wrapper; where keyEnd is set, the key stands
-// behind param, and a tag of its own opens the value.
+// If call is empty, the name follows wrap. If keyClose is set, the key is the content of param, and valueTag opens the value.
 type grammar struct {
 	wrap, wrapClose    []string
 	call, callClose    []string
 	param, paramClose  []string
 	keyClose, valueTag []string
-	nameEnd            []string // may stand after a name behind the wrapper
+	nameEnd            []string // texts that may follow a name after wrap
 
-	attrs   bool // names stand in an attribute name="…", else behind the tag, up to `>`
-	typed   bool // the attribute string="true" says that a value is a string
-	newline bool // one newline after the opening tag of a value and one before its closing tag are not part of it
-	paired  bool // they are only together, for the template writes none: without the first the second is part of the value
-	python  bool // None is null
-	json    bool // the wrapper may hold a JSON object with name and arguments; what follows the name may be JSON in every grammar
-	single  bool // an only parameter `arguments` or `input` that the tool does not have is the whole arguments
-	think   thinkMarks
-	drops   []string // marks that say nothing: the end of the turn
-	layout  layout
-	// reserved are further marks that text from outside must not hold when it is written.
+	attrs   bool       // names are in an attribute name="…", otherwise they follow the tag, up to `>`
+	typed   bool       // the attribute string="true" marks a value as a string
+	newline bool       // one newline after the opening tag of a value and one before its closing tag are not part of it
+	paired  bool       // the newlines of newline are only removed as a pair; a second one alone is part of the value
+	python  bool       // None is read as null
+	json    bool       // wrap may contain a JSON object with name and arguments; the text after the name may be JSON in every grammar
+	single  bool       // a single parameter `arguments` or `input` that the tool does not declare contains all arguments
+	think   thinkMarks // the block of thinking; zero: `<think>`
+	drops   []string   // marks without content, such as the end of the turn: the parser removes them
+	layout  layout     // the texts with which calls are written
+	// reserved are further marks that must be escaped in text from outside when a prompt is written.
 	reserved []string
 
-	// messages says that the text is a row of messages, each with a header that names whom it is for.
+	// messages: the text is a sequence of messages, each with a header that names its recipient.
 	messages                bool
 	start, message, endings []string
 
+	// All marks, and the role of each by its index; newGrammar sets them.
 	list  []string
 	roles []role
 	marks *marks
 }
 
-// A role says what a mark is.
+// A role is the function of a mark in a grammar.
 type role uint8
 
 const (
@@ -56,7 +56,7 @@ const (
 	roleDrop
 )
 
-// newGrammar numbers the marks.
+// newGrammar numbers the marks and returns the grammar.
 func newGrammar(g grammar) *grammar {
 	add := func(list []string, r role) {
 		for _, text := range list {
@@ -84,7 +84,7 @@ func newGrammar(g grammar) *grammar {
 	return &g
 }
 
-// role returns what the mark is; the marks of thinking are text to it.
+// role returns the role of a mark by its index. For text and the marks of thinking it is roleText.
 func (g *grammar) role(mark int) role {
 	if mark < 0 || mark >= len(g.roles) {
 		return roleText
@@ -103,9 +103,9 @@ func (g *grammar) parser(o Options) Parser {
 	return t
 }
 
-// An ArgumentWriter is a [Parser] of a format whose arguments are not JSON: the parser writes the argument text as
-// JSON. For a format with both kinds, WritesArguments reports
-// whether the parser has read such arguments. Test for it with a type assertion.
+// An ArgumentWriter is a [Parser] of a format whose arguments are not JSON: the parser writes the argument text as JSON. If a format has
+// calls of both kinds, WritesArguments reports whether the parser has read arguments that were not JSON. Test for it with a type
+// assertion.
 type ArgumentWriter interface {
 	WritesArguments() bool
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The marks of harmony, by their place in harmonyMarks. The fused words after them are what is
-// left of the marks between messages where a server has taken the special tokens out.
+// The marks of harmony, by their index in harmonyMarks. The fused words are what remains of the marks between two messages if the server
+// removes the special tokens from the text.
 const (
 	markStart = iota
 	markEnd
@@ -29,42 +29,42 @@ var (
 		"assistantanalysis", "assistantcommentary", "assistantfinal")...)
 )
 
-// harmony reads the format of gpt-oss. A completion begins inside a header, after
-// `<|start|>assistant`, or without any mark at all.
+// harmony is the parser of the format of gpt-oss. The text of a turn begins inside a header, after `<|start|>assistant`, or has no mark
+// at all.
 type harmony struct {
 	reader
 	state  harmonyState
-	kind   lathe.DeltaKind // of the text of the message
+	kind   lathe.DeltaKind // the kind of the open message's text
 	header header
 	lead   []byte // text before the first mark, or after a message, that may still be part of a header
 
-	js  jsonScan // of the arguments
-	raw bool     // they are not JSON: every mark ends them
+	js  jsonScan // scanner of the arguments
+	raw bool     // the arguments are not JSON: the next mark that endsContent ends them
 
-	tool string // that is called
+	tool string // the tool of the open call
 	kept []byte // the arguments so far; at most max_payload_bytes
-	shut []byte // marks in a string of theirs that end the turn if no text follows
-	over int    // the length of arguments that are too large
+	shut []byte // marks inside a string of the arguments, buffered because they end the turn if no text follows
+	over int    // the length, in bytes, of a call's arguments that exceed max_payload_bytes
 
-	payload payload // of the `tool` channel
+	payload payload // the payload of a message on the `tool` channel
 
 	inFinal bool // the open message is on the final channel
 	final   bool // a final message was closed
-	between bool // another message came after it
+	between bool // a message of another channel followed the final one
 	count   Anomalies
 }
 
 type harmonyState uint8
 
 const (
-	harmonyBegin   harmonyState = iota // nothing was decided yet
-	harmonyLead                        // lead is pending and a mark may follow
+	harmonyBegin   harmonyState = iota // at the beginning: the form of the turn is not known yet
+	harmonyLead                        // lead may belong to a header: a mark may follow
 	harmonyBetween                     // after a message
 	harmonyHeader
 	harmonyText
 	harmonyArgs
-	harmonyOver  // in arguments that are too large
-	harmonyTool  // in the payload of the `tool` channel
+	harmonyOver  // in arguments that exceed max_payload_bytes
+	harmonyTool  // in the payload of a message on the `tool` channel
 	harmonyFused // after a fused commentary: a header without marks may follow
 )
 
@@ -76,7 +76,7 @@ func newHarmony(o Options) Parser {
 	return h
 }
 
-// Anomalies returns what was tolerated so far.
+// Anomalies returns the deviations from the format that the parser has tolerated so far.
 func (h *harmony) Anomalies() Anomalies {
 	h.count.ToolName = h.mended
 	return h.count
@@ -101,6 +101,7 @@ func (h *harmony) read() {
 	}
 }
 
+// text reads a run of text without marks.
 func (h *harmony) text(s string) {
 	h.unshut()
 	switch h.state {
@@ -129,6 +130,7 @@ func (h *harmony) text(s string) {
 	}
 }
 
+// mark reads one mark; text is its spelling.
 func (h *harmony) mark(mark int, text string) {
 	if h.state == harmonyBetween && len(h.lead) > 0 {
 		h.roleLead(mark)
@@ -208,12 +210,12 @@ func (h *harmony) mark(mark int, text string) {
 	}
 }
 
-// inString reports whether the next byte belongs to a string of a call's arguments.
+// inString reports whether the next byte belongs to a JSON string in the arguments of a call.
 func (h *harmony) inString() bool {
 	return h.state == harmonyArgs && !h.raw && h.js.inString() || h.state == harmonyTool && h.payload.inString()
 }
 
-// unshut makes the marks that ended no turn part of the string that they stand in.
+// unshut appends the buffered marks to the arguments, as part of a string: text followed them, so they did not end the turn.
 func (h *harmony) unshut() {
 	if len(h.shut) == 0 {
 		return
@@ -227,16 +229,17 @@ func (h *harmony) unshut() {
 	}
 }
 
-// endsContent reports whether a mark ends the content of a message; the others are text there.
+// endsContent reports whether a mark ends the content of a message. The marks that do not are text there.
 func endsContent(mark int) bool {
 	return mark != markMessage && mark != markConstrain && mark != markRecipient
 }
 
-// content begins the text of a message.
+// content begins the content of a message; kind is the kind of its deltas.
 func (h *harmony) content(kind lathe.DeltaKind) {
 	h.state, h.kind = harmonyText, kind
 }
 
+// trimSpace removes JSON's white space from the beginning of s.
 func trimSpace(s string) string {
 	for s != "" && space(s[0]) {
 		s = s[1:]
@@ -244,14 +247,14 @@ func trimSpace(s string) string {
 	return s
 }
 
-// spill gives a header that cannot be one as text.
+// spill emits the header as text, because it is invalid or too long.
 func (h *harmony) spill() {
 	h.content(lathe.DeltaText)
 	h.emit(h.kind, h.header.text())
 }
 
-// open begins the content that the header announces. bare says that the header ended without
-// `<|message|>`: what is left of it is the content.
+// open begins the content of a message after its header. If bare is true, the header ended without `<|message|>`, and the content begins
+// with the unparsed rest of the header.
 func (h *harmony) open(bare bool) {
 	kind := h.header.resolve(h.knows)
 	h.note(kind)
@@ -273,7 +276,7 @@ func (h *harmony) open(bare bool) {
 	}
 }
 
-// begin opens a call.
+// begin opens the call of the tool with this name.
 func (h *harmony) begin(name []byte) {
 	h.state, h.js, h.raw = harmonyArgs, jsonScan{lax: true}, false
 	if h.kept == nil {
@@ -283,7 +286,7 @@ func (h *harmony) begin(name []byte) {
 	h.start("", h.tool, false)
 }
 
-// argText passes argument text on, up to max_payload_bytes of it. A call with more is given as text.
+// argText appends argument text to the open call. A call whose arguments exceed max_payload_bytes is emitted as unreadable text.
 func (h *harmony) argText(s string) {
 	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.kept))]
 	h.follow(part)
@@ -297,24 +300,24 @@ func (h *harmony) argText(s string) {
 	h.overText(s)
 }
 
-// overText takes text of a call that is too large.
+// overText emits argument text of a call that is too long, as text, and counts it.
 func (h *harmony) overText(s string) {
 	h.follow(s)
 	h.over += len(s)
-	if room := maxExcerptBytes - len(h.kept); room > 0 { // the limit is smaller than the excerpt
+	if room := maxExcerptBytes - len(h.kept); room > 0 { // max_payload_bytes is smaller than the excerpt
 		h.kept = append(h.kept, s[:min(len(s), room)]...)
 	}
 	h.emit(lathe.DeltaText, s)
 }
 
-// follow keeps track of argument text as long as it is JSON.
+// follow passes argument text to the JSON scanner. Once the text is not JSON, it sets raw.
 func (h *harmony) follow(s string) {
 	if h.raw {
 		return
 	}
 	if first := trimSpace(s); first != "" && h.js.depth == 0 && h.js.state == jsonValue &&
 		first[0] != '{' && first[0] != '[' && string(h.header.contentType) == "code" {
-		h.raw = true // code, whatever quotes it begins with
+		h.raw = true // code may begin with a quote, but is not a JSON string
 		return
 	}
 	if n := h.js.scan(s); n < len(s) && (h.js.state == jsonBad || trimSpace(s[n:]) != "") {
@@ -322,7 +325,7 @@ func (h *harmony) follow(s string) {
 	}
 }
 
-// closeMessage ends the open message; cut says that the text ended, rather than the message.
+// closeMessage ends the open message. cut says that the text of the turn ended without a mark that closes the message.
 func (h *harmony) closeMessage(cut bool) {
 	switch h.state {
 	case harmonyArgs:
@@ -337,9 +340,9 @@ func (h *harmony) closeMessage(cut bool) {
 	h.state = harmonyBetween
 }
 
-// argsWhole reports whether arguments that no mark ended may be taken as whole. The mark that
-// ends a call ends the generation too, and servers leave it out; so JSON is whole when it is, and
-// text that never began as JSON is, unless the header says that it must.
+// argsWhole reports whether arguments count as complete although no mark closed them. Servers do not return the mark that ends a call,
+// because it also ends the generation. So JSON is complete if its brackets are closed, and text that never began as JSON is complete
+// unless the content type of the header is json.
 func (h *harmony) argsWhole() bool {
 	switch kind := string(h.header.contentType); {
 	case h.js.whole():
@@ -350,7 +353,7 @@ func (h *harmony) argsWhole() bool {
 	return true
 }
 
-// close ends the text.
+// finish ends the text: it emits what is buffered and closes the open message.
 func (h *harmony) finish() {
 	switch h.state {
 	case harmonyBegin, harmonyLead, harmonyFused:
@@ -365,8 +368,7 @@ func (h *harmony) finish() {
 	h.closeMessage(true)
 }
 
-// closeHeader ends a header at the end of the text. The header is markup and is not shown; an unfinished
-// call in it is reported.
+// closeHeader ends the text inside a header. The header is markup and is not emitted; an incomplete call in it is a ParseError.
 func (h *harmony) closeHeader() {
 	if h.header.implicit {
 		h.spill()
@@ -391,7 +393,7 @@ func beginsToken(s string) bool {
 	return part >= 0
 }
 
-// note counts a message that the rules do not foresee.
+// note counts deviations in the header of a message, and the order of messages after a final one.
 func (h *harmony) note(kind content) {
 	h.count.UnknownChannel += h.header.unknown
 	h.count.ForeignRole += h.header.foreign

@@ -6,19 +6,19 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The beginning of a completion is decided byte by byte, because it need not have a mark: plain
-// text, a header whose recipient stands in the role part (` to=functions.N<|channel|>…`), or
-// messages whose special tokens the server has taken out (`analysisWe need…assistantfinalFour`).
+// The beginning of a turn is read byte by byte, because it may have no mark. It is plain text, a header whose recipient is in the role
+// part (` to=functions.N<|channel|>…`), or messages without special tokens, because the server removed them
+// (`analysisWe need…assistantfinalFour`).
 
-// maxLeadBytes bounds what is buffered of a beginning.
+// maxLeadBytes is the maximal number of bytes that are buffered at the beginning of a turn.
 const maxLeadBytes = 256
 
-// leadWords are the beginnings that more text has to decide.
+// leadWords are beginnings of a turn whose form is only known when the next bytes are read.
 var leadWords = []string{"to=", "assistant to=", "analysis", "assistantanalysis", "assistantcommentary",
 	"assistantfinal", "commentary to="}
 
-// harmonyOpenings returns the marks that open a header, each with the first letter of what must
-// stand right behind it: without one, a mark is only spoken of.
+// harmonyOpenings returns the marks by which auto recognizes a header, each with the first letter of the text after it. A mark without a
+// letter directly after it is only mentioned.
 func harmonyOpenings() []string {
 	var list []string
 	for c := 'a'; c <= 'z'; c++ {
@@ -27,7 +27,7 @@ func harmonyOpenings() []string {
 	return list
 }
 
-// decide reads bytes until it is known how the text goes on; false: the piece is used up.
+// decide reads bytes until the form of the text is known. It returns false if the piece ended before.
 func (h *harmony) decide() bool {
 	for h.in != "" {
 		c := h.in[0]
@@ -56,7 +56,7 @@ func (h *harmony) decide() bool {
 	return false
 }
 
-// leadIsText gives the lead as text.
+// leadIsText emits the buffered lead as text of the current kind.
 func (h *harmony) leadIsText() {
 	if h.state != harmonyFused {
 		h.kind = lathe.DeltaText
@@ -66,8 +66,8 @@ func (h *harmony) leadIsText() {
 	h.lead = h.lead[:0]
 }
 
-// beginning decides how a completion begins. word is lead without white space before it; took
-// says that the last byte of it is part of what was decided.
+// beginning selects the form of the turn. word is lead without leading white space. If decided is false, more bytes are required. took
+// says that the last byte of lead belongs to the recognized beginning.
 func (h *harmony) beginning(word string, lead []byte) (took, decided bool) {
 	switch {
 	case word == "":
@@ -106,17 +106,17 @@ func (h *harmony) beginning(word string, lead []byte) (took, decided bool) {
 	return false, true
 }
 
-// beginsSentence reports whether c, right after a channel's name, shows that the two were fused.
+// beginsSentence reports whether c, the byte directly after the name of a channel, begins the content of a message without marks.
 func beginsSentence(c byte) bool { return 'A' <= c && c <= 'Z' || c == '"' || c >= 0x80 }
 
-// fuse continues without marks.
+// fuse continues in a text without special tokens; kind is the kind of its first message.
 func (h *harmony) fuse(kind lathe.DeltaKind) {
 	h.marks = fusedMarks
 	h.content(kind)
 }
 
-// fusedHeader decides whether a fused commentary is a call: ` to=NAME`, maybe a content type, and
-// JSON on the same line.
+// fusedHeader reads what follows a fused commentary: the header of a call is ` to=NAME`, optionally a content type, and JSON on the same
+// line; all else is text. Its results are those of beginning.
 func (h *harmony) fusedHeader(word string, lead []byte) (took, decided bool) {
 	const to = "to="
 	switch last := lead[len(lead)-1]; {
@@ -140,9 +140,10 @@ func (h *harmony) fusedHeader(word string, lead []byte) (took, decided bool) {
 	return false, true
 }
 
-// A message after the first may have lost its `<|start|>`, so that the role comes as text.
+// If the server removed the `<|start|>` of a message after the first, its role is text.
 
-// isRoleLead reports whether s, text after a message, may be the beginning of such a header.
+// isRoleLead reports whether s, text between two messages, may be the beginning of a header without `<|start|>`: "assistant", optionally
+// with "to=NAME".
 func isRoleLead(s string) bool {
 	const role, to = "assistant", "to="
 	if len(s) <= len(role) {
@@ -156,7 +157,7 @@ func isRoleLead(s string) bool {
 	return strings.HasPrefix(to, rest) || strings.HasPrefix(rest, to) && !strings.ContainsAny(rest, " \t\r\n{[\"")
 }
 
-// roleLead takes the lead at a mark: the front of a header, or text.
+// roleLead reads a mark after the lead of a header without `<|start|>`: it continues the header, or emits the lead as stray text.
 func (h *harmony) roleLead(mark int) {
 	if endsContent(mark) && mark != markChannel || h.lead[len(h.lead)-1] == '=' || len(h.lead) < len("assistant") {
 		h.stray()
@@ -168,7 +169,7 @@ func (h *harmony) roleLead(mark int) {
 	h.lead = h.lead[:0]
 }
 
-// stray gives text that stands between two messages.
+// stray emits the lead as text between two messages, and counts it.
 func (h *harmony) stray() {
 	h.count.Stray++
 	h.content(lathe.DeltaText)

@@ -6,23 +6,23 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxHeaderBytes bounds the header of a harmony message; beyond it the header is text.
+// maxHeaderBytes is the maximal length, in bytes, of the header of a message; a longer header is text.
 const maxHeaderBytes = 1024
 
-// A header is what stands before `<|message|>`: the role, the channel, the recipient (in the part
-// of either) and the content type. It is collected part by part and read when it is whole.
+// A header is the text before `<|message|>`: the role, the channel, the recipient (in the role or the channel part) and the content type.
+// Its parts, which marks separate, are collected first and parsed by resolve.
 type header struct {
 	buf      []byte
-	parts    [8]headerPart
-	n        int  // parts in use
-	implicit bool // no mark was seen: the header may yet turn out to be text
+	parts    [8]headerPart // the first part is the role
+	n        int           // parts in use
+	implicit bool          // no mark was read yet: the header may turn out to be text
 
 	role, channel, recipient, contentType []byte
-	rest                                  []byte // what is neither: the content, where `<|message|>` is missing
-	unknown, foreign                      int
+	rest                                  []byte // unparsed text: the content of the message, if `<|message|>` is missing
+	unknown, foreign                      int    // 1 each if the channel is unknown, or the role is not the assistant's
 }
 
-// A headerPart begins at from in buf; mark is what stood before it (markStart for the role).
+// A headerPart is a part of a header: mark precedes it (markStart for the role), and from is its offset in buf.
 type headerPart struct {
 	mark, from int
 }
@@ -34,7 +34,7 @@ func (h *header) reset() {
 	h.implicit = false
 }
 
-// add reads text of the part; false: it is too long to be a header, and was not added.
+// add appends text to the current part. It returns false, and does not append s, if the header would exceed maxHeaderBytes.
 func (h *header) add(s string) bool {
 	if len(h.buf)+len(s) > maxHeaderBytes {
 		return false
@@ -43,7 +43,7 @@ func (h *header) add(s string) bool {
 	return true
 }
 
-// part begins the next part.
+// part begins the next part, after mark. Parts beyond the array belong to the last one.
 func (h *header) part(mark int) {
 	h.implicit = false
 	if h.n < len(h.parts) {
@@ -52,7 +52,7 @@ func (h *header) part(mark int) {
 	}
 }
 
-// text returns the header as it was written.
+// text returns the header as the model wrote it.
 func (h *header) text() string {
 	var b []byte
 	for i, p := range h.parts[:h.n] {
@@ -64,6 +64,7 @@ func (h *header) text() string {
 	return string(b)
 }
 
+// bytes returns the text of part i.
 func (h *header) bytes(i int) []byte {
 	end := len(h.buf)
 	if i+1 < h.n {
@@ -72,7 +73,7 @@ func (h *header) bytes(i int) []byte {
 	return h.buf[h.parts[i].from:end]
 }
 
-// content is what a message holds.
+// content is the kind of a message's content.
 type content uint8
 
 const (
@@ -84,6 +85,7 @@ const (
 	contentPlain
 )
 
+// delta returns the kind of the deltas of the content.
 func (c content) delta() lathe.DeltaKind {
 	switch c {
 	case contentAnalysis:
@@ -95,8 +97,8 @@ func (c content) delta() lathe.DeltaKind {
 	}
 }
 
-// resolve reads the parts. A recipient makes a call on whatever channel it stands; knows says
-// which bare words are tools.
+// resolve parses the collected parts. A message with a recipient is a call on any channel. knows reports whether a word is the name of an
+// offered tool.
 func (h *header) resolve(knows func(string) bool) content {
 	h.role, h.channel, h.recipient, h.contentType, h.rest = nil, nil, nil, nil, nil
 	h.unknown, h.foreign = 0, 0
@@ -118,7 +120,7 @@ func (h *header) resolve(knows func(string) bool) content {
 			h.rest = h.buf // no role at all: text
 			return contentPlain
 		}
-		return contentCommentary // a tool's answer
+		return contentCommentary // the answer of a tool, written by the model
 	}
 	if name := h.name(); len(name) > 0 {
 		h.recipient = name
@@ -127,7 +129,7 @@ func (h *header) resolve(knows func(string) bool) content {
 	return h.byChannel()
 }
 
-// name returns the tool that the message is addressed to; nil: none.
+// name returns the name of the tool that the recipient names; nil if the recipient is no tool.
 func (h *header) name() []byte {
 	switch string(h.recipient) {
 	case "", "assistant", "user", "all", "functions", "functions.":
@@ -136,9 +138,10 @@ func (h *header) name() []byte {
 	return bytes.TrimPrefix(h.recipient, []byte(functionsPrefix))
 }
 
-// functionsPrefix is the namespace of all tools. Models write it before a tool's name, or leave it out.
+// functionsPrefix is the namespace of all tools. Models write a tool's name with or without it.
 const functionsPrefix = "functions."
 
+// readPart parses the words of one part, which mark precedes, into the fields of h.
 func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 	first := true
 	for {
@@ -156,7 +159,7 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 		case mark == markStart && first:
 			h.role = word
 		case mark == markChannel && first:
-			// A recipient may be glued to the channel.
+			// A recipient may follow the channel without white space.
 			if n := bytes.Index(word, []byte("to=")); n > 0 {
 				after = text[n:]
 				word = word[:n]
@@ -183,7 +186,7 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 	}
 }
 
-// leave keeps what a part holds beyond its words.
+// leave appends text of a part that follows its known words to rest.
 func (h *header) leave(text []byte) {
 	if h.rest == nil {
 		h.rest = text
@@ -196,7 +199,7 @@ func isContentType(word []byte) bool {
 	return string(word) == "json" || string(word) == "code"
 }
 
-// recipientWord reads `to=NAME` from the front of text; nil: it does not stand there.
+// recipientWord parses `to=NAME` at the beginning of text; name is nil if text does not begin with it.
 func recipientWord(text []byte) (name, after []byte) {
 	if !bytes.HasPrefix(text, []byte("to=")) {
 		return nil, text
@@ -227,7 +230,7 @@ func cutLetters(text []byte) (word, after []byte) {
 
 func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
 
-// trimChannel takes garbage off both ends of a channel's name.
+// trimChannel removes all bytes that are not letters from both ends of a channel's name.
 func trimChannel(word []byte) []byte {
 	for len(word) > 0 && !isLetter(word[0]) {
 		word = word[1:]
@@ -238,7 +241,7 @@ func trimChannel(word []byte) []byte {
 	return word
 }
 
-// byChannel reads the channel's name without regard to case, near names included.
+// byChannel returns the content of the named channel, without regard to case. Misspelled names count as the channel that they resemble.
 func (h *header) byChannel() content {
 	for i, c := range h.channel {
 		h.channel[i] = lower(c)

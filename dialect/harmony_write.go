@@ -25,21 +25,20 @@ const harmonyToolsLine = "Calls to these tools must go to the commentary channel
 
 // HarmonyOptions are the choices of [AppendHarmony]. The zero value is useful.
 type HarmonyOptions struct {
-	Identity        string   // first line of the system message; default: the one that the models were trained with
-	KnowledgeCutoff string   // "2024-06"
-	CurrentDate     string   // left out when empty
-	Channels        []string // analysis, commentary, final
-	NoSystem        bool     // no system message: the server writes its own
+	Identity        string   // first line of the system message; default: the line that the models were trained with
+	KnowledgeCutoff string   // default: "2024-06"
+	CurrentDate     string   // "" omits the line
+	Channels        []string // default: analysis, commentary, final
+	NoSystem        bool     // omit the system message, because the server writes one
 	NoGeneration    bool     // do not open the assistant's turn at the end
 }
 
 // AppendHarmony appends req as a harmony prompt: system message, developer message with the
 // instructions, the tools and the response format, and the history.
 //
-// It writes calls, reasoning and commentary of the history on their channels. It keeps reasoning
-// between the calls of one turn and omits it once the turn has its answer. Text beside calls becomes
-// commentary. Marks in text of users and tools are split. An unreadable call is omitted, because the
-// message already contains its text.
+// It writes calls, reasoning and commentary of the history on their channels. It keeps reasoning between the calls of a turn and omits
+// the reasoning of turns that have an answer. Text beside calls becomes commentary. Special tokens in text of users and tools are split
+// by a space. An unreadable call is omitted, because the message already contains its text.
 func AppendHarmony(dst []byte, req *lathe.Request, opts *HarmonyOptions) []byte {
 	var o HarmonyOptions
 	if opts != nil {
@@ -108,7 +107,7 @@ func appendHarmonySystem(dst []byte, req *lathe.Request, o *HarmonyOptions) []by
 	return append(dst, "<|end|>"...)
 }
 
-// appendDeveloper writes the developer message, if there is anything to say.
+// appendDeveloper appends the developer message: instructions, tools and response format. It appends nothing if all are empty.
 func appendDeveloper(dst []byte, system []lathe.Message, req *lathe.Request) []byte {
 	var parts []string
 	for i := range system {
@@ -131,7 +130,7 @@ func appendDeveloper(dst []byte, system []lathe.Message, req *lathe.Request) []b
 	return appendHarmonyMessage(dst, "developer", "", strings.Join(parts, "\n\n"))
 }
 
-// responseFormat writes the section of a `json_schema` response format; "" for others.
+// responseFormat returns the section for a response format of type `json_schema`, and "" for other formats.
 func responseFormat(raw json.RawMessage) string {
 	var f struct {
 		Type       string `json:"type"`
@@ -151,7 +150,7 @@ func responseFormat(raw json.RawMessage) string {
 	return out + cleanHarmony(string(rawjson.AppendCompact(nil, f.JSONSchema.Schema)))
 }
 
-// lastAnswer returns the place of the last message that answers: one of the assistant without calls.
+// lastAnswer returns the index of the last answer, which is an assistant message with text and without calls, or -1.
 func lastAnswer(messages []lathe.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := &messages[i]
@@ -162,7 +161,7 @@ func lastAnswer(messages []lathe.Message) int {
 	return -1
 }
 
-// appendHarmonyTurn writes what the assistant said in one message.
+// appendHarmonyTurn appends one message of the assistant; reasoning includes its reasoning.
 func appendHarmonyTurn(dst []byte, m *lathe.Message, reasoning bool) []byte {
 	beside := len(m.Calls()) > 0
 	for _, p := range m.Parts {
@@ -184,7 +183,7 @@ func appendHarmonyTurn(dst []byte, m *lathe.Message, reasoning bool) []byte {
 				dst = append(dst, "<|start|>"...)
 				dst = (&Dialect{form: harmonyForm}).AppendCall(dst, p)
 			}
-		case lathe.Blob, lathe.ToolResult, lathe.Opaque: // not in an assistant's text
+		case lathe.Blob, lathe.ToolResult, lathe.Opaque: // not part of an assistant's text
 		}
 	}
 	return dst
@@ -202,7 +201,7 @@ func appendHarmonyMessage(dst []byte, role, channel, text string) []byte {
 	return append(dst, "<|end|>"...)
 }
 
-// appendHarmonyCall writes a call from the role on; `<|start|>` stands before it.
+// appendHarmonyCall appends a call from the role on; the caller has appended `<|start|>`.
 func appendHarmonyCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	dst = append(dst, "assistant to=functions."...)
 	dst = appendName(dst, c.Name)
@@ -219,8 +218,7 @@ func appendHarmonyResult(dst []byte, r lathe.ToolResult) []byte {
 	return append(dst, "<|end|>"...)
 }
 
-// cleanArguments takes marks in argument text apart. In JSON they can only be in strings, where an
-// escape says the same.
+// cleanArguments splits special tokens in argument text. In valid JSON they can only be inside strings, where `\u003c` replaces `<`.
 func cleanArguments(args string) string {
 	if rawjson.Check([]byte(args), rawjson.Limits{}) == nil {
 		return replaceTokens(args, `\u003c`)
@@ -228,11 +226,11 @@ func cleanArguments(args string) string {
 	return cleanHarmony(args)
 }
 
-// cleanHarmony puts a space into everything that has the form of a special token, so that it is
-// text: `<|end|>` becomes `< |end|>`.
+// cleanHarmony inserts a space into each text that has the form of a special token, so that the tokenizer reads it as text: `<|end|>`
+// becomes `< |end|>`.
 func cleanHarmony(s string) string { return replaceTokens(s, "< ") }
 
-// replaceTokens writes less in place of the `<` of each special token.
+// replaceTokens replaces the `<` of each special token in s by less.
 func replaceTokens(s, less string) string {
 	if !strings.Contains(s, "<|") {
 		return s
@@ -250,7 +248,7 @@ func replaceTokens(s, less string) string {
 	return b.String()
 }
 
-// tokenLen returns the length of a special token at the front of s, or 0.
+// tokenLen returns the length of the special token at the beginning of s, or 0 if there is none.
 func tokenLen(s string) int {
 	const maxToken = 40
 	if !strings.HasPrefix(s, "<|") {

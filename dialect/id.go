@@ -2,7 +2,7 @@ package dialect
 
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// newID makes an id in OpenAI's style, `call_` and 24 letters and digits; "" where Options.Rand is nil.
+// newID returns an id in OpenAI's style, `call_` and 24 letters and digits, or "" if Options.Rand is nil.
 func (r *reader) newID() string {
 	if r.opts.Rand == nil {
 		return ""
@@ -10,7 +10,7 @@ func (r *reader) newID() string {
 	return "call_" + randomLetters(r.opts.Rand, 24)
 }
 
-// randomLetters returns n random letters and digits, ten from each number.
+// randomLetters returns n random letters and digits. It uses each number of rand for ten of them.
 func randomLetters(rand func() uint64, n int) string {
 	const k = uint64(len(idLetters))
 	b := make([]byte, 0, n)

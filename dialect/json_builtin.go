@@ -8,27 +8,26 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A builtinCall reads what models write in place of JSON for tools that they were trained with:
-// NAME.call(KEY=VALUE, …), with Python's literals. Only a tool that was offered makes a call: the
-// same mark stands before code.
+// A builtinCall reads calls in the form NAME.call(KEY=VALUE, …) with Python literals, which models write instead of JSON for tools that
+// they were trained with. Only the name of an offered tool makes a call, because the same mark also precedes code.
 type builtinCall struct {
 	p      *jsonParser
 	state  builtinState
 	token  []byte // the name or key being read
 	params parameters
 	lit    literal
-	wrote  bool // there was such a call
+	wrote  bool // the text had at least one such call
 }
 
 type builtinState uint8
 
 const (
-	builtinName  builtinState = iota
-	builtinKey                // before an argument, or in its name
-	builtinEq                 // after its name
-	builtinValue              //
-	builtinNext               // after it
-	builtinEnd                // after the call
+	builtinName  builtinState = iota // in the name of the tool
+	builtinKey                       // before an argument, or in its name
+	builtinEq                        // after the name of an argument, before "="
+	builtinValue                     // in the value of an argument
+	builtinNext                      // after the value of an argument
+	builtinEnd                       // after the closing parenthesis
 )
 
 func (b *builtinCall) init(p *jsonParser) {
@@ -36,17 +35,17 @@ func (b *builtinCall) init(p *jsonParser) {
 	b.lit.emit = p.args
 }
 
-// WritesArguments reports whether the parser has met arguments that are no JSON.
+// WritesArguments reports whether the parser has read arguments that were not JSON.
 func (p *jsonParser) WritesArguments() bool { return p.builtin.wrote }
 
-// begin begins to read at a name.
+// begin starts a call at the name of its tool.
 func (b *builtinCall) begin() {
 	b.state, b.token = builtinName, b.token[:0]
 	b.params.reset()
 	b.p.bad = ""
 }
 
-// read reads on.
+// read reads the next part of the call: a part of a value, or one rune.
 func (b *builtinCall) read() {
 	p := b.p
 	in := p.in[:b.fit()]
@@ -73,8 +72,8 @@ func (b *builtinCall) read() {
 	}
 }
 
-// fit returns how many bytes may be read at once. Once the open call is longer than max_payload_bytes, its text
-// is given as unreadable, and it is read on to its end.
+// fit returns how many bytes of the input may be read at once. If the open call exceeds max_payload_bytes, fit emits its text as
+// unreadable; the call is then read to its end without that limit.
 func (b *builtinCall) fit() int {
 	p := b.p
 	if !p.reader.open || p.bad != "" {
@@ -90,7 +89,7 @@ func (b *builtinCall) fit() int {
 	return n
 }
 
-// keep takes n bytes of the call.
+// keep consumes n bytes of the input and records them as text of the call.
 func (b *builtinCall) keep(n int) {
 	p := b.p
 	if s := p.take(n); p.bad != "" {
@@ -100,7 +99,7 @@ func (b *builtinCall) keep(n int) {
 	}
 }
 
-// end ends the call.
+// end closes the call, or emits its ParseError.
 func (b *builtinCall) end() {
 	p := b.p
 	if p.bad != "" {
@@ -113,7 +112,7 @@ func (b *builtinCall) end() {
 	p.state = blockNext
 }
 
-// byte takes one byte outside of a value; false: it cannot stand there.
+// byte reads one byte outside of a value. It returns false if the syntax does not allow the byte.
 func (b *builtinCall) byte(c byte) bool {
 	switch {
 	case b.state != builtinName && space(c):
@@ -138,7 +137,7 @@ func (b *builtinCall) byte(c byte) bool {
 	return false
 }
 
-// named opens the call of the tool in token. It returns false if no such tool was offered.
+// named opens the call of the tool in token. It returns false if token is not the name of an offered tool and ".call".
 func (b *builtinCall) named() bool {
 	name, ok := bytes.CutSuffix(b.token, []byte(".call"))
 	if !ok || !b.p.knows(string(name)) {
@@ -151,7 +150,7 @@ func (b *builtinCall) named() bool {
 	return true
 }
 
-// param begins the value of the argument in token.
+// param begins the value of the argument whose name is in token. It returns false if the name is invalid or a duplicate.
 func (b *builtinCall) param() bool {
 	prefix, ok := b.params.add(b.token)
 	if !ok {

@@ -4,8 +4,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// spoil turns the attempt into text; the ParseError follows where it ends. Without a code, what
-// was read was no attempt at all: it is text, and no error.
+// spoil emits the text of the attempt as text. The ParseError with this code follows at the end of the attempt. If code is "", the
+// attempt was no call, and no ParseError follows; the same holds in a quiet block before a call is recognized.
 func (p *jsonParser) spoil(code lathe.Code) {
 	quiet := p.block != nil && p.block.quiet
 	p.pending = false
@@ -37,18 +37,18 @@ func (p *jsonParser) spoil(code lathe.Code) {
 	p.seg = p.seg[:0]
 }
 
-// closes reports whether a mark ends the attempt.
+// closes reports whether a mark ends the attempt: that of a section or of the block.
 func (p *jsonParser) closes() bool {
 	return p.section > 0 || p.block != nil && p.block.close != ""
 }
 
-// calm goes back to the text after what was no attempt.
+// calm returns to the text between blocks, after an attempt that was no call.
 func (p *jsonParser) calm() {
 	p.state = blockNone
 	p.section = 0
 }
 
-// over reads on in JSON that is text: marks in it are data.
+// over reads the rest of the JSON of an unreadable attempt as text; marks inside the JSON are data.
 func (p *jsonParser) over() {
 	js := &p.object.js
 	s := p.take(js.scan(p.in))
@@ -64,13 +64,13 @@ func (p *jsonParser) over() {
 	}
 }
 
-// more gives s as text of an attempt that cannot be read.
+// more emits s as text of an unreadable attempt.
 func (p *jsonParser) more(s string) {
 	p.keep(s)
 	p.prose.text(s)
 }
 
-// badToken takes what the scanner found inside an attempt that cannot be read.
+// badToken reads a token of the scanner inside an unreadable attempt.
 func (p *jsonParser) badToken(text string, mark int) {
 	if mark < 0 || mark >= p.prose.base {
 		p.more(text)
@@ -96,7 +96,7 @@ func (p *jsonParser) badToken(text string, mark int) {
 	}
 }
 
-// giveUp ends an attempt that cannot be read.
+// giveUp emits the ParseError of an unreadable attempt and returns to the text around it.
 func (p *jsonParser) giveUp() {
 	p.fail(p.bad, p.toolName(p.object.name), string(p.raw), p.total)
 	p.spoiled = true
@@ -109,7 +109,7 @@ func (p *jsonParser) giveUp() {
 	}
 }
 
-// close ends the text.
+// finish ends the text: it closes or reports the call that is open.
 func (p *jsonParser) finish() {
 	switch p.state {
 	case blockNone:
@@ -120,7 +120,7 @@ func (p *jsonParser) finish() {
 		return
 	case blockJSON, blockBuiltin:
 		switch {
-		case p.unreadable: // a call that is too long
+		case p.unreadable: // the call exceeds max_payload_bytes
 			p.giveUp()
 			return
 		case p.reader.open:

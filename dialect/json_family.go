@@ -1,52 +1,51 @@
 package dialect
 
-// A jsonFamily is the row of a dialect whose calls are JSON inside a tag or after a mark: the
-// marks, what stands between a mark and its JSON, and what the JSON's members are called. One
-// parser, jsonParser, reads them all.
+// A jsonFamily is the row of a dialect whose calls are JSON inside a tag or after a mark: the marks, the text between a mark and its
+// JSON, and the names of the JSON's members. The parser jsonParser reads them all.
 type jsonFamily struct {
 	blocks   []jsonBlock
-	sections [][2]string // marks around one call after another
-	drops    []string    // marks that say nothing: the end of the turn, the begin of the answer
-	cites    bool        // citations `<co>…</co: 0:[1]>`: the text stays, the marks go
+	sections [][2]string // marks before and after a sequence of calls
+	drops    []string    // marks without content, such as the end of the turn or the begin of the answer: the parser removes them
+	cites    bool        // citations `<co>…</co: 0:[1]>`: the parser removes the marks and emits the text
 	think    thinkMarks  // the block of thinking; zero: `<think>`
-	// special says that the marks of thinking are tokens that no text holds: they open anywhere,
-	// and one that closes nothing says nothing.
+	// special: the marks of thinking are special tokens, which no text contains. They open a block anywhere, and a closing mark without a
+	// block is dropped.
 	special bool
-	// starts says that the text begins inside of the first block, whose mark is in the prompt.
+	// starts: the text begins inside the first block, because the prompt ends with the block's mark.
 	starts bool
-	id     idRule
-	// reserved are further marks that text from outside must not hold when it is written.
+	id     idRule // where the id of a call comes from
+	// reserved are further marks that must be escaped in text from outside when a prompt is written.
 	reserved []string
 
+	// All marks, and the kind of each by its index; newJSONFamily sets them.
 	list  []string
-	kinds []jsonMark // by mark
+	kinds []jsonMark
 	marks *marks
 }
 
-// A jsonBlock opens with a mark and holds one call or a list of calls.
+// A jsonBlock describes text that begins with one of the marks opens and contains one call or a list of calls.
 type jsonBlock struct {
-	opens []string
-	keep  int        // bytes at the mark's end that belong to the JSON
-	head  []headPart // what stands between the mark and the JSON; none: the JSON holds the name
-	close string     // "": the block ends with its JSON
+	opens []string   // the marks that open the block
+	keep  int        // number of bytes at the end of the mark that belong to the JSON
+	head  []headPart // the parts between the mark and the JSON; if there are none, the JSON contains the name
+	close string     // the mark that ends the block; "" if the block ends with its JSON
 	fence bool       // the JSON may stand in a code fence
-	// quiet says that the mark occurs in text too: only a tool that was offered makes a call,
-	// and what is none stays text and is no error.
+	// quiet: the mark also occurs in text. Only the name of an offered tool makes a call, and all else is text without an error.
 	quiet  bool
-	plain  string // a name that stands before text
-	object *objectForm
-	// builtin says that NAME.call(KEY=VALUE) may stand in place of the JSON.
+	plain  string      // a name that marks text instead of a call; "" if there is none
+	object *objectForm // the members of a call; nil: the JSON is the arguments alone
+	// builtin: NAME.call(KEY=VALUE) may replace the JSON.
 	builtin bool
 }
 
-// A headPart is a piece of a block's head, up to one of its ends.
+// A headPart is one part of the head of a block: a word, ended by one of ends.
 type headPart struct {
 	field headField
 	ends  []headEnd
-	json  bool // JSON may come without an end
+	json  bool // the JSON may follow without one of ends
 }
 
-// A headEnd is a mark and the part that follows it; past the last part comes the JSON.
+// A headEnd is a text that ends a part, and the index of the part that follows; the JSON follows if next is the number of parts.
 type headEnd struct {
 	mark string
 	next int
@@ -57,23 +56,23 @@ type headField uint8
 const (
 	headName   headField = iota
 	headID               // an id
-	headIDName           // an id that holds the name: functions.NAME:0
+	headIDName           // an id that contains the name: functions.NAME:0
 )
 
-// An idRule says where a call's id comes from.
+// An idRule determines the id of a call.
 type idRule uint8
 
 const (
-	idMade     idRule = iota // the model's where there is one, else it is made
-	idPosition               // numbers are positions within the message and are not taken
-	idLate                   // nine letters and digits; it may come after the arguments
+	idMade     idRule = iota // the model's id, or a generated one if it writes none
+	idPosition               // numbers are positions in the message and are replaced by generated ids
+	idLate                   // nine letters and digits, which may follow the arguments
 	idInName                 // functions.NAME:0
 )
 
-// A jsonMark says what a mark is.
+// A jsonMark is the function of a mark in a family.
 type jsonMark struct {
 	kind markKind
-	n    int // of the block or section
+	n    int // index of the block or section
 }
 
 type markKind uint8
@@ -87,7 +86,7 @@ const (
 	markCite
 )
 
-// newJSONFamily numbers the marks.
+// newJSONFamily numbers the marks and returns the family.
 func newJSONFamily(f jsonFamily) *jsonFamily {
 	add := func(text string, kind markKind, n int) {
 		for _, have := range f.list {

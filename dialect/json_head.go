@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// headByte reads the head of a block, one part after the other. A part is a word and one of its ends.
+// headByte reads one byte of the head of a block. The head consists of parts: each is a word and one of its ends.
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
 	if len(p.seg) >= maxHeadBytes {
@@ -48,7 +48,8 @@ func (p *jsonParser) headByte(c byte) {
 	p.eat()
 }
 
-// startsJSON reports whether c is where the JSON begins without one of the part's ends.
+// startsJSON reports whether the JSON, or the mark that closes the block, begins at c, without one of the ends of the part. It records
+// the word of the part if the JSON begins.
 func (p *jsonParser) startsJSON(c byte, field headField) bool {
 	first := c == '{' || c == '[' || p.block.close != "" && c == p.block.close[0]
 	if !first {
@@ -62,11 +63,11 @@ func (p *jsonParser) startsJSON(c byte, field headField) bool {
 	case c == '[':
 		return p.part == 0
 	}
-	return len(p.object.name) > 0 // no arguments at all
+	return len(p.object.name) > 0 // a call without arguments
 }
 
-// mayEnd takes c, the last byte of the part so far; false: no end can follow. wordEnd is where in
-// seg the beginning of an end is looked for, 0: the word still goes on.
+// mayEnd reports whether one of the part's ends may still follow after c, the last byte of seg. It sets wordEnd, the offset in seg from
+// which the ends are compared; 0 means that the word continues.
 func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
 	switch {
 	case p.wordEnd == 0 && isWordByte(c):
@@ -87,10 +88,10 @@ func (p *jsonParser) mayEnd(part *headPart, c byte) bool {
 	return false
 }
 
-// isWordByte reports whether c can stand in a name or an id.
+// isWordByte reports whether c is allowed in a name or an id.
 func isWordByte(c byte) bool { return c > ' ' && strings.IndexByte("<>[]{}\"'`\x7f", c) < 0 }
 
-// headDone goes on after the head, whose name is known.
+// headDone selects the state after the head: the JSON, plain text, or an error if the name is not accepted.
 func (p *jsonParser) headDone() {
 	switch {
 	case p.block.plain != "" && p.block.plain == string(p.object.name):
@@ -103,13 +104,13 @@ func (p *jsonParser) headDone() {
 	}
 }
 
-// noName ends a head that holds no tool's name.
+// noName ends an attempt whose head contains no name of a tool.
 func (p *jsonParser) noName() {
 	p.seg = p.seg[:0]
 	p.spoil(lathe.CodePayloadParseError)
 }
 
-// setHead takes a part of the head; false: it cannot be what it should.
+// setHead records word, a part of the head. It returns false if word is not valid for the field.
 func (p *jsonParser) setHead(field headField, word []byte) bool {
 	switch field {
 	case headID:
@@ -120,12 +121,12 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 		return true
 	case headIDName:
 		p.object.id = append(p.object.id[:0], word...)
-		if word = p.nameOfID(word); word == nil { // the arguments tell the tool
+		if word = p.nameOfID(word); word == nil { // the tool is inferred from the arguments
 			p.object.name = p.object.name[:0]
 			return len(p.object.id) > 0
 		}
 	case headName:
-		// After a word before the name: it says that a function is called.
+		// A word "function" may precede the name. Another word in its place is an error.
 		if len(p.object.name) > 0 && string(p.object.name) != "function" {
 			return false
 		}
@@ -134,12 +135,13 @@ func (p *jsonParser) setHead(field headField, word []byte) bool {
 	return len(word) > 0 && len(word) <= maxNameBytes
 }
 
-// idPrefixes are the words that models and servers write before the name in an id.
+// idPrefixes are the words that models and servers write before the name of a tool in an id.
 var idPrefixes = [...]string{"", "functions", "call", "tool", "chatcmpl-tool"}
 
-// nameOfID returns the name in functions.NAME:0 or NAME:0. Of an id in another spelling, such as functions_NAME_0, it returns the longest
-// name of an offered tool that the id ends with, before its number, if nothing or one of idPrefixes stands before that; with another word
-// there the two are the name, of a tool that was not offered. nil: the id ends with no tool's name.
+// nameOfID returns the name of the tool in an id: the NAME of functions.NAME:0 and NAME:0. In other spellings, such as functions_NAME_0,
+// it is the longest name of an offered tool at the end of the id, before its number, if the text before that name is empty or one of
+// idPrefixes. With another word before it, word and name together are returned, which name no offered tool. nil means that no offered
+// name ends the id.
 func (p *jsonParser) nameOfID(id []byte) []byte {
 	name := bytes.TrimPrefix(id, []byte("functions."))
 	front := bytes.TrimRight(name, "0123456789")
@@ -163,7 +165,7 @@ func (p *jsonParser) nameOfID(id []byte) []byte {
 	return found
 }
 
-// accepts reports whether the name that was read may make a call in this block.
+// accepts reports whether the name that was read may make a call in this block: in a quiet block it must name an offered tool.
 func (p *jsonParser) accepts() bool {
 	return !p.block.quiet || p.means(string(p.object.name))
 }

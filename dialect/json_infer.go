@@ -7,8 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// onlyFit returns the one tool that takes arguments with these members; "": none does, or more
-// than one, or a schema does not say.
+// onlyFit returns the name of the only tool whose schema fits the members of args, or "" if none or several fit.
 func onlyFit(tools []*lathe.ToolSpec, args []byte) string {
 	if object, _, ok := rawjson.RepairObject(args); ok {
 		args = object
@@ -26,7 +25,8 @@ func onlyFit(tools []*lathe.ToolSpec, args []byte) string {
 	return name
 }
 
-// fits reports whether the tool's schema has each of the members and requires no other.
+// fits reports whether the tool's schema declares all members of args, and args has all members that the schema requires. It is false if
+// either is invalid JSON.
 func fits(t *lathe.ToolSpec, args []byte) bool {
 	if rawjson.Check(t.Schema, rawjson.Limits{}) != nil || rawjson.Check(args, rawjson.Limits{}) != nil {
 		return false

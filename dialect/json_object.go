@@ -6,17 +6,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An objectForm names the members of a call's object, the better names first.
+// An objectForm lists the names of the members of a call's object; preferred names come first.
 type objectForm struct {
 	names, args, ids []string
-	prefix           string // that may stand before the tool's name and is no part of it
-	// keyed says that the only member's key is the tool's name and its value the arguments.
+	prefix           string // a prefix of the tool's name that is removed
+	// keyed: the object has one member, whose key is the tool's name and whose value is the arguments.
 	keyed bool
-	// closed says that an object with any other member is no call, and neither is one without arguments.
+	// closed: an object with any other member, or without arguments, is no call.
 	closed bool
-	others []string // further members of a closed form
-	// inner is a member that may hold the call: an object with the first of the names and of the
-	// arguments, and nothing else. Beside it stand others and ids only.
+	others []string // further members that a closed form allows
+	// inner is the name of a member that may contain the call: an object with only the first of names and the first of args. The outer
+	// object then has no members but inner, others and ids.
 	inner string
 }
 
@@ -32,34 +32,33 @@ var (
 	harmonyPayload = &objectForm{names: []string{"tool", "name"}, args: []string{"arguments", "args"}, prefix: functionsPrefix}
 )
 
-// A callObject reads one call's JSON: an object that holds the name and the arguments, or, where
-// form is nil, the arguments alone. The arguments are said as they come, from the moment that the
-// name is known; before that they are buffered.
+// A callObject reads the JSON of one call: an object with the name and the arguments, or, if form is nil, the arguments alone. Once the
+// name is known, it emits argument text as it arrives; before that it buffers the text.
 type callObject struct {
 	r       *reader
-	opens   func()      // starts the call, whose name is known
-	accepts func() bool // reports whether the name may make a call; nil: each may
-	form    *objectForm
-	js      jsonScan
+	opens   func()      // starts the call; the name is known
+	accepts func() bool // reports whether the name may make a call; nil: every name may
+	form    *objectForm // nil: the arguments alone
+	js      jsonScan    // scanner of the JSON
 
 	name, id []byte
 
-	status  objectStatus
-	begun   bool   // the opening brace was read
-	token   []byte // the key, name or id being read, with its quotes
-	key     []byte // scratch
-	inKey   bool
-	inValue bool
-	member  objectMember // of the value being read
-	ranks   [3]int       // of the members that were read, by objectMember; -1: none
-	named   bool
-	foreign bool   // there is a member that is none of a call's
-	base    int    // the level of the object whose members are read
-	inner   bool   // there is a member that holds the call
-	held    []byte // argument text that came before the name
+	status  objectStatus // how the object ended
+	begun   bool         // the opening brace was read
+	token   []byte       // the key, name or id being read, with its quotes
+	key     []byte       // scratch buffer for an unquoted key
+	inKey   bool         // a key is being read
+	inValue bool         // a value is being read
+	member  objectMember // the member whose value is being read
+	ranks   [3]int       // by objectMember: the index of the used member in its list of names; -1: not read
+	named   bool         // the name was read
+	foreign bool         // the object has a member that calls do not have
+	base    int          // the JSON depth of the object whose members are read
+	inner   bool         // the object has the member form.inner
+	held    []byte       // argument text that precedes the name
 }
 
-// plainMembers are members of a call's object that say nothing of its arguments.
+// plainMembers are members of a call's object that cannot contain arguments.
 var plainMembers = []string{"type", "id", "index", "call_id", "tool_call_id"}
 
 type objectMember uint8
@@ -75,13 +74,13 @@ const (
 type objectStatus uint8
 
 const (
-	objectMore    objectStatus = iota
-	objectDone                 // it is whole, and the call is open
-	objectBroken               // it is no JSON, or no call
-	objectForeign              // it is not meant as a call
+	objectMore    objectStatus = iota // the object is not complete
+	objectDone                        // the object is complete and the call is open
+	objectBroken                      // invalid JSON, or not a call
+	objectForeign                     // the object is text, not an attempt at a call
 )
 
-// reset makes o ready for the next object. The name and the id stay.
+// reset prepares o for the next object. It retains the name and the id.
 func (o *callObject) reset(form *objectForm, lax bool) {
 	*o = callObject{r: o.r, opens: o.opens, accepts: o.accepts, form: form, name: o.name, id: o.id,
 		token: o.token[:0], key: o.key[:0], held: o.held[:0], ranks: [3]int{-1, -1, -1}}
@@ -91,17 +90,16 @@ func (o *callObject) reset(form *objectForm, lax bool) {
 	}
 }
 
-// ownLevels are the outermost levels of JSON that a caller follows: the object's own, and what
-// stands around it.
+// ownLevels are the outermost levels of nesting that the parser handles itself: that of the object, and that of the JSON around it.
 const ownLevels = 2
 
-// begin opens the call, with the arguments that came before its name.
+// begin starts the call and emits the argument text that preceded its name.
 func (o *callObject) begin() {
 	o.opens()
 	o.r.args(string(o.held))
 }
 
-// read reads the front of s and returns how much; after the end of the object it reads nothing.
+// read reads the beginning of s and returns the number of bytes read. After the end of the object it returns 0.
 func (o *callObject) read(s string) int {
 	if o.form == nil {
 		return o.readArgs(s)
@@ -121,7 +119,7 @@ func (o *callObject) read(s string) int {
 	return i
 }
 
-// readArgs reads on in arguments that stand alone. Without a name they are buffered, to find it.
+// readArgs reads arguments without an object around them. If there is no name, it buffers them, and inferName finds the tool.
 func (o *callObject) readArgs(s string) int {
 	if !o.r.open && len(o.name) > 0 {
 		o.begin()
@@ -144,7 +142,7 @@ func (o *callObject) readArgs(s string) int {
 	return n
 }
 
-// inferName opens the call if one tool alone takes the arguments.
+// inferName opens the call if the arguments fit exactly one tool; else the object is broken.
 func (o *callObject) inferName() {
 	name := onlyFit(o.r.opts.Tools, o.held)
 	if name == "" {
@@ -155,7 +153,7 @@ func (o *callObject) inferName() {
 	o.begin()
 }
 
-// step takes what the scan read when its state went from was to now.
+// step handles part, the bytes for which the state of the JSON scanner went from was to now.
 func (o *callObject) step(was, now jsonState, part string) objectStatus {
 	switch {
 	case now == jsonBad:
@@ -163,7 +161,7 @@ func (o *callObject) step(was, now jsonState, part string) objectStatus {
 			o.value(part, false)
 		}
 		return objectBroken
-	case o.js.depth < o.base && o.base > 1: // the member that holds the call has ended
+	case o.js.depth < o.base && o.base > 1: // the member that contains the call has ended
 		o.base, o.js.outer = 1, ownLevels
 		if o.ranks[objectArgs] < 0 || !o.named {
 			return objectBroken
@@ -227,8 +225,7 @@ func (o *callObject) endKey(part string, end bool) objectStatus {
 	return objectMore
 }
 
-// innerKey takes the key of an object with a member that holds the call: that one, one beside it,
-// or one inside of it.
+// innerKey handles a key of an object that has the member form.inner: that member itself, a key beside it, or a key inside it.
 func (o *callObject) innerKey() objectStatus {
 	switch key := string(o.key); {
 	case !o.inner:
@@ -245,7 +242,7 @@ func (o *callObject) innerKey() objectStatus {
 	return objectMore
 }
 
-// enter begins the member that holds the call; where it is no object, it is one that says nothing.
+// enter begins the value of the member form.inner. A value that is no object is an unknown member.
 func (o *callObject) enter(object bool) objectStatus {
 	if !object {
 		o.member, o.foreign = objectOther, true
@@ -259,7 +256,7 @@ func (o *callObject) enter(object bool) objectStatus {
 	return objectMore
 }
 
-// place returns where in names key stands, -1: nowhere.
+// place returns the index of key in names, or -1.
 func place(names []string, key []byte) int {
 	for i, name := range names {
 		if name == string(key) {
@@ -269,8 +266,8 @@ func place(names []string, key []byte) int {
 	return -1
 }
 
-// choose takes a member. A worse name of one that was read is passed over; one that comes twice,
-// or a better one that comes too late, makes the object unreadable.
+// choose selects the member for the name or the arguments. It ignores a less preferred name after a preferred one. A duplicate member, or
+// a preferred one that comes after the arguments or the call began, makes the object unreadable.
 func (o *callObject) choose(m objectMember, rank int) objectStatus {
 	switch have := o.ranks[m]; {
 	case have >= 0 && rank > have:
@@ -282,6 +279,7 @@ func (o *callObject) choose(m objectMember, rank int) objectStatus {
 	return objectMore
 }
 
+// valueStart handles the first byte of a member's value.
 func (o *callObject) valueStart(part string) objectStatus {
 	switch o.member {
 	case objectName, objectID:
@@ -302,6 +300,7 @@ func (o *callObject) valueStart(part string) objectStatus {
 	return o.value(part, false)
 }
 
+// value handles the next part of a member's value; end says that part is the last.
 func (o *callObject) value(part string, end bool) objectStatus {
 	if end {
 		o.inValue = false
@@ -336,6 +335,7 @@ func (o *callObject) value(part string, end bool) objectStatus {
 	return o.nameRead()
 }
 
+// nameRead handles the end of the name: it starts the call if the arguments have been read.
 func (o *callObject) nameRead() objectStatus {
 	switch {
 	case len(o.name) == 0:
@@ -350,7 +350,7 @@ func (o *callObject) nameRead() objectStatus {
 	return objectMore
 }
 
-// whole says what a whole object is.
+// whole returns the status of a complete object, and opens the call of one without arguments.
 func (o *callObject) whole() objectStatus {
 	switch {
 	case !o.named:
@@ -362,7 +362,7 @@ func (o *callObject) whole() objectStatus {
 		switch {
 		case o.form.closed:
 			return objectForeign
-		case o.foreign: // it may hold the arguments: a call without them would be another one
+		case o.foreign: // the unknown member may contain the arguments: a call without them would be another call
 			return objectBroken
 		}
 		o.begin()

@@ -7,57 +7,60 @@ import (
 )
 
 const (
-	maxHeadBytes = 512 // of a block's head
-	maxGapBytes  = 256 // of white space after a call that waits for what follows
-	maxCiteBytes = 256 // of the mark that ends a citation
+	maxHeadBytes = 512 // maximal length of a block's head
+	maxGapBytes  = 256 // maximal length of white space after a call that is buffered until text follows
+	maxCiteBytes = 256 // maximal length of the mark that ends a citation
 )
 
-// A jsonParser reads the dialects of a jsonFamily. Between calls the scanner cuts the text at
-// marks. Inside of a block it reads the structure byte by byte, and the JSON as it is: marks in it
-// are data.
+// A jsonParser is the parser of a jsonFamily. Its input has the form
+//
+//	text { block text }      block = mark head JSON close      section = mark { block } mark
+//
+// Between blocks the scanner divides the text at marks. Inside a block the parser reads the structure byte by byte and passes the JSON to
+// object; marks inside the JSON are data.
 type jsonParser struct {
 	reader
-	f     *jsonFamily
-	prose prose
+	f     *jsonFamily // the family of the dialect
+	prose prose       // the text outside of calls
 	state jsonBlockState
-	block *jsonBlock
+	block *jsonBlock // the block being read
 
-	gap     []byte // white space after a call: it is text only if text follows
-	swallow bool
+	gap     []byte // white space after a call, which is emitted only if text follows
+	swallow bool   // white space that follows is buffered in gap
 
-	section int  // the open section, from 1
-	taken   int  // calls in it
-	spoiled bool // there was a call in it that cannot be read
+	section int  // number of the open section, from 1; 0 if none is open
+	taken   int  // number of calls in the section
+	spoiled bool // the section has had an unreadable call
 
-	raw   []byte // the attempt so far; past the limit, or after a failure, its beginning only
-	lost  bool
-	total int // its length
-	bad   lathe.Code
-	begun bool // its JSON had begun
+	raw   []byte     // the attempt so far; after lost, only its beginning
+	lost  bool       // raw is limited to maxExcerptBytes
+	total int        // the length of the attempt, in bytes
+	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
+	begun bool       // the JSON of the attempt has begun
 
-	part    int    // of the head
-	seg     []byte // what was read of the part, or of a mark
-	wordEnd int    // where the part's word ends, 0: it goes on
-	list    bool   // the objects stand in brackets
-	object  callObject
-	builtin builtinCall
-	late    bool // the open call has no id yet
-	pending bool // the open call is whole, if the block ends as it should
-	surplus bool // a closing brace more than there are was read after the JSON
+	part    int         // index of the part of the head
+	seg     []byte      // the bytes of the head part or of the mark being read
+	wordEnd int         // offset in seg of the end of the part's word; 0: the word continues
+	list    bool        // the objects are elements of a JSON array
+	object  callObject  // reads the JSON of a call
+	builtin builtinCall // reads a call in the form NAME.call(…)
+	late    bool        // the id of the open call may follow its arguments
+	pending bool        // the open call is complete, unless the block ends with an error
+	surplus bool        // a second closing brace was read after the JSON
 }
 
 type jsonBlockState uint8
 
 const (
 	blockNone    jsonBlockState = iota // in the text between blocks
-	blockHead                          // before the JSON, in a head of parts
-	blockOpen                          // before the JSON
-	blockJSON                          // in it
-	blockBuiltin                       // in what stands in its place
+	blockHead                          // before the JSON, in the head
+	blockOpen                          // before the JSON, after the head
+	blockJSON                          // in the JSON
+	blockBuiltin                       // in a call in the form NAME.call(…)
 	blockNext                          // between two objects
 	blockTail                          // before the closing mark
-	blockBad                           // inside an attempt that cannot be read
-	blockOver                          // in JSON that is text
+	blockBad                           // in an unreadable attempt
+	blockOver                          // in JSON of an unreadable attempt
 	blockSection                       // between the calls of a section
 	blockCite                          // in the mark that ends a citation
 )
@@ -84,7 +87,7 @@ func (p *jsonParser) read() {
 	}
 }
 
-// token takes what the scanner found between blocks.
+// token handles a token of the scanner between blocks: a run of text (mark is negative) or a mark.
 func (p *jsonParser) token(text string, mark int) {
 	if mark < 0 {
 		p.text(text)
@@ -117,13 +120,13 @@ func (p *jsonParser) token(text string, mark int) {
 		p.seg, p.state = p.seg[:0], blockSection
 	case m.kind == markOpen:
 		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
-	case p.swallow: // a closing mark more than there are
+	case p.swallow: // a closing mark without an open block
 	default:
 		p.prose.text(text)
 	}
 }
 
-// thinkMark takes a mark of the block of thinking.
+// thinkMark handles a mark that opens or closes a block of thinking.
 func (p *jsonParser) thinkMark(mark int, text string) {
 	closes := (mark-p.prose.base)%2 == 1
 	if p.f.special && (p.prose.think > 0 || !p.prose.mask.code()) {
@@ -143,7 +146,7 @@ func (p *jsonParser) thinkMark(mark int, text string) {
 	p.swallow = p.swallow || closes && p.prose.think == 0
 }
 
-// text takes text between blocks.
+// text handles text between blocks. It buffers white space after a call.
 func (p *jsonParser) text(s string) {
 	if p.swallow && p.prose.think == 0 {
 		n := len(s) - len(trimSpace(s))
@@ -156,7 +159,7 @@ func (p *jsonParser) text(s string) {
 	p.prose.text(s)
 }
 
-// spillGap gives white space as text after all.
+// spillGap emits the white space after a call, because text follows it.
 func (p *jsonParser) spillGap() {
 	p.swallow = false
 	if len(p.gap) > 0 {
@@ -165,7 +168,7 @@ func (p *jsonParser) spillGap() {
 	}
 }
 
-// openBlock begins an attempt. The last keep bytes of the mark belong to its JSON.
+// openBlock begins an attempt at the mark of block n. The last keep bytes of the mark belong to the JSON.
 func (p *jsonParser) openBlock(n int, mark string, keep int) {
 	p.block = &p.f.blocks[n]
 	if p.section == 0 || p.taken > 0 || p.spoiled {
@@ -187,7 +190,7 @@ func (p *jsonParser) openBlock(n int, mark string, keep int) {
 	p.in = in
 }
 
-// step reads on inside of a block.
+// step reads the next part of a block.
 func (p *jsonParser) step() {
 	c := p.in[0]
 	switch p.state {
@@ -212,10 +215,10 @@ func (p *jsonParser) step() {
 	}
 }
 
-// eat takes one byte of structure.
+// eat consumes one byte of structure and records it as text of the attempt.
 func (p *jsonParser) eat() { p.keep(p.take(1)) }
 
-// keep counts s as a part of the attempt, and keeps it as far as it is wanted.
+// keep appends s to the text of the attempt and counts it. After lose, it stores only the excerpt.
 func (p *jsonParser) keep(s string) {
 	p.total += len(s)
 	if p.reader.open && !p.lost && len(p.raw)+len(s) > p.opts.MaxPayloadBytes {
@@ -227,13 +230,13 @@ func (p *jsonParser) keep(s string) {
 	p.raw = appendKept(p.raw, s)
 }
 
-// lose gives up to keep the attempt: it is too long.
+// lose shortens the text of the attempt to maxExcerptBytes; the rest is only counted.
 func (p *jsonParser) lose() {
 	p.lost = true
 	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
 }
 
-// openByte reads before the JSON.
+// openByte reads one byte between the head and the JSON.
 func (p *jsonParser) openByte(c byte) {
 	switch {
 	case len(p.raw) > p.opts.MaxPayloadBytes+maxHeadBytes:
@@ -253,7 +256,7 @@ func (p *jsonParser) openByte(c byte) {
 	case c == '[' && !p.list && len(p.object.name) == 0 && p.block.object != nil:
 		p.list = true
 		p.eat()
-	case len(p.object.name) > 0 && p.block.close != "" && c == p.block.close[0]: // no arguments at all
+	case len(p.object.name) > 0 && p.block.close != "" && c == p.block.close[0]: // a call without arguments
 		p.opens()
 		p.pending = true
 		p.state = blockTail
@@ -267,7 +270,7 @@ func (p *jsonParser) openByte(c byte) {
 
 const fence = "```"
 
-// fenceByte reads the beginning of a code fence.
+// fenceByte reads one byte of the opening of a code fence around the JSON.
 func (p *jsonParser) fenceByte(c byte) {
 	if seg := string(p.seg); space(c) && (seg == fence || seg == fence+"json") {
 		p.seg = p.seg[:0]
@@ -282,7 +285,7 @@ func (p *jsonParser) fenceByte(c byte) {
 	p.eat()
 }
 
-// json reads on in the JSON of a call.
+// json reads the next part of the JSON of a call.
 func (p *jsonParser) json() {
 	room := p.opts.MaxPayloadBytes - p.total
 	if room <= 0 {
@@ -314,7 +317,7 @@ func (p *jsonParser) json() {
 	}
 }
 
-// opens starts the call, whose name is known.
+// opens starts the call, whose name is known, with its id.
 func (p *jsonParser) opens() {
 	id := string(p.object.id)
 	switch p.f.id {
@@ -333,10 +336,10 @@ func (p *jsonParser) opens() {
 	p.start(id, p.toolName(p.object.name), false)
 }
 
-// lateID stands for an id that may still come, so that none is made yet.
+// lateID stands for an id that may follow the arguments, so that start generates none.
 const lateID = "?"
 
-// confirm ends the call that is whole.
+// confirm closes the open call if it is complete.
 func (p *jsonParser) confirm() {
 	if !p.pending {
 		return
@@ -349,7 +352,7 @@ func (p *jsonParser) confirm() {
 	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 }
 
-// endCall closes the open call, with its id where that could come late.
+// endCall closes the open call. If its id may follow the arguments, CallEnd contains the id.
 func (p *jsonParser) endCall(incomplete bool) {
 	p.end(incomplete)
 	if !p.late {
@@ -358,7 +361,7 @@ func (p *jsonParser) endCall(incomplete bool) {
 	p.out[len(p.out)-1].ID = p.nineLetters(string(p.object.id))
 }
 
-// nineLetters returns id, or a generated one if id is empty.
+// nineLetters returns id, or a generated id of nine letters and digits if id is "" and Options.Rand is set.
 func (p *jsonParser) nineLetters(id string) string {
 	if id == "" && p.opts.Rand != nil {
 		return randomLetters(p.opts.Rand, 9)
@@ -366,7 +369,7 @@ func (p *jsonParser) nineLetters(id string) string {
 	return id
 }
 
-// leave ends a block that was read.
+// leave ends a block after its last call and returns to the section or the text.
 func (p *jsonParser) leave() {
 	p.seg = p.seg[:0]
 	p.state = blockNone
@@ -378,7 +381,7 @@ func (p *jsonParser) leave() {
 	}
 }
 
-// nextByte reads between two objects.
+// nextByte reads one byte between two objects of a block.
 func (p *jsonParser) nextByte(c byte) {
 	switch {
 	case len(p.raw) >= maxHeadBytes && !p.reader.open && (space(c) || c == ',' || c == ';'):
@@ -409,13 +412,13 @@ func (p *jsonParser) nextByte(c byte) {
 	}
 }
 
-// leaveAt ends a block without a closing mark where the text goes on.
+// leaveAt ends a block without a closing mark; the white space after its JSON is buffered.
 func (p *jsonParser) leaveAt() {
 	p.gap = append(p.gap[:0], p.raw...)
 	p.leave()
 }
 
-// tailByte reads before the closing mark. Another mark may stand for it.
+// tailByte reads one byte between the JSON and the closing mark. Another mark of the structure also ends the block.
 func (p *jsonParser) tailByte(c byte) {
 	if surplus := c == '}' && !p.surplus; len(p.seg) == 0 && (space(c) || surplus) {
 		p.surplus = p.surplus || surplus

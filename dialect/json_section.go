@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// structure finds the mark that seg is, and whether a mark begins with it.
+// structure returns the index of the mark that equals seg, or -1; more reports whether seg is the beginning of a mark.
 func (p *jsonParser) structure(seg string) (mark int, more bool) {
 	for i, text := range p.f.list {
 		if m := p.f.kinds[i]; m.kind == markCite || m.kind == markOpen && p.f.blocks[m.n].quiet {
@@ -20,7 +20,7 @@ func (p *jsonParser) structure(seg string) (mark int, more bool) {
 	return -1, more
 }
 
-// inSection takes a mark after a block, in a section or not.
+// inSection handles a mark after a block, inside a section or outside of one.
 func (p *jsonParser) inSection(mark int) {
 	text := p.f.list[mark]
 	if p.state != blockSection {
@@ -33,14 +33,14 @@ func (p *jsonParser) inSection(mark int) {
 	case markSectionEnd:
 		p.keep(text)
 		p.endSection()
-	case markClose: // one more than there are
+	case markClose: // a closing mark without an open block
 	default:
 		p.endSection()
 		p.token(text, mark)
 	}
 }
 
-// sectionByte reads between the calls of a section.
+// sectionByte reads one byte between the calls of a section.
 func (p *jsonParser) sectionByte(c byte) {
 	if len(p.seg) == 0 && space(c) && len(p.raw) < maxHeadBytes {
 		p.eat()
@@ -63,13 +63,13 @@ func (p *jsonParser) sectionByte(c byte) {
 	}
 }
 
-// keepBack takes the last n bytes off the attempt.
+// keepBack removes the last n bytes from the text of the attempt.
 func (p *jsonParser) keepBack(n int) {
 	p.total -= n
 	p.raw = p.raw[:max(0, len(p.raw)-n)]
 }
 
-// endSection ends a section. One in which no call could be read was text.
+// endSection ends a section. A section without calls is text and a ParseError.
 func (p *jsonParser) endSection() {
 	p.section = 0
 	p.state = blockNone
@@ -88,7 +88,7 @@ func (p *jsonParser) endSection() {
 	p.seg = p.seg[:0]
 }
 
-// citeByte reads the mark that ends a citation; where it is none, it is text.
+// citeByte reads one byte of the mark that ends a citation. Text that is no such mark is emitted.
 func (p *jsonParser) citeByte(c byte) {
 	switch {
 	case c == '>':

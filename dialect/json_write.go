@@ -8,9 +8,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// jsonForm makes the form of a family. call says how a call is written: NAME, ID and ARGS stand
-// for its parts, "NAME" and "ID" in quotes for JSON strings. result does the same for a result, with
-// TEXT for what the tool said; "": as tags do.
+// jsonForm returns the form of a family. call is the pattern of a call, in which NAME, ID and ARGS stand for its parts, and "NAME" and
+// "ID" in quotes for JSON strings. result is the pattern of a tool result, in which TEXT stands for its content; "" selects the form of
+// the dialect tags.
 func jsonForm(f *jsonFamily, call, result string) form {
 	calls, results := newPattern(call), newPattern(result)
 	clean, escape := f.cleaner(), newEscaper(f.reservedMarks)
@@ -39,7 +39,7 @@ func jsonForm(f *jsonFamily, call, result string) form {
 	return out
 }
 
-// jsonArguments returns args where it is JSON, else a JSON string of it.
+// jsonArguments returns args if it is JSON, else args as a JSON string.
 func jsonArguments(args string) string {
 	if _, err := rawjson.Scan([]byte(args), 0); err != nil {
 		return string(rawjson.AppendQuote(nil, args))
@@ -47,10 +47,10 @@ func jsonArguments(args string) string {
 	return args
 }
 
-// callFields are what a pattern writes of a call, but for its text.
+// callFields are the parts of a call that a pattern contains, except its text.
 type callFields struct{ name, id string }
 
-// fields returns the name, and the id as the family writes ids.
+// fields returns the name, and the id in the form that the family requires; "" if there is none in that form.
 func (f *jsonFamily) fields(name, id string) callFields {
 	switch f.id {
 	case idLate:
@@ -65,10 +65,10 @@ func (f *jsonFamily) fields(name, id string) callFields {
 	return callFields{name, id}
 }
 
-// A pattern is text with places for the parts of a call.
+// A pattern is a text with placeholders. Its elements alternate between fixed text and a placeholder.
 type pattern []string
 
-// Marks that hold the words stand first: they are no places.
+// Marks that contain NAME, ID or ARGS come first, so that they are not read as placeholders.
 var places = strings.NewReplacer("[CALL_ID]", "[CALL_ID]", "[ARGS]", "[ARGS]", `"NAME"`, "\x00N\x00", "NAME", "\x00n\x00", `"ID"`, "\x00I\x00", "ID", "\x00i\x00",
 	"ARGS", "\x00t\x00", "TEXT", "\x00t\x00", `"JSON"`, "\x00T\x00")
 
@@ -96,11 +96,10 @@ func (p pattern) append(dst []byte, c callFields, text string) []byte {
 	return dst
 }
 
-// cleaner returns a function that puts a space into each mark in text that comes from outside, so
-// that it is none.
+// cleaner returns a function that inserts a space into each reserved mark of text from outside, so that no parser reads it as a mark.
 func (f *jsonFamily) cleaner() func(string) string { return newCleaner(f.reservedMarks) }
 
-// reservedMarks returns the marks that text from outside must not hold.
+// reservedMarks returns the marks that must be escaped in text from outside when a prompt is written.
 func (f *jsonFamily) reservedMarks() []string {
 	var list []string
 	for i, text := range f.list {
@@ -111,11 +110,10 @@ func (f *jsonFamily) reservedMarks() []string {
 	return append(append(list, f.think[0], f.think[1]), f.reserved...)
 }
 
-// newEscaper returns a function that writes the last byte of each of the marks in JSON, and that of
-// all that has the form of a special token, as an escape. They can only be in strings there, so it
-// says the same.
+// newEscaper returns a function that escapes marks and special tokens in JSON: it replaces the last byte of each by its \u00XX escape. In
+// JSON they can only be inside strings, so the value is unchanged. list returns the marks.
 func newEscaper(list func() []string) func(string) string {
-	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) }) // at the first use: most programs write few dialects
+	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) }) // built at the first use, because most programs write few dialects
 	return func(s string) string {
 		set := marks()
 		var b strings.Builder
@@ -143,8 +141,8 @@ func newEscaper(list func() []string) func(string) string {
 	}
 }
 
-// newCleaner returns a function that puts a space into each of the marks in a text, and into all
-// that has the form of a special token, such as `<|im_start|>`: servers take those for their own.
+// newCleaner returns a function that inserts a space into each mark of a text, and into all text of the form of a special token, such as
+// `<|im_start|>`, which servers read as that token.
 func newCleaner(list func() []string) func(string) string {
 	marks := sync.OnceValue(func() *marks { return newMarks(false, list()...) })
 	return func(s string) string {
@@ -166,11 +164,11 @@ func newCleaner(list func() []string) func(string) string {
 	}
 }
 
-// mistralForm writes an id only where it is one.
+// mistralForm returns the form of Mistral's dialect. It writes an id only if the id has nine letters and digits.
 func mistralForm() form {
 	f := jsonForm(mistralFamily, "[TOOL_CALLS]NAME[CALL_ID]ID[ARGS]ARGS",
 		`[TOOL_RESULTS]{"content": "JSON", "call_id": "ID"}[/TOOL_RESULTS]`)
-	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // ID is both marks with the id, or one
+	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // ID stands for optionalID
 	short, call := newPattern("[TOOL_CALLS]NAME[ARGS]ARGS"), f.call
 	f.call = func(dst []byte, c lathe.ToolCall, args string) []byte {
 		if fields := mistralFamily.fields(c.Name, c.ID); fields.id == "" {

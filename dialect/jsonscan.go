@@ -1,36 +1,35 @@
 package dialect
 
-// maxJSONDepth bounds the nesting that a jsonScan follows.
+// maxJSONDepth is the maximal nesting of a value that a jsonScan accepts.
 const maxJSONDepth = 1024
 
-// A jsonScan follows one JSON value (RFC 8259) that comes in pieces, byte by byte, and knows where
-// it ends and where it breaks the grammar. It does not look at duplicate keys, surrogates or UTF-8.
-// The zero value is ready.
+// A jsonScan reads one JSON value (RFC 8259) in pieces, byte by byte, and finds its end, or the first byte that breaks the grammar. It
+// does not check for duplicate keys, surrogates or UTF-8. The zero value is ready to use.
 type jsonScan struct {
 	state  jsonState
-	outer  int    // stop after each step at as many of the outermost levels, so that a caller can follow them
+	outer  int    // the number of outermost levels at which scan returns after each step, so that the caller sees every token
 	key    bool   // the string being read is an object's key
-	lax    bool   // takes line ends and tabs in strings, and a comma before a closing bracket: faults of one reading, which the runner mends
-	lit    string // what is missing of true, false or null
-	hex    int    // digits missing of a \u escape
+	lax    bool   // accept line ends and tabs in strings, and a comma before a closing bracket: the runner repairs these
+	lit    string // the rest of true, false or null that must follow
+	hex    int    // number of digits missing in a \u escape
 	depth  int
-	object [maxJSONDepth / 64]uint64 // one bit a level: object or array
+	object [maxJSONDepth / 64]uint64 // one bit for each level: 1 is an object, 0 an array
 }
 
 type jsonState uint8
 
 const (
-	jsonValue    jsonState = iota // a value must come
-	jsonFirstVal                  // a value or ]
-	jsonFirstKey                  // a key or }
-	jsonKey                       // a key must come
+	jsonValue    jsonState = iota // a value must follow
+	jsonFirstVal                  // a value or ] must follow
+	jsonFirstKey                  // a key or } must follow
+	jsonKey                       // a key must follow
 	jsonColon
 	jsonAfter // a comma or the end of the object or array
 	jsonString
 	jsonEscape
 	jsonHex
 	jsonLiteral
-	jsonMinus // number states: after the sign
+	jsonMinus // in a number, after the sign
 	jsonZero
 	jsonInt
 	jsonPoint
@@ -38,8 +37,8 @@ const (
 	jsonExp
 	jsonExpSign
 	jsonExpInt
-	jsonDone // the value is whole; nothing more is read
-	jsonBad  // the grammar is broken at the byte that was not read
+	jsonDone // the value is complete; no more bytes are read
+	jsonBad  // the next byte, which was not read, breaks the grammar
 )
 
 // inString reports whether the next byte belongs to a string.
@@ -47,7 +46,7 @@ func (j *jsonScan) inString() bool {
 	return j.state == jsonString || j.state == jsonEscape || j.state == jsonHex
 }
 
-// whole reports whether the value would be whole if the text ended here.
+// whole reports whether the value would be complete if the text ended here.
 func (j *jsonScan) whole() bool {
 	switch j.state {
 	case jsonDone:
@@ -58,7 +57,7 @@ func (j *jsonScan) whole() bool {
 	return false
 }
 
-// scan reads the front of s and returns how much. It stops early when the value is whole or broken.
+// scan reads the beginning of s and returns the number of bytes read. It stops before the end of s if the value is complete or invalid.
 func (j *jsonScan) scan(s string) int {
 	for i := 0; i < len(s); {
 		c, depth := s[i], j.depth
@@ -105,12 +104,12 @@ func (j *jsonScan) scan(s string) int {
 	return len(s)
 }
 
-// spaced reports whether white space may stand here.
+// spaced reports whether white space is allowed next.
 func (j *jsonScan) spaced() bool { return j.state <= jsonAfter }
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// step takes one byte outside the plain part of a string; false: the byte was not read.
+// step reads one byte outside the plain part of a string. It returns false if the byte was not consumed.
 func (j *jsonScan) step(c byte) bool {
 	switch j.state {
 	case jsonFirstVal:
@@ -171,6 +170,7 @@ func (j *jsonScan) step(c byte) bool {
 	return false
 }
 
+// value reads the first byte of a value.
 func (j *jsonScan) value(c byte) bool {
 	switch {
 	case c == '{' || c == '[':
@@ -246,9 +246,10 @@ func (j *jsonScan) number(c byte) bool {
 	return next != jsonBad
 }
 
-// mayClose reports whether the end of the object may stand in the place of a key.
+// mayClose reports whether a closing brace is allowed instead of a key.
 func (j *jsonScan) mayClose() bool { return j.state == jsonFirstKey || j.lax }
 
+// afterComma returns the state after a comma.
 func (j *jsonScan) afterComma() jsonState {
 	switch {
 	case j.inObject():
@@ -259,10 +260,12 @@ func (j *jsonScan) afterComma() jsonState {
 	return jsonValue
 }
 
+// inObject reports whether the innermost level is an object.
 func (j *jsonScan) inObject() bool {
 	return j.object[(j.depth-1)/64]&(1<<((j.depth-1)%64)) != 0
 }
 
+// closeLevel ends the innermost level; object says that the byte was a brace.
 func (j *jsonScan) closeLevel(object bool) bool {
 	if j.inObject() != object {
 		j.state = jsonBad
@@ -273,6 +276,7 @@ func (j *jsonScan) closeLevel(object bool) bool {
 	return true
 }
 
+// valueEnd sets the state after a complete value.
 func (j *jsonScan) valueEnd() {
 	j.state = jsonAfter
 	if j.depth == 0 {
@@ -282,5 +286,5 @@ func (j *jsonScan) valueEnd() {
 
 func shortEscape(c byte) bool { return shortEscapes[c] }
 
-// shortEscapes has the bytes that may follow a backslash, but for u.
+// shortEscapes contains the bytes that may follow a backslash, except u.
 var shortEscapes = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}

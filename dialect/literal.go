@@ -1,62 +1,61 @@
 package dialect
 
 const (
-	maxCommaBytes = 1024 // of a comma and the white space after it
-	maxBareBytes  = 256  // of a value that stands without quotes where strings may
+	maxCommaBytes = 1024 // maximal length of a comma and the white space after it
+	maxBareBytes  = 256  // maximal length of an unquoted value where strings are allowed
 )
 
-// A literal reads one value that comes in pieces, as models write it in their calls, and says it
-// as JSON: JSON itself, character for character, and Python's strings, numbers, True, False, None,
-// lists and dicts with strings for keys. A comma before a closing bracket is left out.
+// A literal reads one value in pieces, as models write it in calls, and emits it as JSON. It accepts JSON, which it emits unchanged, and
+// Python's strings, numbers, True, False, None, lists and dicts with strings as keys. It omits a comma before a closing bracket.
 //
-// With bare set it reads the brace syntax of Gemma: keys without quotes, strings between marks,
-// which come by way of mark, and words that are no literals taken as strings.
+// If bare is true, it reads the brace syntax of Gemma: keys without quotes, strings between marks (the caller reports the marks to
+// atMark), and unquoted words, which become strings if they are no literals.
 type literal struct {
-	emit func(string) // the next piece of the JSON; what it is given is a part of the text or constant
+	emit func(string) // receives the next piece of the JSON, which is a part of the input or a constant
 	bare bool
 
 	state  literalState
 	depth  int
-	object [maxJSONDepth / 64]uint64 // one bit a level: dict or list
+	object [maxJSONDepth / 64]uint64 // one bit for each level: 1 is a dict, 0 a list
 	key    bool                      // the string being read is a key
-	quote  byte                      // that ends the string; 0: a mark does
+	quote  byte                      // the quote that ends the string; unused between marks
 	triple bool
-	ends   int      // quotes read in a row inside of a triple string
-	num    jsonScan // of a number
-	word   string   // what is missing of True, False, None
+	ends   int      // number of consecutive quotes read in a triple-quoted string
+	num    jsonScan // scanner of a number
+	word   string   // the rest of True, False or None that must follow
 	none   bool     // the word is None
-	hex    int      // digits missing of an escape
-	code   rune     // the value of an escape
-	held   []byte   // a comma and white space after it, or a bare word
+	hex    int      // number of digits missing in an escape
+	code   rune     // the value of an escape so far
+	held   []byte   // a comma and the white space after it, or an unquoted word, from earlier pieces
 
 	s    string // the piece being read
-	i    int    // where
-	from int    // what is not said yet begins here
-	mark int    // where in s the escape, the gap or the word begins
+	i    int    // offset in s of the next byte
+	from int    // offset in s of the first byte that was not emitted
+	mark int    // offset in s of the beginning of the escape, the comma or the word
 }
 
 type literalState uint8
 
 const (
-	literalValue literalState = iota // a value must come
-	literalFirst                     // a value or ]
-	literalNext                      // after a comma: a value or ]
-	literalKey                       // a key or }
+	literalValue literalState = iota // a value must follow
+	literalFirst                     // a value or ] must follow
+	literalNext                      // after a comma: a value or ] must follow
+	literalKey                       // a key or } must follow
 	literalNextKey
 	literalColon
 	literalAfter  // a comma or the end of the list or dict
 	literalQuote  // after the quote that opens a string
-	literalQuotes // after two of them
+	literalQuotes // after two opening quotes: an empty string, or the third quote of a triple-quoted one
 	literalString
-	literalRaw // between marks
+	literalRaw // in a string between marks
 	literalEscape
-	literalHex   // \uXXXX, whose digits pass
-	literalByte  // \xXX, whose digits pass
+	literalHex   // \uXXXX, whose digits are emitted unchanged
+	literalByte  // \xXX, whose digits are emitted unchanged
 	literalRune  // \UXXXXXXXX
 	literalOctal // \ooo
 	literalNumber
 	literalWord
-	literalBare    // a word that may be anything
+	literalBare    // in an unquoted value
 	literalBareKey // a key without quotes
 	literalDone
 	literalBad
@@ -71,7 +70,7 @@ func (l *literal) inString() bool {
 	return l.state >= literalQuote && l.state <= literalOctal && l.state != literalQuotes
 }
 
-// scan reads the front of s and returns how much. It stops early when the value is whole or broken.
+// scan reads the beginning of s and returns the number of bytes read. It stops before the end of s if the value is complete or invalid.
 func (l *literal) scan(s string) int {
 	l.s, l.i, l.from, l.mark = s, 0, 0, 0
 	for l.i < len(s) && l.state < literalDone {
@@ -96,7 +95,7 @@ func (l *literal) scan(s string) int {
 	return l.i
 }
 
-// finish ends the text and reports whether the value is whole.
+// finish ends the text and reports whether the value is complete.
 func (l *literal) finish() bool {
 	switch l.state {
 	case literalNumber:
@@ -110,7 +109,7 @@ func (l *literal) finish() bool {
 
 func (l *literal) bad() { l.state = literalBad }
 
-// flush says what was read up to i.
+// flush emits the bytes read up to offset i.
 func (l *literal) flush(i int) {
 	if l.from < i {
 		emitUTF8(l.emit, l.s[l.from:i])
@@ -118,7 +117,7 @@ func (l *literal) flush(i int) {
 	l.from = i
 }
 
-// put says text in place of the n bytes that come next.
+// put emits text instead of the next n bytes.
 func (l *literal) put(text string, n int) {
 	l.flush(l.i)
 	if text != "" {
@@ -128,9 +127,10 @@ func (l *literal) put(text string, n int) {
 	l.from = l.i
 }
 
-// buffer keeps s, which its piece ends in.
+// buffer stores s, the end of a piece, until the next piece.
 func (l *literal) buffer(s string) { l.held = append(l.held, s...) }
 
+// step reads at c, the byte at offset i.
 func (l *literal) step(c byte) {
 	switch l.state {
 	case literalString:
@@ -203,10 +203,10 @@ func (l *literal) step(c byte) {
 	}
 }
 
-// separates reports whether c stands between a key without quotes and its value: the same model writes both.
+// separates reports whether c separates an unquoted key from its value; models write both `:` and `=`.
 func separates(c byte) bool { return c == ':' || c == '=' }
 
-// colon reads what stands between a key and its value.
+// colon reads one byte between a key and its value.
 func (l *literal) colon(c byte) {
 	switch {
 	case c == ':':
@@ -222,7 +222,7 @@ func (l *literal) colon(c byte) {
 	}
 }
 
-// blank reads white space before a value or a key.
+// blank reads one byte of white space before a value or a key. More than maxCommaBytes make the value invalid.
 func (l *literal) blank() {
 	if (l.state == literalNext || l.state == literalNextKey) && len(l.held)+l.i-l.mark >= maxCommaBytes {
 		l.drop()
@@ -231,14 +231,14 @@ func (l *literal) blank() {
 	l.i++
 }
 
-// drop leaves out what is buffered, which is broken.
+// drop discards the buffered bytes and marks the value as invalid.
 func (l *literal) drop() {
 	l.flush(l.mark)
 	l.from = l.i
 	l.bad()
 }
 
-// emitGap says the comma and the white space before a value.
+// emitGap emits the buffered comma and white space, because a value follows.
 func (l *literal) emitGap() {
 	if len(l.held) == 0 {
 		return
@@ -254,7 +254,7 @@ func (l *literal) emitGap() {
 	l.held = l.held[:0]
 }
 
-// dropGap leaves out the comma before a closing bracket.
+// dropGap discards the comma before a closing bracket.
 func (l *literal) dropGap() {
 	if l.state != literalNext && l.state != literalNextKey {
 		return
@@ -266,6 +266,7 @@ func (l *literal) dropGap() {
 	l.from = l.i
 }
 
+// after reads one byte after a value in a list or dict.
 func (l *literal) after(c byte) {
 	switch {
 	case space(c):
@@ -280,7 +281,7 @@ func (l *literal) after(c byte) {
 	case c == ']' || c == '}':
 		l.close(c == '}')
 	case l.bare && l.inObject() && (isLetter(c) || c == '_'):
-		// Small models leave the comma out after a string.
+		// Small models omit the comma after a string.
 		l.put(",", 0)
 		l.state = literalKey
 	default:
@@ -302,7 +303,7 @@ func (l *literal) close(object bool) {
 	l.end()
 }
 
-// end ends a value.
+// end sets the state after a complete value.
 func (l *literal) end() {
 	l.state = literalAfter
 	if l.depth == 0 {

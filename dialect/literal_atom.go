@@ -2,6 +2,7 @@ package dialect
 
 import "github.com/lathe-run/lathe/internal/rawjson"
 
+// keyByte reports whether c is allowed in a key without quotes.
 func keyByte(c byte) bool {
 	switch c {
 	case '{', '}', '[', ']', ',', ':', '=', '"', '\'', '\\', '<', '>':
@@ -10,6 +11,7 @@ func keyByte(c byte) bool {
 	return c > ' '
 }
 
+// value reads the first byte of a value.
 func (l *literal) value(c byte) {
 	switch {
 	case l.state == literalBad:
@@ -63,6 +65,7 @@ func (l *literal) value(c byte) {
 	}
 }
 
+// literalWord reads the next byte of true, false, null, True, False or None.
 func (l *literal) literalWord(c byte) {
 	if c != l.word[0] {
 		if l.none {
@@ -82,7 +85,7 @@ func (l *literal) literalWord(c byte) {
 	l.end()
 }
 
-// bareWord reads the next part of a value without quotes, up to a comma or a bracket.
+// bareWord reads the next part of an unquoted value, up to a comma or a bracket.
 func (l *literal) bareWord(c byte) {
 	switch c {
 	case ',', '}', ']':
@@ -116,7 +119,7 @@ func (l *literal) bareWord(c byte) {
 			l.end()
 			return
 		}
-	case word == "None", word == "<nil>": // as renderers in Go write null
+	case word == "None", word == "<nil>": // templates in Go render null as <nil>
 		word = "null"
 	case word == "True":
 		word = "true"

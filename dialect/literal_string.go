@@ -2,7 +2,7 @@ package dialect
 
 import "unicode/utf8"
 
-// open begins a string.
+// open begins a string after its opening quote.
 func (l *literal) open(quote byte, key bool) {
 	if l.state == literalBad {
 		return
@@ -16,7 +16,7 @@ func (l *literal) open(quote byte, key bool) {
 	l.state = literalQuote
 }
 
-// atMark takes the mark around strings of the bare syntax; false: it is text.
+// atMark handles a mark that surrounds strings in the brace syntax. It returns false if the mark is part of a string in quotes.
 func (l *literal) atMark() bool {
 	l.s, l.i, l.from, l.mark = "", 0, 0, 0
 	switch l.state {
@@ -50,7 +50,7 @@ func (l *literal) endString() {
 	l.end()
 }
 
-// raw reads text between marks, where nothing is escaped.
+// raw reads the text of a string between marks, which has no escapes.
 func (l *literal) raw() {
 	l.i += plainRun(l.s[l.i:])
 	if l.i < len(l.s) {
@@ -58,7 +58,7 @@ func (l *literal) raw() {
 	}
 }
 
-// text reads the inside of a string in quotes.
+// text reads the text of a string in quotes.
 func (l *literal) text() {
 	if l.ends == 0 {
 		l.i += plainRunTo(l.s[l.i:], l.quote)
@@ -91,7 +91,7 @@ func (l *literal) text() {
 	}
 }
 
-// quotedRune returns r as it stands in a JSON string.
+// quotedRune returns r as it is written in a JSON string.
 func quotedRune(r rune) string {
 	if r < 0x20 || r == '"' || r == '\\' {
 		return escapes[r]
@@ -99,7 +99,7 @@ func quotedRune(r rune) string {
 	return string(r)
 }
 
-// quoteText returns a quote as it stands in a JSON string.
+// quoteText returns a quote as it is written in a JSON string.
 func quoteText(quote byte) string {
 	if quote == '"' {
 		return `\"`
@@ -107,7 +107,7 @@ func quoteText(quote byte) string {
 	return "'"
 }
 
-// escape reads what follows a backslash, and the quotes that open a string.
+// escape reads the byte after a backslash, or after the first or second quote of a string.
 func (l *literal) escape(c byte) {
 	switch l.state {
 	case literalQuote:
@@ -162,9 +162,9 @@ func (l *literal) escape(c byte) {
 	}
 }
 
-// escaped reads the byte after a backslash. The escapes of JSON pass as they are.
+// escaped reads the byte after a backslash. Escapes of JSON are emitted unchanged.
 func (l *literal) escaped(c byte) {
-	split := l.mark == l.i // the backslash ended the piece before
+	split := l.mark == l.i // the backslash was the last byte of the piece before
 	l.state = literalString
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u':
@@ -195,7 +195,7 @@ func (l *literal) escaped(c byte) {
 		l.state, l.hex, l.code = literalRune, 8, 0
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		l.state, l.hex, l.code = literalOctal, 3, 0
-	default: // Python keeps the backslash
+	default: // in Python a backslash before another byte is text
 		l.emit(`\\`)
 	}
 }

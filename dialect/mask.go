@@ -2,35 +2,34 @@ package dialect
 
 import "strings"
 
-// A mask follows Markdown, to know which text is code and therefore no call: fences (three or more
-// backticks or tildes that begin a line), code spans (closed by as many backticks, or by the end
-// of the line), and templates (`{{…}}`, `{%…%}` on one line). A backslash masks the next byte.
-// The zero value is at the beginning of a line.
+// A mask scans Markdown, to find text that is code and therefore not a call: fences (three or more backticks or tildes that begin a
+// line), code spans (closed by as many backticks, or by the end of the line), and templates (`{{…}}`, `{%…%}` on one line). A backslash
+// masks the next byte. The zero value is the beginning of a line.
 type mask struct {
-	inked   bool // something other than white space, quote or list signs stands on the line
+	inked   bool // the line has bytes other than white space and signs of quotes and lists
 	escaped bool // the last byte was a backslash that was not itself escaped
 	prev    byte // the last byte
 
-	run      int // backticks or tildes in a row, up to the last byte
+	run      int // number of equal backticks or tildes that end with the last byte
 	runFirst bool
 
-	fence    byte // of the open fence, 0: none
+	fence    byte // the byte of the open fence; 0 if none is open
 	fenceLen int
 	info     bool // on the line that opened the fence
-	closing  bool // a closing run was read; the rest of the line must be blank
-	span     int  // backticks of the open code span
+	closing  bool // a run that may close the fence was read; the rest of the line must be blank
+	span     int  // number of backticks that opened the code span; 0 if none is open
 	template byte // '}' or '%' while a template is open
 
 	quotation quotation
 }
 
-// lineSigns may begin a line before a fence: they are signs of quotes and lists.
+// lineSigns may precede a fence on its line: they begin quotes and lists.
 const lineSigns = ">-*+0123456789.)"
 
-// maskBytes are the bytes that mean something to a mask, but for the first of a line.
+// maskBytes are the bytes that may change the state of a mask, apart from the first bytes of a line.
 var maskBytes = [256]bool{'`': true, '~': true, '\n': true, '\\': true, '{': true, '%': true, '}': true}
 
-// stopBytes are the bytes that mean something to a mask or to its quotation, but for the first of a line.
+// stopBytes are the bytes that may change the state of a mask or of its quotation, apart from the first bytes of a line.
 var stopBytes = func() (stop [256]bool) {
 	for c := range stop {
 		stop[c] = maskBytes[c] || quoteBytes[c]
@@ -38,7 +37,7 @@ var stopBytes = func() (stop [256]bool) {
 	return stop
 }()
 
-// text follows s.
+// text scans s, the next part of the text.
 func (m *mask) text(s string) {
 	for i := 0; i < len(s); {
 		n := i
@@ -61,7 +60,7 @@ func (m *mask) text(s string) {
 	}
 }
 
-// ink takes bytes of which none means anything but that the line has some.
+// ink scans bytes that only make the line not empty.
 func (m *mask) ink(s string) {
 	for i := 0; i < len(s) && (!m.inked || m.closing); i++ {
 		if c := s[i]; !space(c) {
@@ -105,12 +104,12 @@ func (m *mask) byte(c byte) {
 	m.prev = c
 }
 
-// endRun takes a run of backticks or tildes that is over.
+// endRun handles the end of a run of backticks or tildes: it opens or closes a fence or a span.
 func (m *mask) endRun() {
 	n, c, first := m.run, m.prev, m.runFirst
 	m.run = 0
 	if m.fence != 0 && m.info && c == '`' && m.fence == '`' {
-		// A fence has no backticks on its own line: it was a span.
+		// The line that opens a fence of backticks contains no other backticks: the fence was a span.
 		m.fence, m.info, m.span = 0, false, m.fenceLen
 		m.inked = true
 	}
@@ -137,5 +136,5 @@ func (m *mask) code() bool {
 	return m.fence != 0 || m.span > 0 || m.template != 0 || m.escaped || m.quotation.quotes()
 }
 
-// fresh begins a new line, after a call or a block of thinking.
+// fresh resets the mask to the beginning of a line, after a call or a block of thinking.
 func (m *mask) fresh() { *m = mask{} }

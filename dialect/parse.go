@@ -14,9 +14,9 @@ import (
 // people and the tool calls, in order, as [Dialect.Read] does. tools are the tools that the model was offered; see [Options]. A call whose format has
 // no id gets one.
 //
-// Calls that cannot be read, or that the end of the text cuts off, are not returned; their text is not shown either. The
-// error then joins one *[lathe.Error] for each of them, without text of the model; the other results are valid. An unknown
-// name is an error of code invalid_config.
+// Unreadable calls, and calls that the end of the text truncates, are not returned, and their text is not part of visible. The error then
+// joins one *[lathe.Error] for each of them, without text of the model; the other results are valid. An unknown name of a dialect is an
+// error with the code invalid_config.
 func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []lathe.ToolCall, err error) {
 	const op = "dialect: parse"
 	d, ok := Lookup(name)

@@ -4,23 +4,21 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-const maxNameBytes = 256 // of a tool's name, quotes included
+const maxNameBytes = 256 // maximal length of a tool's name in the text, with its quotes
 
-// A payload reads a call that is one JSON object with the tool's name and its arguments, such as
-// {"name":…,"arguments":{…}}, up to a mark. The argument text is said as it is read, from the moment that the
-// name is known; before that it is buffered.
+// A payload reads a call that is one JSON object with the tool's name and its arguments, such as {"name":…,"arguments":{…}}, up to a
+// mark. Once the name is known, it emits argument text as it arrives; before that it buffers the text.
 //
-// The text of the object is kept until it turns out to be good, so that it can be given as text
-// when it is not.
+// It stores the text of the object until the call is complete, to emit it as text if the call is unreadable.
 type payload struct {
-	r      *reader
-	limit  int // on its length
-	form   *objectForm
-	object callObject
+	r      *reader     // emits the deltas
+	limit  int         // the maximal length, in bytes
+	form   *objectForm // the members of the object
+	object callObject  // reads the object
 
-	raw   []byte     // the text so far; after a failure its beginning only
-	total int        // its length
-	bad   lathe.Code // why it cannot be read
+	raw   []byte     // the text so far; once bad is set, only its first maxExcerptBytes
+	total int        // the length of the text so far, in bytes
+	bad   lathe.Code // why the call is unreadable; "" while it is readable
 }
 
 func (p *payload) init(r *reader, limit int, form *objectForm) {
@@ -28,7 +26,7 @@ func (p *payload) init(r *reader, limit int, form *objectForm) {
 	p.object = callObject{r: r, opens: func() { r.start("", r.toolName(p.object.name), false) }}
 }
 
-// reset makes p ready for the next object.
+// reset prepares p for the next object.
 func (p *payload) reset() {
 	p.object.reset(p.form, true)
 	p.object.name, p.raw = p.object.name[:0], p.raw[:0]
@@ -38,13 +36,13 @@ func (p *payload) reset() {
 // inString reports whether the next byte belongs to a JSON string: a mark there is data.
 func (p *payload) inString() bool { return p.object.js.inString() }
 
-// good reports whether the object is whole and a call.
+// good reports whether the object is complete and a call.
 func (p *payload) good() bool {
 	o := &p.object
 	return p.bad == "" && o.js.state == jsonDone && o.named && (p.r.open || !o.foreign)
 }
 
-// add reads a piece of the object, and of what stands between it and its end mark.
+// add reads a piece of the object, or of the text between the object and its end mark.
 func (p *payload) add(s string) {
 	if p.bad == "" {
 		room := p.limit - len(p.raw)
@@ -62,13 +60,13 @@ func (p *payload) add(s string) {
 		return
 	}
 	if p.bad == lathe.CodePayloadTooLarge {
-		p.object.js.scan(s) // on, to know which marks are data
+		p.object.js.scan(s) // to find which marks are inside strings
 	}
 	p.keep(s)
 	p.r.emit(lathe.DeltaText, s)
 }
 
-// keep counts s, and keeps it as far as raw is wanted.
+// keep appends s to the text and counts it. If the call is unreadable, it stores only the excerpt.
 func (p *payload) keep(s string) {
 	p.total += len(s)
 	if p.bad != "" {
@@ -84,7 +82,7 @@ func (p *payload) read(s string) {
 	}
 }
 
-// scan follows the object's own level; false: it is broken.
+// scan reads s, a part of the object. It returns false if the object is invalid or not a call.
 func (p *payload) scan(s string) bool {
 	o := &p.object
 	for s != "" {
@@ -101,7 +99,7 @@ func (p *payload) scan(s string) bool {
 	return true
 }
 
-// fail turns what was read into text. The ParseError follows when the payload ends.
+// fail marks the call as unreadable and emits its text as text. The ParseError follows at the end of the payload.
 func (p *payload) fail(code lathe.Code) {
 	p.bad, p.r.unreadable = code, true
 	p.r.emit(lathe.DeltaText, string(p.raw))
@@ -111,7 +109,7 @@ func (p *payload) fail(code lathe.Code) {
 	}
 }
 
-// close ends the payload; cut says that the text ended before its end mark.
+// close ends the payload. cut says that the text ended before the end mark.
 func (p *payload) close(cut bool) {
 	r := p.r
 	switch {

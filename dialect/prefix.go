@@ -2,8 +2,8 @@ package dialect
 
 import "github.com/lathe-run/lathe"
 
-// withPrefix makes a parser and has it read the prefix. What the prefix says is dropped, but for
-// the call that it leaves open: that one belongs to the model's text and becomes its call 0.
+// withPrefix returns a parser that has read the prefix of the options. It drops the deltas of the prefix, except those of a call that the
+// prefix leaves open: that call is call 0 of the model's text.
 func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	var o Options
 	if opts != nil {
@@ -44,14 +44,14 @@ func withPrefix(make func(Options) Parser, opts *Options) Parser {
 	return q
 }
 
-// wrapped is a parser within another one, whose further methods it keeps.
+// wrapped is the parser inside another one. It passes the optional methods of the inner parser on.
 type wrapped struct{ Parser }
 
-// A prefixed parser numbers calls from where its prefix ended.
+// A prefixed parser subtracts the calls of its prefix from the Index of all deltas.
 type prefixed struct {
 	wrapped
-	skip int           // calls that the prefix made
-	open []lathe.Delta // of the call that the prefix left open, until it was said
+	skip int           // number of calls that the prefix completed
+	open []lathe.Delta // the deltas of the call that the prefix left open, until the first Append or Flush returns them
 }
 
 func (p *prefixed) Append(dst []lathe.Delta, text string) []lathe.Delta {

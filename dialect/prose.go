@@ -6,27 +6,26 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// thinkMarks opens and closes a block of thinking.
+// thinkMarks are the opening and the closing mark of a block of thinking.
 type thinkMarks [2]string
 
 var plainThink = thinkMarks{"<think>", "</think>"}
 
-// prose is the text outside of calls: shown text, and thinking between marks. A block of thinking
-// opens at the beginning of a line, and in a prefix anywhere; a closing mark alone is taken for the end of one that the
-// prompt opened, once, unless an opening mark was part of the text before it. A closing mark between backticks is quoted. Calls inside of
-// thinking are part of it.
+// prose is the text outside of calls: shown text, and thinking between marks. A block of thinking opens only at the beginning of a line,
+// in a prefix anywhere. A closing mark without a block ends one that the prompt opened, once, unless an opening mark was part of the text
+// before. A closing mark between backticks is text. Marks of calls inside thinking are part of the thinking.
 //
-// The marks of the scanner from id base on are those of its blocks, opening and closing in turn.
+// The marks of the scanner from index base on are those of the blocks, opening and closing alternately.
 type prose struct {
 	r     *reader
 	base  int
 	mask  mask
-	think int    // the open block, from 1; 0: none
-	seen  bool   // there was a block
-	fresh bool   // the open block is one of the prompt's, and nothing was read of it
-	ticks int    // backticks on the last line of the open block
-	tick  bool   // it ends with one
-	shut  string // a closing mark that is quoted if a backtick follows
+	think int    // number of the open block, from 1; 0 if none is open
+	seen  bool   // there was a block, or an opening mark in text
+	fresh bool   // the prompt opened the block, and no text of it was read
+	ticks int    // number of backticks on the last line of the open block
+	tick  bool   // the last byte of the block is a backtick
+	shut  string // a closing mark, buffered because a backtick after it would make it quoted text
 }
 
 func newProse(r *reader, base int) prose {
@@ -37,7 +36,8 @@ func newProse(r *reader, base int) prose {
 	return p
 }
 
-// maxThoughtBytes bounds the text of an open thought that is kept, from its first mark of a call on, for [Dialect.CallsInThought].
+// maxThoughtBytes is the maximal length of the text of an open thought, from its first mark of a call on, that is stored for
+// [Dialect.CallsInThought].
 const maxThoughtBytes = 1 << 20
 
 // closeThought ends the open block of thinking.
@@ -47,7 +47,8 @@ func (p *prose) closeThought() {
 	p.mask.fresh()
 }
 
-// settle decides about a closing mark that may be quoted, when the text after it comes.
+// settle handles the buffered closing mark once next, the text after it, is known: the mark is text before a backtick, else it ends the
+// block.
 func (p *prose) settle(next string) {
 	if p.shut == "" || next == "" {
 		return
@@ -60,7 +61,7 @@ func (p *prose) settle(next string) {
 	}
 }
 
-// withThink returns calls with the marks of blocks after them.
+// withThink returns calls followed by the marks of the blocks.
 func withThink(calls []string, blocks ...thinkMarks) []string {
 	list := append([]string(nil), calls...)
 	for _, b := range blocks {
@@ -69,6 +70,7 @@ func withThink(calls []string, blocks ...thinkMarks) []string {
 	return list
 }
 
+// text reads text outside of calls.
 func (p *prose) text(s string) {
 	p.settle(s)
 	if p.think == 0 {
@@ -92,13 +94,13 @@ func (p *prose) text(s string) {
 	}
 }
 
-// mention takes a mark of a call in the open block: from the first that is not quoted on, the block is kept.
+// mention reads a mark of a call in the open block. From the first mark on that is not quoted, the text of the block is stored.
 func (p *prose) mention(mark string) {
 	p.r.thought.mentions = p.r.thought.mentions || len(p.r.opts.Tools) > 0 && !p.mask.code()
 	p.text(mark)
 }
 
-// mark takes a mark of the scanner; false: it opens a call.
+// mark reads a mark of the scanner. It returns false if the mark opens a call.
 func (p *prose) mark(id int, text string) bool {
 	p.settle(text)
 	block, closes := (id-p.base)/2+1, (id-p.base)%2 == 1
@@ -107,7 +109,7 @@ func (p *prose) mark(id int, text string) bool {
 		switch {
 		case id < p.base:
 			p.mention(text)
-		case p.fresh && !closes && block == p.think: // the prompt's, once more
+		case p.fresh && !closes && block == p.think: // the opening mark that the prompt already ended with
 		case !closes || block != p.think:
 			p.text(text)
 		case p.tick && p.ticks%2 == 1:

@@ -7,20 +7,20 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A pythonicForm is the row of a dialect that writes calls as Python does: `[f(a=1), g()]`.
+// A pythonicForm is the row of a dialect that writes calls in the syntax of Python: `[f(a=1), g()]`.
 type pythonicForm struct {
-	open, close string // around the calls; "": there are no marks
-	// bare takes a list without marks that begins a line with the name of a tool that was offered.
+	open, close string // marks around the calls; "" if there are none
+	// bare accepts a list without marks, if it begins a line with the name of an offered tool.
 	bare  bool
-	drops []string // marks that say nothing
+	drops []string // marks without content, which the parser removes
 
 	list         []string
-	openID, shut int // of the marks around the calls
+	openID, shut int // indexes of the marks around the calls; -1 if there are none
 	marks        *marks
 }
 
-// newPythonicForm numbers the marks: those that are dropped, and those around calls. After them
-// come the openings of bare lists, which depend on the tools.
+// newPythonicForm numbers the marks: first drops, then those around calls. The parser appends the openings of bare lists, which depend on
+// the tools.
 func newPythonicForm(f pythonicForm) *pythonicForm {
 	f.list, f.openID, f.shut = f.drops, -1, -1
 	if f.open != "" {
@@ -47,36 +47,36 @@ func (f *pythonicForm) parser(o Options) Parser {
 	return p
 }
 
-// pythonic reads calls with keyword arguments whose values are Python or JSON literals. The
-// arguments are said as they come.
+// pythonic is the parser of a pythonicForm: calls with keyword arguments whose values are Python or JSON literals. It emits arguments as
+// they arrive.
 type pythonic struct {
 	attempt
 	f       *pythonicForm
 	state   pythonicState
-	wrapped bool // the calls stand between marks
-	list    bool // in brackets
-	token   []byte
-	params  parameters
-	pending bool // the open call is whole if what follows may follow a call
-	lit     literal
-	dict    bool // the value is `**{…}`: all arguments of the call
-	depth   int  // lists open in an attempt that cannot be read
+	wrapped bool       // the calls are between marks
+	list    bool       // the calls are in brackets
+	token   []byte     // the name or key being read
+	params  parameters // the parameters of the call so far
+	pending bool       // the open call is complete, if the next byte may follow a call
+	lit     literal    // reads the values
+	dict    bool       // the value is `**{…}` and contains all arguments of the call
+	depth   int        // number of open marks in an unreadable attempt
 }
 
 type pythonicState uint8
 
 const (
 	pythonText  pythonicState = iota
-	pythonGap                 // after calls
+	pythonGap                 // white space after calls
 	pythonBegin               // before the first call
 	pythonName
 	pythonKey   // before an argument, or in its name
-	pythonEq    // after its name
+	pythonEq    // after the name of an argument, before "="
 	pythonDict  // after `**`
-	pythonValue //
-	pythonNext  // after it
+	pythonValue // in the value of an argument
+	pythonNext  // after the value of an argument
 	pythonAfter // after a call
-	pythonTail  // after the list
+	pythonTail  // after the list of calls
 	pythonBad
 )
 
@@ -90,7 +90,7 @@ func (p *pythonic) read() {
 	}
 }
 
-// scanned reads a run of text (mark is negative) or a mark that the scanner found.
+// scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
 func (p *pythonic) scanned(text string, mark int) {
 	switch p.state {
 	case pythonText:
@@ -112,6 +112,7 @@ func (p *pythonic) scanned(text string, mark int) {
 	}
 }
 
+// outside reads a token between calls.
 func (p *pythonic) outside(text string, mark int) {
 	switch inked := p.prose.mask.inked; {
 	case mark < 0:
@@ -120,7 +121,7 @@ func (p *pythonic) outside(text string, mark int) {
 	case mark == p.f.openID:
 		p.begin(text)
 		p.state, p.wrapped, p.list = pythonBegin, true, false
-	case mark < len(p.f.list): // one more than there are, or the end of the turn
+	case mark < len(p.f.list): // a closing mark without an opening one, or the end of the turn
 		p.raw = p.raw[:0]
 		p.state = pythonGap
 		p.prose.mask.fresh()
@@ -133,7 +134,7 @@ func (p *pythonic) outside(text string, mark int) {
 	}
 }
 
-// call opens a call.
+// call opens a call of the tool with this name.
 func (p *pythonic) call(name string) {
 	p.name = p.toolName([]byte(name))
 	p.start("", p.name, false)
@@ -143,7 +144,7 @@ func (p *pythonic) call(name string) {
 	p.state = pythonKey
 }
 
-// inside takes what stands in an attempt.
+// inside reads a token inside an attempt.
 func (p *pythonic) inside(text string, mark int) {
 	switch {
 	case mark != p.f.shut || !p.wrapped || p.state == pythonValue && p.lit.inString():
@@ -157,7 +158,7 @@ func (p *pythonic) inside(text string, mark int) {
 	}
 }
 
-// structure reads on in the calls, up to a byte that cannot stand where it does.
+// structure reads the text of calls, up to a byte that the syntax does not allow.
 func (p *pythonic) structure(text string, mark int) {
 	for text != "" {
 		if p.state == pythonValue {
@@ -184,7 +185,7 @@ func (p *pythonic) structure(text string, mark int) {
 			return
 		}
 		if p.state == pythonValue && p.dict {
-			continue // the brace is the value's
+			continue // the brace is read again, as part of the value
 		}
 		p.keep(text[:size])
 		text = text[size:]
@@ -201,7 +202,7 @@ func (p *pythonic) structure(text string, mark int) {
 	}
 }
 
-// bytes reads one rune outside of a value; false: it cannot stand there.
+// bytes reads one rune outside of a value. It returns false if the syntax does not allow the rune.
 func (p *pythonic) bytes(s string) bool {
 	for i := range len(s) {
 		if !p.byte(s[i]) {
@@ -211,7 +212,7 @@ func (p *pythonic) bytes(s string) bool {
 	return true
 }
 
-// byte reads one byte outside of a value; false: it cannot stand there.
+// byte reads one byte outside of a value. It returns false if the syntax does not allow the byte.
 func (p *pythonic) byte(c byte) bool {
 	switch p.state {
 	case pythonBegin:
@@ -296,13 +297,13 @@ func (p *pythonic) byte(c byte) bool {
 	return true
 }
 
-// keywordByte reports whether c may stand in the name of an argument. Models write the names of a tool's schema as they
-// are, with punctuation that Python does not allow.
+// keywordByte reports whether c is allowed in the name of an argument. Models write the names of a tool's schema unchanged, with
+// punctuation that Python does not allow.
 func keywordByte(c byte) bool {
 	return c > ' ' && c != 0x7f && strings.IndexByte("=,()[]{}'\"`<>\\", c) < 0
 }
 
-// isPythonName reports whether s can be the name of a tool; letters beyond ASCII may stand in it.
+// isPythonName reports whether s can be the name of a tool; bytes beyond ASCII are allowed.
 func isPythonName(s string) bool {
 	for i := range len(s) {
 		if !isNameByte(s[i]) && s[i] < 0x80 || s[i] == ':' {
@@ -312,7 +313,7 @@ func isPythonName(s string) bool {
 	return s != ""
 }
 
-// param begins the value of the argument in token.
+// param begins the value of the argument whose name is in token. It returns false if the name is invalid or a duplicate.
 func (p *pythonic) param() bool {
 	if last := p.token[len(p.token)-1]; strings.IndexByte("!+*/%&|^:@", last) >= 0 && !declares(p.schema(p.name), string(p.token)) {
 		return false // an operator such as !=
@@ -327,7 +328,7 @@ func (p *pythonic) param() bool {
 	return true
 }
 
-// confirm ends the call that is whole.
+// confirm closes the open call if it is complete.
 func (p *pythonic) confirm() {
 	if !p.pending {
 		return
@@ -340,7 +341,7 @@ func (p *pythonic) confirm() {
 	p.begin("")
 }
 
-// reject spoils an attempt at what cannot stand where it does.
+// reject marks the attempt as unreadable because of text or mark, which the syntax does not allow here.
 func (p *pythonic) reject(text string, mark int) {
 	p.spoil(lathe.CodePayloadParseError)
 	p.keep(text)
@@ -353,8 +354,8 @@ func (p *pythonic) spoil(code lathe.Code) {
 	p.depth, p.state = 1, pythonBad
 }
 
-// inBad follows the marks inside of an attempt that cannot be read: it ends where they all have
-// ended. Without marks, nothing after it is a call.
+// inBad counts the nested marks in an unreadable attempt, and ends the attempt at the closing mark that matches its first. An attempt
+// without marks extends to the end of the text.
 func (p *pythonic) inBad(mark int) {
 	switch {
 	case !p.wrapped:
@@ -369,7 +370,7 @@ func (p *pythonic) inBad(mark int) {
 	}
 }
 
-// close ends the text.
+// finish ends the text: it closes or reports the call that is open.
 func (p *pythonic) finish() {
 	switch p.state {
 	case pythonBegin, pythonName:

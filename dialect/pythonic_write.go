@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// appendCall writes a call with JSON literals for values, between the form's marks, and in brackets where lists stand without marks too.
-// Where a key cannot be the name of an argument, the arguments are written as Python does it: f(**{"a key": 1}).
+// appendCall appends a call with JSON literals as values, between the form's marks, with brackets if the form is bare. If a key cannot be
+// the name of a keyword argument, the arguments are one dict: f(**{"a key": 1}).
 func (f *pythonicForm) appendCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	open, end := f.open, f.close
 	if f.bare {
@@ -41,7 +41,7 @@ func (f *pythonicForm) appendCall(dst []byte, c lathe.ToolCall, args string) []b
 	return append(dst, end...)
 }
 
-// isArgumentName reports whether key can be written as the name of an argument; letters beyond ASCII may stand in it.
+// isArgumentName reports whether key can be written as the name of a keyword argument; bytes beyond ASCII are allowed.
 func isArgumentName(key []byte) bool {
 	for _, c := range key {
 		if !isNameByte(c) && c < utf8.RuneSelf || c == '.' || c == ':' {

@@ -1,25 +1,25 @@
 package dialect
 
-// A quotation follows what prose quotes without Markdown's backticks. A call in it is text:
+// A quotation scans prose for text that is quoted without Markdown's backticks. A call inside it is text. Text is quoted:
 //
 //   - between “ ”, „ “, « » and " ". A " opens a quotation only after white space, an opening bracket or at the beginning
-//     of a line, and only before another byte than white space; apostrophes never do. The line's end ends it, so that a
-//     quote that is never closed hides no call on another line. Once it holds a call, an empty line ends it, and a "
-//     only directly after a byte that may end a call, for calls have quotes and line ends of their own.
+//     of a line, and only before a byte that is not white space; an apostrophe never opens one. The end of the line ends the
+//     quotation, so that an unclosed quote does not hide calls on later lines. If the quotation contains a call, only an
+//     empty line ends it, or a " directly after a byte that may end a call, because calls contain quotes and line ends.
 //   - on a line that begins with `>`.
-//   - on a line that is indented by four spaces or a tab and follows an empty line or another such line, but for the
+//   - on a line that is indented by four spaces or a tab and follows an empty line or another such line, except at the
 //     beginning of a message.
 //   - between <code> and </code>, up to an empty line, and between <pre> and </pre>, up to the end of the message.
 //
-// The zero value is at the beginning of a message.
+// The zero value is the beginning of a message.
 type quotation struct {
-	close   byte // the last byte of what closes the open quotation, 0: none is open
-	fresh   bool // its " was the last byte
-	hasCall bool // it holds a call
+	close   byte // the last byte of the mark that closes the open quotation; 0 if none is open
+	fresh   bool // the opening " was the last byte
+	hasCall bool // the quotation contains a call
 
 	prev, before byte // the last two bytes
 
-	indent int  // of the line, while it has only white space
+	indent int  // the indentation of the line, while it has only white space
 	begun  bool // the line has another byte than white space
 	block  bool // the line is part of a block quote
 	code   bool // the line is indented code
@@ -27,10 +27,10 @@ type quotation struct {
 	blank  bool // the line before had only white space
 	after  bool // the line before was indented code, or is empty after such a line
 
-	tag     [maxTagName]byte // what was read of a tag's name
-	tagLen  int
-	inTag   bool
-	element element
+	tag     [maxTagName]byte // the name of the tag so far
+	tagLen  int              // number of bytes in tag
+	inTag   bool             // the name of a tag is being read
+	element element          // the open element
 }
 
 type element uint8
@@ -43,14 +43,14 @@ const (
 
 const maxTagName = len("/code")
 
-// quoteBytes are the bytes that mean something to a quotation, but for the first of a line: the last bytes of
-// quotation marks, and `<`.
+// quoteBytes are the bytes that may change the state of a quotation, apart from the first bytes of a line: the last bytes of quotation
+// marks, and `<`.
 var quoteBytes = [256]bool{'"': true, '<': true, 0x9c: true, 0x9d: true, 0x9e: true, 0xab: true, 0xbb: true}
 
-// idle reports whether only quoteBytes and line ends mean something next.
+// idle reports whether only quoteBytes and line ends can change the state.
 func (q *quotation) idle() bool { return !q.fresh && !q.inTag && q.begun }
 
-// skip follows bytes that mean nothing.
+// skip scans bytes that do not change the state.
 func (q *quotation) skip(s string) {
 	if len(s) > 1 {
 		q.before = s[len(s)-2]
@@ -60,7 +60,7 @@ func (q *quotation) skip(s string) {
 	q.prev = s[len(s)-1]
 }
 
-// noteCall follows a mark that begins a call: it is text where quotes reports so.
+// noteCall handles a mark that begins a call inside the quotation, where it is text.
 func (q *quotation) noteCall() { q.hasCall = q.close != 0 }
 
 // quotes reports whether the next byte is quoted.
@@ -71,7 +71,7 @@ func (q *quotation) quotes() bool {
 // indents reports whether the white space so far makes the line indented code.
 func (q *quotation) indents() bool { return !q.begun && q.indent >= 4 && (q.blank || q.after) }
 
-// byte follows c. plain is false in code and after a backslash, where quotation marks and tags mean nothing.
+// byte scans c. plain is false in code and after a backslash, where quotation marks and tags do not count.
 func (q *quotation) byte(c byte, plain bool) {
 	switch {
 	case c == '\n':
@@ -96,7 +96,7 @@ func (q *quotation) byte(c byte, plain bool) {
 	q.before, q.prev = q.prev, c
 }
 
-// line ends the line.
+// line handles the end of a line.
 func (q *quotation) line() {
 	q.after = q.code || q.after && !q.begun
 	q.blank = !q.begun && q.inked
@@ -111,7 +111,7 @@ func (q *quotation) line() {
 	q.begun, q.block, q.code, q.inTag = false, false, false, false
 }
 
-// mark takes quotation marks.
+// mark opens or closes a quotation if c completes a quotation mark.
 func (q *quotation) mark(c byte) {
 	general := q.before == 0xe2 && q.prev == 0x80 // “ ” „
 	angle := q.prev == 0xc2                       // « »
@@ -131,7 +131,7 @@ func (q *quotation) mark(c byte) {
 	}
 }
 
-// opensAfter reports whether a " that follows prev may open a quotation.
+// opensAfter reports whether a " after the byte prev may open a quotation.
 func opensAfter(prev byte) bool {
 	return prev == 0 || space(prev) || prev == '(' || prev == '[' || prev == '{' || prev == '>' || prev == ':' || prev == '*' || prev == '_'
 }
@@ -139,7 +139,7 @@ func opensAfter(prev byte) bool {
 // endsCall reports whether a call may end with c.
 func endsCall(c byte) bool { return c == '>' || c == ']' || c == '}' || c == ')' }
 
-// name follows the names of tags.
+// name scans tags for the elements code and pre.
 func (q *quotation) name(c byte) {
 	switch {
 	case c == '<':

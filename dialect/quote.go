@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 )
 
-// escapes are the bytes that a JSON string cannot hold, as it holds them.
+// escapes maps each byte that a JSON string cannot contain to its escape; "" for all other bytes.
 var escapes = func() (e [256]string) {
 	const hex = "0123456789abcdef"
 	for c := range 0x20 {
@@ -15,7 +15,7 @@ var escapes = func() (e [256]string) {
 	return e
 }()
 
-// emitUTF8 says s with U+FFFD for each byte that is not UTF-8.
+// emitUTF8 emits s, with U+FFFD instead of each byte that is not UTF-8.
 func emitUTF8(emit func(string), s string) {
 	if utf8.ValidString(s) {
 		emit(s)
@@ -38,10 +38,10 @@ func emitUTF8(emit func(string), s string) {
 	}
 }
 
-// plainRun returns how many bytes at the front of s are neither a quote, a backslash nor a control character.
+// plainRun returns the number of bytes at the beginning of s that are neither a double quote, a backslash nor a control character.
 func plainRun(s string) int { return plainRunTo(s, '"') }
 
-// plainRunTo is plainRun that stops at the byte quote too.
+// plainRunTo is like plainRun, but also stops at the byte quote.
 func plainRunTo(s string, quote byte) int {
 	i := 0
 	for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] != quote {

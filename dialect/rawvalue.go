@@ -7,21 +7,20 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A rawValue reads a parameter's value that stands raw between tags, and emits it as JSON of the type
-// that the tool's schema allows. If only a string is allowed, it emits the text as it arrives.
-// For other types it parses the value as a literal and buffers it until it is complete; text that is not
-// a literal becomes a string.
+// A rawValue reads the value of a parameter that is written unquoted between tags, and emits it as JSON of a type that the tool's schema
+// allows. If only a string is allowed, it emits the text as it arrives. For other types it parses the value as a literal and buffers it
+// until it is complete; text that is not a literal becomes a string.
 type rawValue struct {
 	r      *reader
 	lit    literal
-	python bool // None is null
+	python bool // None is read as null
 
 	mode   valueMode
 	types  valueTypes
-	prefix string // what stands before the value, until it is said
-	single bool   // an object may take the place of the whole arguments
-	text   []byte // what is buffered, as the model wrote it
-	json   []byte // and as JSON
+	prefix string // the JSON before the value, until it is emitted
+	single bool   // an object may replace all arguments
+	text   []byte // the buffered text of the model
+	json   []byte // the buffered text as JSON
 }
 
 type valueMode uint8
@@ -30,7 +29,7 @@ const (
 	valueString   valueMode = iota
 	valueNull               // a string, or null
 	valueBuffered           // a literal, buffered
-	valueLong               // a literal beyond max_payload_bytes, so of a call that is too long: only its strings are followed
+	valueLong               // a literal longer than max_payload_bytes: it is scanned only to find marks outside of its strings
 )
 
 func (v *rawValue) init(r *reader) {
@@ -38,7 +37,7 @@ func (v *rawValue) init(r *reader) {
 	v.lit.emit = v.emit
 }
 
-// emit takes the JSON of a literal.
+// emit receives the JSON of a literal.
 func (v *rawValue) emit(s string) {
 	if v.mode == valueBuffered {
 		v.json = append(v.json, s...)
@@ -47,8 +46,7 @@ func (v *rawValue) emit(s string) {
 	v.r.args(s)
 }
 
-// begin starts a value. prefix is said before it; alone says that the value may take the place of
-// the whole arguments, which end decides.
+// begin starts a value. prefix is the JSON before it. alone says that the value may replace all arguments; end decides that.
 func (v *rawValue) begin(prefix string, types valueTypes, alone bool) {
 	v.types, v.prefix, v.single = types, prefix, alone
 	v.text, v.json = v.text[:0], v.json[:0]
@@ -74,7 +72,7 @@ func (v *rawValue) emitPrefix() {
 	}
 }
 
-// string makes the value a string.
+// string emits the value as a string from here on, beginning with the buffered text.
 func (v *rawValue) string() {
 	v.mode = valueString
 	v.emitPrefix()
@@ -82,7 +80,7 @@ func (v *rawValue) string() {
 	v.r.quotedArgs(string(v.text))
 }
 
-// inString reports whether the next byte belongs to a string of a value that is to be a literal.
+// inString reports whether the next byte belongs to a string of a literal, in a value of known type.
 func (v *rawValue) inString() bool {
 	return v.types != 0 && (v.mode == valueBuffered || v.mode == valueLong) && v.lit.inString()
 }
@@ -113,7 +111,7 @@ func (v *rawValue) add(s string) {
 	}
 }
 
-// runeCut returns n, or where the rune begins that s would be cut in at n.
+// runeCut returns n, or the beginning of the rune in s that a cut at n would divide.
 func runeCut(s string, n int) int {
 	for k := 1; k < utf8.UTFMax && k <= n && n < len(s); k++ {
 		if utf8.RuneStart(s[n-k]) {
@@ -129,14 +127,13 @@ func runeCut(s string, n int) int {
 // read reads the next piece of the literal and reports whether the text is a literal so far.
 func (v *rawValue) read(s string) bool {
 	if t := trimSpace(s); v.types == 0 && v.lit.state == literalValue && v.lit.depth == 0 && t != "" && (t[0] == '"' || t[0] == '\'') {
-		return false // where no type is known, quotes are part of a string
+		return false // quotes are part of a string if no type is known
 	}
 	s = s[v.lit.scan(s):]
 	return s == "" || v.lit.state == literalDone && trimSpace(s) == ""
 }
 
-// end ends the value; last says that no other follows. It reports whether the value took the place
-// of the whole arguments.
+// end ends the value. last says that no other parameter follows. It reports whether the value replaces all arguments.
 func (v *rawValue) end(last bool) (alone bool) {
 	switch v.mode {
 	case valueString:
@@ -164,7 +161,7 @@ func (v *rawValue) end(last bool) (alone bool) {
 	return alone
 }
 
-// cut says what is buffered of a value that the text's end cut off.
+// cut emits the buffered part of a value that the end of the text truncates.
 func (v *rawValue) cut() {
 	switch v.mode {
 	case valueNull:
@@ -175,7 +172,7 @@ func (v *rawValue) cut() {
 	}
 }
 
-// alone reports whether the value may be the whole arguments.
+// alone reports whether the value may replace all arguments.
 func (v *rawValue) alone() bool { return v.single && v.json[0] == '{' }
 
 // memberPrefix returns `before"key":`.

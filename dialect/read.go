@@ -6,12 +6,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Read reads the whole text of one model turn, which comes in pieces, and returns its message and the calls that could not be read.
-// opts may be nil.
+// Read reads the whole text of one model turn, given in pieces, and returns its message and the unreadable calls. opts may be nil.
 //
-// It reads what a [Parser] cannot know before the end of the text: the calls that a thought that is not closed ends with, if they are all ([Dialect.CallsInThought]), and,
-// if a closing mark stands in the text that no opening mark precedes, the text before it as the thought that it is. For that it ranges over
-// the pieces twice.
+// It also reads what a [Parser] finds only at the end of the text: calls at the end of a thought that is never closed, if the message has
+// no others ([Dialect.CallsInThought]), and, if a closing mark without an opening mark follows, the text before it as thinking. In the
+// second case it ranges over the pieces twice.
 func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, []Failure) {
 	var o Options
 	if opts != nil {
@@ -39,7 +38,7 @@ func (d *Dialect) collect(pieces iter.Seq[string], o *Options) (Parser, *Collect
 		deltas = p.Append(deltas[:0], piece)
 		c.AddAll(deltas)
 	}
-	deltas, _ = p.Flush(deltas[:0]) // the calls say what is incomplete
+	deltas, _ = p.Flush(deltas[:0]) // ignored: each call has Incomplete or ParseError
 	c.AddAll(deltas)
 	return p, c
 }

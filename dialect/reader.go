@@ -9,40 +9,40 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxExcerptBytes bounds the text of a ParseError.
+// maxExcerptBytes is the maximal length of the text of a ParseError.
 const maxExcerptBytes = 200
 
-// A reader is what all parsers are built on: the scanner, and the deltas that it says.
+// A reader is the common part of all parsers: the scanner, and the deltas that it returns.
 type reader struct {
 	scanner
-	out   []lathe.Delta
+	out   []lathe.Delta // the deltas of the current Append
 	opts  Options
-	calls int  // calls started
+	calls int  // number of calls started
 	open  bool // a call is open
 	cut   bool // the text ended inside a call
-	// unreadable is set while a call is read that is known to be unreadable: its text is said as such, and its
-	// arguments are not said. fail ends it.
+	// unreadable is true while a call is read that is known to be unreadable: its text is emitted with Unreadable set, and its arguments
+	// are dropped. fail resets it.
 	unreadable bool
-	joins      bool   // many small texts become few
-	from       int    // the first delta of this piece
-	joint      int    // the delta whose text stands in small, from 1; 0: none
-	small      []byte // small texts one after another
-	ends       bool   // a token that ends the turn is no part of a call that it cuts off
-	tail       string // such tokens at the end of the text so far: buffered
-	rune       [utf8.UTFMax]byte
-	nrune      int    // bytes of a rune that the piece before began
-	inPrefix   bool   // what is read is the end of the prompt
-	mended     int    // names of tools that had residue of the format
-	run        func() // reads what is in in
-	close      func() // ends what is open at the end of the text
-	thought    thought
+	joins      bool              // merge many small text deltas into few
+	from       int               // index in out of the first delta of this Append
+	joint      int               // index in out, plus 1, of the delta whose text is in small; 0 if there is none
+	small      []byte            // small texts, concatenated
+	ends       bool              // tokens that end the turn are not part of a call that they truncate
+	tail       string            // buffered tokens at the end of the text so far that may end the turn
+	rune       [utf8.UTFMax]byte // an incomplete rune at the end of the piece before
+	nrune      int               // number of bytes in rune: the beginning of a rune that the piece before ended with
+	inPrefix   bool              // the parser reads the end of the prompt
+	mended     int               // number of tool names from which residue of the format was removed
+	run        func()            // reads the input in in
+	close      func()            // closes what is open at the end of the text
+	thought    thought           // see Thinker
 }
 
 func newReader(o Options, m *marks) reader {
 	return reader{scanner: scanner{marks: m}, opts: o, ends: true, close: func() {}}
 }
 
-// Append implements [Parser]. Tokens at the end of text that may end the turn are read with the next text.
+// Append implements [Parser]. Tokens at the end of text that may end the turn are buffered, and read with the next text.
 func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	if !r.ends || text == "" {
 		return r.pass(dst, text)
@@ -59,7 +59,7 @@ func (r *reader) Append(dst []lathe.Delta, text string) []lathe.Delta {
 	return r.pass(dst, text[:len(text)-n])
 }
 
-// pass reads text in one or two pieces that end at whole runes. Broken UTF-8 passes as it is.
+// pass reads text in one or two pieces that end at whole runes. Invalid UTF-8 is passed on unchanged.
 func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	r.out, r.from = dst, len(dst)
 	if r.nrune > 0 && text != "" {
@@ -88,8 +88,8 @@ func (r *reader) pass(dst []lathe.Delta, text string) []lathe.Delta {
 	return dst
 }
 
-// Flush implements [Parser]. It reads the tokens that were buffered, but for those that cut a call off, the rest of a rune that was cut
-// off, and then what the scanner holds back.
+// Flush implements [Parser]. It reads the buffered tokens, except tokens that end the turn inside a call, the buffered bytes of a
+// truncated rune, and the text that the scanner has buffered.
 func (r *reader) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	if tail := r.tail; tail != "" {
 		if _, whole := turnTail(tail); !whole || !r.open {
@@ -110,7 +110,7 @@ func (r *reader) Flush(dst []lathe.Delta) ([]lathe.Delta, error) {
 	return dst, nil
 }
 
-// brokenTail returns the length of the beginning of a rune at the end of s.
+// brokenTail returns the length of the incomplete rune at the end of s, or 0.
 func brokenTail(s string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
 		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
@@ -123,7 +123,7 @@ func brokenTail(s string) int {
 	return 0
 }
 
-// appendKept appends s to the kept text of a call. It doubles the capacity, since the text arrives in many small pieces: append
+// appendKept appends s to the stored text of a call. It doubles the capacity, because the text arrives in many small pieces and append
 // grows a large slice by a quarter only.
 func appendKept(kept []byte, s string) []byte {
 	if len(s) > cap(kept)-len(kept) {
@@ -132,7 +132,7 @@ func appendKept(kept []byte, s string) []byte {
 	return append(kept, s...)
 }
 
-// emit appends a delta of text.
+// emit appends a delta of text, or joins text to the last one.
 func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
 		return
@@ -143,15 +143,15 @@ func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	}
 }
 
-// A long piece of text that is full of what could be a call and is none would make a delta of
-// every few bytes. From maxPieces on, small ones are joined.
+// A long piece of text that is full of marks which open no call would produce a delta every few bytes. From maxPieces deltas on, texts of
+// at most maxSmallBytes are joined, up to maxJointBytes.
 const (
 	maxPieces     = 16
 	maxSmallBytes = 64
 	maxJointBytes = 4096
 )
 
-// join makes text a part of the delta before it, if both are small.
+// join joins text to the last delta, if both are small. It returns false if it did not.
 func (r *reader) join(text string) bool {
 	n := len(r.out)
 	last := &r.out[n-1]
@@ -172,7 +172,7 @@ func (r *reader) join(text string) bool {
 	return true
 }
 
-// flushJoined gives the joined texts to their delta.
+// flushJoined sets the joined text of its delta.
 func (r *reader) flushJoined() {
 	if r.joint > 0 {
 		r.out[r.joint-1].Text = string(r.small)
@@ -180,7 +180,7 @@ func (r *reader) flushJoined() {
 	}
 }
 
-// start opens a call.
+// start opens a call. If id is "", it generates one.
 func (r *reader) start(id, name string, deprecated bool) {
 	if id == "" {
 		id = r.newID()
@@ -206,7 +206,7 @@ func (r *reader) quotedArgs(text string) {
 	}
 }
 
-// args gives the next piece of the open call's argument text.
+// args emits the next piece of the open call's arguments, unless the call is unreadable.
 func (r *reader) args(text string) {
 	if text != "" && !r.unreadable {
 		r.out = delta.Append(r.out, lathe.DeltaCallArgs, r.calls-1, text)
@@ -220,8 +220,8 @@ func (r *reader) end(incomplete bool) {
 	r.cut = r.cut || incomplete
 }
 
-// fail says that a call could not be read; the open call, if there is one, is taken back.
-// excerpt is the beginning of what was read, n its whole length.
+// fail emits a ParseError. If a call is open, the ParseError revokes it and CallEnd follows. excerpt is the beginning of the call's text,
+// n the length of the whole.
 func (r *reader) fail(code lathe.Code, name, excerpt string, n int) {
 	r.unreadable = false
 	index := -1
@@ -236,7 +236,7 @@ func (r *reader) fail(code lathe.Code, name, excerpt string, n int) {
 	}
 }
 
-// head returns the front of s, at most maxExcerptBytes long, cut between runes.
+// head returns the beginning of s, at most maxExcerptBytes long, cut between runes.
 func head(s string) string {
 	if len(s) < maxExcerptBytes {
 		return s
@@ -245,7 +245,8 @@ func head(s string) string {
 	return s[:len(s)-brokenTail(s)]
 }
 
-// toolName returns the name of the offered tool that name stands for, with or without residue of the format; else name.
+// toolName returns the name of the offered tool that name denotes, with or without residue of the format. If there is none, it returns
+// name without the residue.
 func (r *reader) toolName(name []byte) string {
 	for _, t := range r.opts.Tools {
 		if t.Name == string(name) {
@@ -259,13 +260,13 @@ func (r *reader) toolName(name []byte) string {
 	return meant
 }
 
-// means reports whether name stands for an offered tool, as toolName finds it.
+// means reports whether name denotes an offered tool once residue of the format is removed.
 func (r *reader) means(name string) bool {
 	_, ok := text.ResolveToolName(name, r.knows)
 	return ok
 }
 
-// Anomalies returns what was tolerated so far.
+// Anomalies returns the deviations that the parser has tolerated so far.
 func (r *reader) Anomalies() Anomalies { return Anomalies{ToolName: r.mended} }
 
 // knows reports whether a tool of that name was offered.

@@ -1,10 +1,10 @@
 package dialect
 
-// marks is a set of texts that a scanner stops at. Each has at least two bytes.
+// marks is a set of texts at which a scanner divides its input. Each text has at least two bytes.
 type marks struct {
-	list   []string  // lower case where fold is set
-	fold   bool      // letters match without regard to case (ASCII)
-	begins [256]bool // by byte: a mark begins with it
+	list   []string  // lower case if fold is set
+	fold   bool      // ASCII letters match without regard to case
+	begins [256]bool // begins[c] is true if a mark begins with byte c
 }
 
 func newMarks(fold bool, list ...string) *marks {
@@ -19,7 +19,7 @@ func newMarks(fold bool, list ...string) *marks {
 	return m
 }
 
-// index returns where in s, from i on, a mark may begin; len(s) when nowhere.
+// index returns the first offset in s, from i on, at which a mark may begin, or len(s).
 func (m *marks) index(s string, i int) int {
 	for i < len(s) && !m.begins[s[i]] {
 		i++
@@ -27,8 +27,8 @@ func (m *marks) index(s string, i int) int {
 	return i
 }
 
-// at looks at the front of the text a+b; a is not empty where b is not. id is the longest mark that stands there whole, part a
-// mark of which all of a+b is only the beginning; -1 stands for none.
+// at matches the marks with the beginning of the text a+b; b may be non-empty only if a is. id is the longest mark that a+b begins with,
+// part a mark that begins with all of a+b. Each is -1 if there is none.
 func (m *marks) at(a, b string) (id, part int) {
 	id, part = -1, -1
 	if a == "" || !m.begins[a[0]] {
@@ -46,6 +46,7 @@ func (m *marks) at(a, b string) (id, part int) {
 	return id, part
 }
 
+// agree reports whether a+b begins with mark (whole), or mark begins with all of a+b (begun).
 func (m *marks) agree(mark, a, b string) (whole, begun bool) {
 	if len(a) >= len(mark) {
 		return m.equal(mark, a[:len(mark)]), false
@@ -79,21 +80,20 @@ func lower(c byte) byte {
 	return c
 }
 
-// A scanner cuts text that comes in pieces into runs of text and marks. What it returns does not
-// depend on the pieces, once neighbouring runs of text are joined. It holds back only the longest
-// end of the text that may still become a mark, and never looks at a byte of a run twice.
+// A scanner divides text that arrives in pieces into runs of text and marks. Its results do not depend on the pieces, once adjacent runs
+// of text are joined. It buffers only the longest end of the text that may still become a mark, and examines no byte of a run twice.
 //
-// in may be read and advanced directly while held is empty, which it is after each mark.
+// The caller may read the field in and advance it directly while held is empty, as it is after each mark.
 type scanner struct {
 	marks *marks
-	in    string // what is unread of the piece
-	held  string // the unread text before it: the beginning of a mark
-	last  bool   // nothing comes after in: what is held is all there is
+	in    string // the unread part of the piece
+	held  string // the buffered text before in: the beginning of a mark
+	last  bool   // the text ends with in, so held cannot grow
 
-	looked int // bytes and marks looked at, for the proof that the time is linear
+	looked int // number of bytes and marks examined; a test proves by it that the time is linear
 }
 
-// next returns a run of text (mark is -1) or one mark. ok is false when the piece is used up.
+// next returns a run of text (mark is -1) or one mark. It returns false if the piece has been read.
 func (s *scanner) next() (text string, mark int, ok bool) {
 	if s.held != "" {
 		s.looked++
@@ -126,7 +126,7 @@ func (s *scanner) next() (text string, mark int, ok bool) {
 		switch {
 		case !wait && id < 0:
 			continue
-		case i > 0 && !wait: // the text first; the mark is found again at once
+		case i > 0 && !wait: // return the text first; the next call finds the mark again
 			return s.take(i), -1, true
 		case !wait:
 			return s.take(len(s.marks.list[id])), id, true
@@ -138,6 +138,7 @@ func (s *scanner) next() (text string, mark int, ok bool) {
 	return s.take(len(s.in)), -1, true
 }
 
+// take consumes n bytes of the piece and returns them.
 func (s *scanner) take(n int) string {
 	s.looked += n
 	text := s.in[:n]
@@ -145,7 +146,7 @@ func (s *scanner) take(n int) string {
 	return text
 }
 
-// takeMark reads a mark that begins in what is held. What was held for a longer mark is unread again.
+// takeMark consumes a mark that begins in held. The rest of held, buffered for a longer mark, becomes unread text again.
 func (s *scanner) takeMark(mark string) string {
 	if n := len(mark); n <= len(s.held) {
 		text := s.held[:n]
@@ -159,13 +160,13 @@ func (s *scanner) takeMark(mark string) string {
 	return text
 }
 
-// buffer keeps all that is unread: the beginning of mark.
+// buffer moves all unread text, which is a beginning of mark, to held.
 func (s *scanner) buffer(mark string) {
 	s.held = s.join(mark, s.take(len(s.in)))
 }
 
-// join returns what is held with text after it. Where that is how the mark spells it, the mark's
-// memory stands for it, so that the pieces are let go and nothing is copied.
+// join returns held+text. If mark begins with these bytes, it returns a part of mark instead: nothing is copied, and the pieces can be
+// freed.
 func (s *scanner) join(mark, text string) string {
 	n := len(s.held)
 	if own := mark[:n+len(text)]; own[:n] == s.held && own[n:] == text {

@@ -6,7 +6,7 @@ var jsonDialects = []*Dialect{
 		name: "hermes",
 		models: []string{"hermes", "hermes-2", "hermes-3", "hermes-4", "qwen2", "qwen3", "qwq", "granite-4", "granite4", "exaone-4", "exaone4",
 			"reka", "bielik", "smollm3", "mimo-vl"},
-		// What is no JSON behind `<tool_call>` is GLM's.
+		// `<tool_call>` without JSON after it belongs to the dialect glm.
 		marks:  []string{"<tool_call>{", "<tool_call>[", "<tool_call> {", "<tool_call>\n{", "<tool_call>\n[", "<tool_call>\n```"},
 		parser: hermesFamily.parser,
 		form: jsonForm(hermesFamily,
@@ -135,7 +135,7 @@ var jsonDialects = []*Dialect{
 	},
 }
 
-// What a bare object or list of calls begins with: white space may stand before its first member.
+// The texts that begin an object or a list of calls without a mark; white space may precede the first member.
 var (
 	objectOpenings = []string{`{"`, "{ ", "{\n", "{\t", "{\r"}
 	listOpenings   = []string{"[{", "[ ", "[\n", "[\t", "[\r"}

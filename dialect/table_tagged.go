@@ -1,7 +1,7 @@
 package dialect
 
-// taggedDialects are the dialects whose calls are not JSON: tags around raw values, the brace
-// syntax of Gemma, and Python.
+// taggedDialects are the dialects whose calls are not JSON: tags around unquoted values, the brace syntax of Gemma, and the syntax of
+// Python.
 var taggedDialects = []*Dialect{
 	{
 		name:   "qwen3-coder",
@@ -33,7 +33,7 @@ var taggedDialects = []*Dialect{
 	{
 		name:   "minimax-m2",
 		models: []string{"minimax-m2"},
-		marks:  minimaxGrammar.wrap[:1], // apriel's is the other
+		marks:  minimaxGrammar.wrap[:1], // the second opening selects apriel
 		parser: minimaxGrammar.parser,
 		form:   minimaxGrammar.form(nil),
 	},
@@ -141,7 +141,7 @@ var seedGrammar = newGrammar(grammar{
 		end: "</function>\n</seed:tool_call>"},
 })
 
-// LongCat writes the same with tags of its own, Hunyuan with a tag after the name and around all calls.
+// LongCat writes the same format with tags of its own. Hunyuan adds a tag after the name and tags around all calls.
 var glmGrammar = newGrammar(grammar{
 	wrap:      []string{"<tool_call>", "<longcat_tool_call>", "<tool_calls><tool_call>", "<tool_calls>\n<tool_call>"},
 	wrapClose: []string{"</tool_call>", "</longcat_tool_call>", "</tool_call></tool_calls>", "</tool_call>\n</tool_calls>"},
@@ -179,12 +179,12 @@ var dsmlGrammar = newGrammar(grammar{
 		end: "</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
 })
 
-// dsmlTags returns a tag as the models write it, and as it arrives where its bars were converted.
+// dsmlTags returns the spellings of a tag: as the models write it, and with its bars converted to other characters.
 func dsmlTags(front, back string) []string {
 	return []string{front + "｜DSML｜" + back, front + "｜｜DSML｜｜" + back, front + "‖DSML‖" + back, front + "|DSML|" + back}
 }
 
-// The layout is that of the call alone; the server writes the message around it.
+// The layout covers the call only; the server writes the message around it.
 var glimmerGrammar = newGrammar(grammar{
 	wrap: []string{"<atem:function_calls>"}, wrapClose: []string{"</atem:function_calls>"},
 	call: []string{"<atem:invoke "}, callClose: []string{"</atem:invoke>"},

@@ -2,20 +2,19 @@ package dialect
 
 import "strings"
 
-// A tag is what stands between `<tool` and `>`.
+// A tag is the text between `<tool` and `>`.
 type tag struct {
 	name   string
-	args   bool // the word args
-	named  bool // an attribute name was given
-	closed bool // it ends in `/`
-	broken bool
+	args   bool // the word args is present
+	named  bool // the attribute name is present
+	closed bool // the text ends with `/`
+	broken bool // the attributes have a syntax error
 }
 
-// looksLikeCall reports whether the tag was meant as a call, rather than mentioned in passing.
+// looksLikeCall reports whether the tag was meant as a call, not only mentioned in text.
 func (t tag) looksLikeCall() bool { return t.named || t.args }
 
-// readTag reads attributes in any order: name="N", name='N', name=N, the word args, and others,
-// which are passed over.
+// readTag parses attributes in any order: name="N", name='N', name=N and the word args. It ignores all others.
 func readTag(s string) (t tag) {
 	for {
 		s = trimSpace(s)
@@ -58,7 +57,7 @@ func readTag(s string) (t tag) {
 	}
 }
 
-// attribute reads a value, in quotes or not.
+// attribute parses the value of an attribute, quoted or not, and returns the text after it. ok is false if there is no value.
 func attribute(s string) (value, rest string, ok bool) {
 	if s == "" {
 		return "", "", false
@@ -80,7 +79,7 @@ func attribute(s string) (value, rest string, ok bool) {
 	return s[:n], s[n:], true
 }
 
-// isToolName reports whether s can be the name of a tool as models write it, dots included.
+// isToolName reports whether s can be the name of a tool as models write it; dots and colons are allowed.
 func isToolName(s string) bool {
 	for i := range len(s) {
 		if !isNameByte(s[i]) {

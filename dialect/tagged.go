@@ -4,37 +4,36 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// tagged reads the calls of a grammar. A value is closed by what follows its closing tag: only
-// where another parameter, or the end of the call and of its wrapper, follows, is the tag one;
-// else it is part of the value.
+// tagged is the parser of a grammar. A closing tag ends a value only if another parameter, or the end of the call and of its wrapper,
+// follows; otherwise the tag is part of the value.
 //
-// Calls without their wrapper are taken when the tool was offered.
+// A call without its wrapper counts only if it names an offered tool.
 type tagged struct {
 	attempt
 	g     *grammar
 	state taggedState
 
-	wrapped bool
-	lead    string // white space before a call that may not be one
+	wrapped bool   // the call is inside a wrapper
+	lead    string // white space before a call, which becomes text if the call is none
 	token   []byte // the name, key or tag being read
-	quoted  byte   // the open quote in the tag
+	quoted  byte   // the quote that is open in the tag; 0 if none is
 	params  parameters
-	whole   bool // the arguments are whole: a value took their place
+	whole   bool // the arguments are complete: one JSON value replaced all parameters
 
 	value  rawValue
-	fresh  bool   // nothing of the value was read, and a line break there is the tag's
-	empty  bool   // the value is empty but for a line break of the tag's
-	tail   string // the line break, or its beginning, at the value's end: buffered
-	strips bool   // and is the closing tag's
-	pend   []byte // what may close the value
-	closed bool   // pend has closed the call too
-	inner  int    // tags of parameters inside of the value that were not closed in it
-	// Wrappers and calls inside of the value that were not closed in it.
+	fresh  bool   // nothing of the value was read: a line break that follows belongs to the opening tag
+	empty  bool   // the value has at most a line break, which belongs to the opening tag
+	tail   string // buffered line break, or its beginning, at the end of the value
+	strips bool   // tail belongs to the closing tag and is removed
+	pend   []byte // buffered text that may close the value
+	closed bool   // pend also closes the call
+	inner  int    // number of unclosed parameter tags inside the value
+	// Number of unclosed wrappers and calls inside the value.
 	inWraps, inCalls int
 	js               jsonScan
 	payload          payload
 
-	depth int  // wrappers open in an attempt that cannot be read
+	depth int  // number of open wrappers in an unreadable attempt
 	turn  turn // the message being read
 }
 
@@ -43,22 +42,22 @@ type taggedState uint8
 const (
 	taggedText    taggedState = iota
 	taggedGap                 // after a call: white space is buffered
-	taggedWrap                // inside of the wrapper, before the call
-	taggedName                // the name behind the wrapper
-	taggedHead                // the tag that opens a call
+	taggedWrap                // in the wrapper, before the call
+	taggedName                // in the name that follows the wrapper
+	taggedHead                // in the tag that opens a call
 	taggedBody                // between parameters
-	taggedParam               // the tag that opens a parameter
-	taggedKey                 // the key behind it
+	taggedParam               // in the tag that opens a parameter
+	taggedKey                 // in the key that follows that tag
 	taggedEq                  // between key and value
-	taggedValue               //
+	taggedValue               // in a value
 	taggedClose               // after a tag that may close the value
-	taggedPeek                // in a tag that may open the next parameter though the value was not closed
-	taggedPeekKey             // the same, in the key behind such a tag
-	taggedPeekEq              // and after it
-	taggedEnding              // after a tag that may end the call though the value was not closed
-	taggedJSON                // JSON arguments
-	taggedObject              // a JSON object with name and arguments
-	taggedBad                 // inside of an attempt that cannot be read
+	taggedPeek                // in a tag that may open the next parameter, although no tag closed the value
+	taggedPeekKey             // in the key that follows a tag as in taggedPeek
+	taggedPeekEq              // after the key of taggedPeekKey
+	taggedEnding              // after a tag that may end the call, although no tag closed the value
+	taggedJSON                // in arguments that are JSON
+	taggedObject              // in a JSON object with name and arguments
+	taggedBad                 // in an unreadable attempt
 )
 
 func (t *tagged) read() {
@@ -78,7 +77,7 @@ func (t *tagged) read() {
 	}
 }
 
-// scanned takes what the scanner found.
+// scanned reads one token of the scanner: a run of text (mark is negative) or a mark.
 func (t *tagged) scanned(text string, mark int) {
 	r := t.g.role(mark)
 	switch t.state {
@@ -113,7 +112,7 @@ func (t *tagged) scanned(text string, mark int) {
 	}
 }
 
-// outside takes text between calls.
+// outside reads a token between calls.
 func (t *tagged) outside(text string, mark int, r role) {
 	if t.g.messages && t.inTurn(text, mark, r) {
 		return
@@ -136,20 +135,20 @@ func (t *tagged) outside(text string, mark int, r role) {
 	}
 }
 
-// begin begins an attempt at a call.
+// begin starts an attempt at a call, whose text begins with text.
 func (t *tagged) begin(text string) {
 	t.attempt.begin(text)
 	t.lead, t.token, t.quoted = "", t.token[:0], 0
 }
 
-// gap takes what follows a call. White space between calls is the format's own.
+// gap reads a token after a call. White space between calls is dropped.
 func (t *tagged) gap(text string, mark int, r role) {
 	switch {
 	case mark < 0 && t.blank(text):
 	case r == roleCall && t.wrapped:
 		t.begin(text)
 		t.state = taggedHead
-	case r == roleWrapClose: // after a call without its wrapper, too
+	case r == roleWrapClose: // also after a call without a wrapper
 		t.wrapped = false
 		t.raw = t.raw[:0]
 	default:
@@ -163,7 +162,7 @@ func (t *tagged) gap(text string, mark int, r role) {
 	}
 }
 
-// inside takes what stands between the tags of an attempt.
+// inside reads a token between the tags of an attempt.
 func (t *tagged) inside(text string, r role) {
 	if r == roleText {
 		rest := trimSpace(text)
@@ -212,7 +211,7 @@ func (t *tagged) inside(text string, r role) {
 	}
 }
 
-// blanks takes white space between tags.
+// blanks reads white space between tags.
 func (t *tagged) blanks(s string) {
 	if t.full(s) {
 		t.spoil(lathe.CodePayloadTooLarge)
@@ -220,14 +219,14 @@ func (t *tagged) blanks(s string) {
 	t.keep(s)
 }
 
-// reject spoils an attempt at what cannot stand where it does.
+// reject marks the attempt as unreadable because of text or a mark of role r, which the syntax does not allow here.
 func (t *tagged) reject(text string, r role) {
 	t.spoil(lathe.CodePayloadParseError)
 	t.keep(text)
 	t.inBad(r)
 }
 
-// body takes what stands between parameters.
+// body reads a token between parameters.
 func (t *tagged) body(text string, r role) {
 	switch {
 	case r == roleParam:
@@ -248,13 +247,13 @@ func (t *tagged) body(text string, r role) {
 	}
 }
 
-// spoil turns the attempt into text; the ParseError follows where it ends.
+// spoil marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
 func (t *tagged) spoil(code lathe.Code) {
 	t.ruin(code)
 	t.depth, t.state = 1, taggedBad
 }
 
-// inBad follows the attempts inside of one that cannot be read: it ends where they all have ended.
+// inBad counts the nested wrappers or calls in an unreadable attempt, and ends the attempt at the closing mark that matches its first.
 func (t *tagged) inBad(r role) {
 	if t.turn.junk {
 		return
@@ -279,7 +278,7 @@ func (t *tagged) giveUp() {
 	t.state, t.wrapped = taggedText, false
 }
 
-// close ends the text.
+// finish ends the text: it closes or reports the call that is open.
 func (t *tagged) finish() {
 	switch t.state {
 	case taggedText:
@@ -305,7 +304,7 @@ func (t *tagged) finish() {
 	}
 }
 
-// incomplete gives an attempt as text that the text's end cut off before its name was known.
+// incomplete emits an attempt as text, with a ParseError, if the text ended before the name was known.
 func (t *tagged) incomplete() {
 	t.cut = true
 	t.spoil(lathe.CodeIncompleteCall)

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// closing takes what follows a tag that may close the value.
+// closing reads a token after a tag that may close the value.
 func (t *tagged) closing(text string, mark int, r role) {
 	wrapped := t.wrapped && t.g.call != nil
 	switch {
@@ -38,7 +38,7 @@ func (t *tagged) closing(text string, mark int, r role) {
 	}
 }
 
-// endsCall reports whether the text ends inside of a tag that ends a call.
+// endsCall reports whether text is the beginning of a tag that ends a call.
 func (t *tagged) endsCall(text string) bool {
 	for i, r := range t.g.roles {
 		if (r == roleWrapClose || r == roleCallClose) && len(text) > 2 && strings.HasPrefix(t.g.list[i], text) {
@@ -48,8 +48,8 @@ func (t *tagged) endsCall(text string) bool {
 	return false
 }
 
-// peeking takes what follows a tag that may open the next parameter where the key stands behind it:
-// the key, its end, and the tag of its value.
+// peeking reads the tokens after a tag that may open the next parameter, in a grammar whose key follows the tag: the key, its end, and
+// the tag of its value.
 func (t *tagged) peeking(text string, mark int, r role) {
 	switch {
 	case t.state == taggedPeekKey && r == roleText && mark < 0 && len(t.token)+len(text) <= maxNameBytes:
@@ -69,9 +69,9 @@ func (t *tagged) peeking(text string, mark int, r role) {
 	}
 }
 
-// peeked takes a whole tag of a parameter inside of a value whose closing tag may be missing. At
-// the beginning of a line, and with the name of a parameter that has no value yet, the tag opens
-// that one. Else the value cannot be read, unless the tag turns out to be closed inside of it.
+// peeked handles a complete parameter tag inside a value whose closing tag may be missing. At the beginning of a line, and with the name
+// of a declared parameter that has no value yet, the tag opens that parameter. Otherwise it is part of the value, and the call is
+// unreadable unless a closing tag inside the value matches it.
 func (t *tagged) peeked(key string, types valueTypes) {
 	if !t.atLine() || t.inner+t.inWraps+t.inCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
 		t.notClosed()
@@ -84,8 +84,8 @@ func (t *tagged) peeked(key string, types valueTypes) {
 	}
 }
 
-// ending takes what follows a tag that ends the call though the value was not closed. It counts
-// where nothing but the next call comes after it.
+// ending reads a token after a tag that may end the call although no tag closed the value. The tag ends the call only if the end of the
+// wrapper or the next call follows.
 func (t *tagged) ending(text string, mark int, r role) {
 	switch {
 	case !t.contains(text):
@@ -105,7 +105,7 @@ func (t *tagged) ending(text string, mark int, r role) {
 	}
 }
 
-// ended ends the call whose last value was not closed.
+// ended closes the call whose last value has no closing tag.
 func (t *tagged) ended() {
 	r := roleCallClose
 	if t.wrapped {
@@ -116,12 +116,12 @@ func (t *tagged) ended() {
 	}
 }
 
-// contains reports whether text may still be buffered.
+// contains reports whether pend has room for text.
 func (t *tagged) contains(text string) bool {
 	return len(t.pend)+len(text) <= t.opts.MaxPayloadBytes+maxTagBytes
 }
 
-// notClosed makes what seemed to close the value part of it.
+// notClosed makes the buffered text part of the value, because it does not close it.
 func (t *tagged) notClosed() {
 	if t.state == taggedClose && t.inner > 0 {
 		t.inner--
@@ -130,8 +130,8 @@ func (t *tagged) notClosed() {
 	t.piece(string(t.pend))
 }
 
-// endValue ends the value; last says that the call ends with it, missing that its closing tag did
-// not come. text is the mark that decided it.
+// endValue ends the value. last says that the call ends with it, missing that it has no closing tag. text and r are the mark at which
+// this was found.
 func (t *tagged) endValue(last, missing bool, r role, text string) {
 	t.keep(string(t.pend))
 	t.keep(text)
@@ -145,7 +145,7 @@ func (t *tagged) endValue(last, missing bool, r role, text string) {
 	}
 }
 
-// closeValue ends a value that the text's end may have closed.
+// closeValue ends a value that the end of the text may have closed.
 func (t *tagged) closeValue() {
 	switch {
 	case t.closed && t.state == taggedEnding:
@@ -162,7 +162,7 @@ func (t *tagged) closeValue() {
 	}
 }
 
-// cutValue ends a call whose value the text's end cut off.
+// cutValue ends a call whose value the end of the text truncates.
 func (t *tagged) cutValue() {
 	if t.state == taggedClose {
 		if t.tail == "\r" || !t.strips {

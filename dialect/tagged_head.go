@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// words takes what is read with its white space: a name behind the wrapper, and a key.
+// words reads a token of a name or a key that is not inside a tag.
 func (t *tagged) words(text string, r role) {
 	switch {
 	case t.state == taggedName && r == roleText:
@@ -34,7 +34,7 @@ func (t *tagged) words(text string, r role) {
 	}
 }
 
-// nameText reads the name behind the wrapper, which a newline or a tag ends.
+// nameText reads the name that follows the wrapper, up to a newline or a tag.
 func (t *tagged) nameText(text string) {
 	name, rest, found := strings.Cut(text, "\n")
 	n := min(len(name), maxNameBytes-len(t.token))
@@ -48,7 +48,7 @@ func (t *tagged) nameText(text string) {
 	}
 }
 
-// named begins a call, and reports whether its name can be one.
+// named starts the call of the named tool. It returns false if name cannot be a name.
 func (t *tagged) named(name string) bool {
 	name = strings.TrimSpace(name)
 	if !t.means(name) && (name == "" || len(name) > maxNameBytes || strings.ContainsAny(name, "<>{}\n") ||
@@ -63,7 +63,7 @@ func (t *tagged) named(name string) bool {
 	return true
 }
 
-// tag reads a tag that opens a call or a parameter, up to its `>`.
+// tag reads a tag that opens a call or a parameter, up to `>`.
 func (t *tagged) tag() {
 	n := 0
 	for ; n < len(t.in); n++ {
@@ -104,7 +104,7 @@ func (t *tagged) addToken(s string) {
 	t.keep(s)
 }
 
-// notATag gives up a tag that does not end. Without the wrapper it was none.
+// notATag ends a tag that has no `>`. The tag of a call without a wrapper becomes text; any other makes the attempt unreadable.
 func (t *tagged) notATag() {
 	if t.state == taggedHead && (!t.wrapped || t.turn.quiet) {
 		t.state, t.wrapped = taggedText, false
@@ -115,6 +115,7 @@ func (t *tagged) notATag() {
 	t.spoil(lathe.CodePayloadParseError)
 }
 
+// tagDone handles a complete tag of a call or a parameter.
 func (t *tagged) tagDone() {
 	inner := string(t.token[:len(t.token)-1])
 	switch t.state {
@@ -144,7 +145,7 @@ func (t *tagged) tagDone() {
 	}
 }
 
-// paramTag returns the key in a parameter's tag, and the types that the tag says.
+// paramTag returns the key in the tag of a parameter, and the types that the tag states; 0 if it states none.
 func (t *tagged) paramTag(inner string) (key string, types valueTypes) {
 	switch {
 	case !t.g.attrs:
@@ -158,7 +159,7 @@ func (t *tagged) paramTag(inner string) (key string, types valueTypes) {
 	return attributeValue(inner, "name"), types
 }
 
-// attributeValue returns the value of the attribute key of a tag.
+// attributeValue returns the value of the attribute key in the tag s; "" if it is missing.
 func attributeValue(s, key string) string {
 	for {
 		s = trimSpace(s)

@@ -2,7 +2,8 @@ package dialect
 
 import "strings"
 
-// param begins the value of the parameter in token. types is what its tag says.
+// param begins the value of the parameter whose name is in token. types are the types that its tag states. It returns false if the name
+// is invalid or a duplicate.
 func (t *tagged) param(types valueTypes) bool {
 	key := t.token
 	prefix, ok := t.params.add(key)
@@ -19,7 +20,7 @@ func (t *tagged) param(types valueTypes) bool {
 	return true
 }
 
-// inValue takes a piece of a value, or a mark in it.
+// inValue reads a token inside a value.
 func (t *tagged) inValue(text string, r role) {
 	if r == roleText || t.value.inString() {
 		t.piece(text)
@@ -45,7 +46,7 @@ func (t *tagged) inValue(text string, r role) {
 	}
 }
 
-// piece takes the next text of the value.
+// piece reads the next text of the value.
 func (t *tagged) piece(s string) {
 	for s != "" {
 		n := t.fit(s)
@@ -55,7 +56,7 @@ func (t *tagged) piece(s string) {
 	}
 }
 
-// nested follows the calls that stand inside of the value.
+// nested counts the calls inside the value.
 func (t *tagged) nested(r role) {
 	switch r {
 	case roleWrap:
@@ -69,25 +70,25 @@ func (t *tagged) nested(r role) {
 	}
 }
 
-// maybe holds back a mark of the value that may end it.
+// maybe buffers a mark that may end the value, and sets the state in which the next tokens decide.
 func (t *tagged) maybe(state taggedState, text string) {
 	t.pend = append(t.pend[:0], text...)
 	t.state = state
 }
 
-// atLine reports whether the value has come to the beginning of a line.
+// atLine reports whether the value so far ends at the beginning of a line.
 func (t *tagged) atLine() bool { return strings.HasSuffix(t.tail, "\n") || t.empty && !t.fresh }
 
-// data reads the next part of the value. It buffers a line break at the end, which may belong to a tag.
+// data reads the next part of the value. It buffers a line break at the end, which may belong to the closing tag.
 func (t *tagged) data(s string) {
 	if s == "" {
 		return
 	}
-	if c := s[len(s)-1]; c != '\n' && c != '\r' && !t.fresh && !t.empty && t.tail == "" { // most pieces by far
+	if c := s[len(s)-1]; c != '\n' && c != '\r' && !t.fresh && !t.empty && t.tail == "" { // the fast path
 		t.value.add(s)
 		return
 	}
-	if t.fresh { // the line break after the opening tag is the tag's
+	if t.fresh { // the line break belongs to the opening tag
 		if t.tail == "" && s == "\r" {
 			t.tail = "\r"
 			return
@@ -118,7 +119,7 @@ func (t *tagged) data(s string) {
 	}
 }
 
-// lineEnd returns what s ends with of a line break.
+// lineEnd returns the line break, or its beginning, that s ends with; "" if there is none.
 func lineEnd(s string) string {
 	for _, end := range [...]string{"\r\n", "\n", "\r"} {
 		if strings.HasSuffix(s, end) {
@@ -128,7 +129,7 @@ func lineEnd(s string) string {
 	return ""
 }
 
-// addTail makes the end of the value, buffered, part of it.
+// addTail makes the buffered line break part of the value.
 func (t *tagged) addTail() {
 	if t.tail != "" {
 		t.value.add(t.tail)
@@ -136,7 +137,7 @@ func (t *tagged) addTail() {
 	}
 }
 
-// endCall ends the call at a mark of that role.
+// endCall closes the call at a mark of role r.
 func (t *tagged) endCall(r role) {
 	if !t.whole {
 		t.args(t.params.end())
@@ -147,7 +148,7 @@ func (t *tagged) endCall(r role) {
 	t.leave()
 }
 
-// json takes arguments that are JSON.
+// json reads a token of arguments that are JSON.
 func (t *tagged) json(text string, r role) {
 	if r != roleText && !t.js.inString() {
 		if t.whole && (r == roleCallClose || r == roleWrapClose && t.wrapped) {
@@ -173,7 +174,7 @@ func (t *tagged) json(text string, r role) {
 	}
 }
 
-// object takes a JSON object with name and arguments.
+// object reads a token of a JSON object with name and arguments.
 func (t *tagged) object(text string, r role) {
 	closes := r == roleWrapClose && !t.payload.inString()
 	if !closes || !t.payload.good() {

@@ -8,17 +8,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A layout is how the calls of a grammar are written: what stands before, between and after name,
-// key and value. A value that is a string is written as it stands, any other as JSON.
+// A layout contains the texts that the calls of a grammar consist of, apart from name, keys and values. A string value is written
+// unquoted, any other as JSON.
 type layout struct {
-	name, params         string // around the name
-	key, value, valueEnd string // around key and value
-	jsonValue            string // before a value that is no string; "": as value
+	name, params         string // before and after the name
+	key, value, valueEnd string // before the key, between key and value, after the value
+	jsonValue            string // instead of value, if the value is no string; "" if they are equal
 	end                  string
 }
 
-// form returns how the dialect writes; result may be nil. The tags inside of a call stay in what
-// people and tools wrote: they are XML that any page may hold.
+// form returns the form of a dialect of this grammar; result may be nil. In text from outside, the tags inside a call are not escaped,
+// because any page of XML may contain them.
 func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form {
 	var list []string
 	for i, text := range g.list {
@@ -35,7 +35,7 @@ func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form 
 	return f
 }
 
-// cleanForm makes a form that takes the marks apart in what people and tools wrote.
+// cleanForm returns a form that splits the given marks in text from outside.
 func cleanForm(layout func() *callLayout, call func([]byte, lathe.ToolCall, string) []byte, result func([]byte, lathe.ToolResult) []byte, marks []string) form {
 	clean := newCleaner(func() []string { return marks })
 	if result == nil {
@@ -47,9 +47,9 @@ func cleanForm(layout func() *callLayout, call func([]byte, lathe.ToolCall, stri
 	}}
 }
 
-// appendCall writes a parameter for each member of the arguments. Where a tag cannot hold a key, or a value would end
-// early or be read as another, the arguments are written as JSON in place of all parameters, which every parser of a
-// grammar reads. types returns the types that a value is read as; nil: that of the value alone.
+// appendCall appends a call with a parameter for each member of the arguments. If a tag cannot contain a key, or a value would end early
+// or be read as another one, it writes all arguments as one JSON object instead, which the parser of every grammar reads. types returns
+// the types as which a value is read; nil skips that comparison.
 func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string, types func(key string, tag valueTypes) valueTypes) []byte {
 	l := &g.layout
 	dst = append(dst, l.name...)
@@ -78,7 +78,7 @@ func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string, types fu
 	return append(dst, l.end...)
 }
 
-// allowsKey reports whether the tag of a parameter can hold the key.
+// allowsKey reports whether the tag of a parameter can contain the key.
 func (g *grammar) allowsKey(key string) bool {
 	if key == "" || len(key) > maxNameBytes || g.single && (key == "arguments" || key == "input") {
 		return false
@@ -86,18 +86,18 @@ func (g *grammar) allowsKey(key string) bool {
 	return strings.IndexFunc(key, func(r rune) bool { return r < ' ' || strings.ContainsRune(`<>"'`, r) }) < 0
 }
 
-// allowsValue reports whether text between the tags of a parameter is read as it stands.
+// allowsValue reports whether the parser reads text between the tags of a parameter unchanged.
 func (g *grammar) allowsValue(text string) bool {
 	if g.newline && (strings.HasPrefix(text, "\r") || strings.HasSuffix(text, "\r")) {
 		return false
 	}
-	if g.paired && strings.HasPrefix(text, "\n") { // it would be the tag's
+	if g.paired && strings.HasPrefix(text, "\n") { // the parser would remove the newline
 		return false
 	}
 	return !slices.ContainsFunc(g.list, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
-// tagTypes returns what the tag of a parameter says of its value.
+// tagTypes returns the types that the tag of a parameter states for its value; 0 if it states none.
 func (g *grammar) tagTypes(isString bool) valueTypes {
 	switch {
 	case !g.typed:
@@ -108,7 +108,7 @@ func (g *grammar) tagTypes(isString bool) valueTypes {
 	return typeOther
 }
 
-// readsSame reports whether text, the value without its tags, is read as value.
+// readsSame reports whether the parser reads text, a value between its tags, as the JSON value.
 func (g *grammar) readsSame(text string, value []byte, types valueTypes) bool {
 	r := &reader{opts: Options{MaxPayloadBytes: len(text)}}
 	v := rawValue{python: g.python}
@@ -139,9 +139,8 @@ func (l *layout) appendParam(dst []byte, key, value string, json bool) []byte {
 	return append(dst, l.valueEnd...)
 }
 
-// appendToolResponse writes `<tool_response>`, the content on lines of its own, `</tool_response>`.
-// The tags in what the tool said were taken apart before, by a space: where they are tokens of the model, a
-// backslash before one leaves it a token.
+// appendToolResponse appends a result in the tags `<tool_response>` and `</tool_response>`, with its content on separate lines. The
+// caller has split the marks in the content with spaces: if a mark is a token of the model, a backslash before it would not prevent that.
 func appendToolResponse(dst []byte, r lathe.ToolResult) []byte {
 	dst = append(dst, "<tool_response>\n"...)
 	dst = append(dst, maskTags(r.Content)...)

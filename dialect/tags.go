@@ -6,13 +6,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxTagBytes bounds an opening tag; beyond it, it is text.
+// maxTagBytes is the maximal length, in bytes, of an opening tag; a longer one is text.
 const maxTagBytes = 512
 
-// maxShutSpaceBytes bounds the white space between a call of the short form and a closing tag that belongs to it.
+// maxShutSpaceBytes is the maximal number of bytes of white space between a call of the short form and its closing tag.
 const maxShutSpaceBytes = 16
 
-// The marks of tags, by their place in the list.
+// The marks of tags, by their index in the list.
 const (
 	tagClose = iota
 	tagOpen  // the first of four, one for each kind of white space
@@ -23,40 +23,40 @@ var (
 	tagOpenings = []string{"<tool ", "<tool\n", "<tool\t", "<tool\r"}
 	tagsCalls   = append([]string{"</tool>"}, tagOpenings...)
 	tagsMarks   = newMarks(true, withThink(tagsCalls, plainThink)...)
-	// With the deprecated short form.
+	// Including the deprecated short form.
 	oldTagsCalls = append(tagsCalls[:len(tagsCalls):len(tagsCalls)], "<tool:")
 	oldTagsMarks = newMarks(true, withThink(oldTagsCalls, plainThink)...)
 )
 
-// tags reads `<tool name="NAME" args>{JSON}</tool>` and, where it is allowed, `<tool:NAME>{JSON}`.
-// In Markdown code, and after a backslash, both are text.
+// tags is the parser of `<tool name="NAME" args>{JSON}</tool>` and, if allowed, the short form `<tool:NAME>{JSON}`. In Markdown code, and
+// after a backslash, both are text.
 type tags struct {
 	reader
 	prose prose
 	state tagsState
-	short bool // the open tag is of the short form
-	quote byte // the open quote in a tag
-	name  string
-	raw   []byte // the attempt from its `<` on; after a failure its beginning only
-	body  int    // bytes of the body
-	js    jsonScan
+	short bool     // the open tag has the short form
+	quote byte     // the quote that is open in a tag; 0 if none is
+	name  string   // the name of the tool; "" before it is read
+	raw   []byte   // the attempt from its `<` on; once bad is set, only its first maxExcerptBytes
+	body  int      // number of bytes after the opening tag
+	js    jsonScan // scanner of the arguments
 
-	bad   lathe.Code // why the attempt cannot be read
-	total int        // its length
-	depth int        // tags open in it
+	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
+	total int        // the length of an unreadable attempt, in bytes
+	depth int        // number of open tags in an unreadable attempt
 }
 
 type tagsState uint8
 
 const (
 	tagsText tagsState = iota
-	tagsHead           // inside the opening tag
+	tagsHead           // in the opening tag
 	tagsBody           // before the arguments
 	tagsArgs
-	tagsOver // inside arguments that are too large
-	tagsEnd  // after them
-	tagsShut // after a call of the short form: a closing tag, which it does not need, may follow
-	tagsBad  // inside an attempt that cannot be read, up to its closing tag
+	tagsOver // in arguments that exceed max_payload_bytes
+	tagsEnd  // after the arguments
+	tagsShut // after a call of the short form: an optional closing tag may follow
+	tagsBad  // in an unreadable attempt, up to its closing tag
 )
 
 func newTags(o Options) Parser {
@@ -87,7 +87,7 @@ func (t *tags) read() {
 	}
 }
 
-// token takes what the scanner found outside of a tag and its arguments.
+// token reads a token of the scanner outside of a tag and its arguments.
 func (t *tags) token(text string, mark int) {
 	opens := mark >= tagOpen && mark < t.prose.base
 	switch t.state {
@@ -127,21 +127,21 @@ func (t *tags) token(text string, mark int) {
 	}
 }
 
-// begins reports whether s, but for white space before it, is a beginning of mark.
+// begins reports whether mark begins with s, without white space before it.
 func begins(mark, s string) bool {
 	return strings.HasPrefix(mark, strings.ToLower(trimSpace(s)))
 }
 
-// limit bounds raw: the largest payload, and what may stand around it.
+// limit returns the maximal length of raw: the longest payload, and its tags.
 func (t *tags) limit() int { return t.opts.MaxPayloadBytes + 2*maxTagBytes }
 
-// text goes back to the text between calls.
+// text returns to the text between calls.
 func (t *tags) text() {
 	t.state = tagsText
 	t.prose.mask.fresh()
 }
 
-// attempt reads on in a tag or its arguments.
+// attempt reads the next part of a tag or its arguments.
 func (t *tags) attempt() {
 	switch t.state {
 	case tagsHead:
@@ -191,12 +191,12 @@ func (t *tags) attempt() {
 	}
 }
 
-// after begins to look for a closing tag that a call of the short form does not need.
+// after sets the state in which an optional closing tag is read.
 func (t *tags) after() {
 	t.state, t.raw = tagsShut, t.raw[:0]
 }
 
-// shut reads the closing tag after a call of the short form, and white space before it. Anything else is text.
+// shut reads the closing tag after a call of the short form, and white space before it. Other bytes are text.
 func (t *tags) shut() {
 	for t.in != "" {
 		t.raw = append(t.raw, t.in[0])
@@ -214,7 +214,7 @@ func (t *tags) shut() {
 	}
 }
 
-// closesShort reports whether raw is a closing tag of the call after white space, or the beginning of one.
+// closesShort reports whether raw is white space and a closing tag of the call (whole), or the beginning of it (begun).
 func (t *tags) closesShort() (whole, begun bool) {
 	tag := strings.ToLower(trimSpace(string(t.raw)))
 	if tag == "" {
@@ -227,7 +227,7 @@ func (t *tags) closesShort() (whole, begun bool) {
 	return whole, begun
 }
 
-// head reads on in the opening tag.
+// head reads the next part of the opening tag.
 func (t *tags) head() {
 	for t.in != "" {
 		c := t.in[0]
@@ -252,7 +252,7 @@ func (t *tags) head() {
 	}
 }
 
-// headDone reads the opening tag, which is whole.
+// headDone parses the complete opening tag.
 func (t *tags) headDone() {
 	inner := string(t.raw[len("<tool") : len(t.raw)-1])
 	if t.short {
@@ -279,7 +279,8 @@ func (t *tags) headDone() {
 	}
 }
 
-// notATag emits as text what began like an opening tag. If code is set, the text was meant as a tag, and it reports an error.
+// notATag emits, as text, the beginning of a tag that does not end. If code is set and the text looks like a call, it also emits a
+// ParseError.
 func (t *tags) notATag(code lathe.Code) {
 	inner := string(t.raw[len("<tool"):])
 	t.state = tagsText
@@ -292,7 +293,7 @@ func (t *tags) notATag(code lathe.Code) {
 	t.giveUp()
 }
 
-// spoil turns the attempt into text; the ParseError follows where it ends.
+// spoil marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt.
 func (t *tags) spoil(code lathe.Code) {
 	t.bad, t.depth, t.total, t.unreadable = code, 1, len(t.raw), true
 	t.emit(lathe.DeltaText, string(t.raw))
@@ -306,14 +307,14 @@ func (t *tags) spoil(code lathe.Code) {
 	}
 }
 
-// more reads on in an attempt that cannot be read.
+// more emits s as text of an unreadable attempt.
 func (t *tags) more(s string) {
 	t.total += len(s)
 	t.raw = append(t.raw, s[:min(len(s), max(0, maxExcerptBytes-len(t.raw)))]...)
 	t.emit(lathe.DeltaText, s)
 }
 
-// giveUp ends the attempt.
+// giveUp emits the ParseError of the attempt and returns to the text between calls.
 func (t *tags) giveUp() {
 	t.fail(t.bad, t.toolName([]byte(t.name)), string(t.raw), t.total)
 	if t.text(); t.short {
@@ -321,7 +322,7 @@ func (t *tags) giveUp() {
 	}
 }
 
-// close ends the text.
+// finish ends the text: it closes or reports the call that is open.
 func (t *tags) finish() {
 	switch t.state {
 	case tagsHead:

@@ -11,8 +11,8 @@ var tagsForm = form{call: appendTagCall, layout: tagsLayout, clean: cleanTags, e
 	return appendTagResult(dst, r)
 }}
 
-// turnMarks are what the templates of models put between turns and around results, but for marks of the form `<|…|>`,
-// which every cleaner takes apart. The dialect tags goes with any model, so it takes all of them apart.
+// turnMarks are the marks that templates of models write between turns and around results, except those of the form `<|…|>`, which every
+// cleaner splits. The dialect tags is used with any model, so all of them are split in its text.
 var turnMarks = []string{
 	"<s>", "</s>", "<bos>", "<eos>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]",
 	"[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
@@ -27,7 +27,7 @@ var turnMarks = []string{
 
 var cleanTurns = newCleaner(func() []string { return turnMarks })
 
-// cleanTags takes apart the marks of turns of all models, and the tags of calls and results.
+// cleanTags splits the marks of all models in text from outside, and masks the tags of calls and results.
 func cleanTags(s string) string { return maskTags(cleanTurns(s)) }
 
 func appendTagCall(dst []byte, c lathe.ToolCall, args string) []byte {
@@ -38,8 +38,8 @@ func appendTagCall(dst []byte, c lathe.ToolCall, args string) []byte {
 	return append(dst, "</tool>"...)
 }
 
-// appendTagResult writes `<tool_result name="NAME">…</tool_result>`. A backslash masks the tags of
-// calls and results in what the tool said.
+// appendTagResult appends `<tool_result name="NAME">…</tool_result>`, with a backslash before the tags of calls and results in the
+// content.
 func appendTagResult(dst []byte, r lathe.ToolResult) []byte {
 	dst = append(dst, `<tool_result name="`...)
 	dst = appendName(dst, r.Name)
@@ -52,7 +52,7 @@ func appendTagResult(dst []byte, r lathe.ToolResult) []byte {
 	return append(dst, "</tool_result>"...)
 }
 
-// maskTags puts a backslash before each `<tool` and `</tool`.
+// maskTags inserts a backslash before each `<tool` and `</tool`.
 func maskTags(s string) string {
 	var b strings.Builder
 	from := 0
@@ -74,8 +74,7 @@ func maskTags(s string) string {
 	return b.String()
 }
 
-// appendName writes a tool's name, which may be what a model made up: other bytes than those of
-// names become underscores.
+// appendName appends a tool's name. A model may have invented the name: bytes that names cannot contain become underscores.
 func appendName(dst []byte, name string) []byte {
 	for i := range len(name) {
 		if c := name[i]; isNameByte(c) {

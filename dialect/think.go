@@ -1,6 +1,6 @@
 package dialect
 
-// thinkBlocks are the marks of thinking that models write into their text.
+// thinkBlocks are the marks of thinking that [NewThink] recognizes.
 var thinkBlocks = []thinkMarks{plainThink, {"<seed:think>", "</seed:think>"}, {"[THINK]", "[/THINK]"},
 	{"<|START_THINKING|>", "<|END_THINKING|>"}}
 

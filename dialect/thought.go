@@ -6,14 +6,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Thinker is a [Parser] that reports the block of thinking that the end of the text left open. Test for it with a type
-// assertion.
+// A Thinker is a [Parser] that reports a block of thinking that is open at the end of the text. Test for it with a type assertion.
 type Thinker interface {
-	// OpenThought returns the text of that block from its first mark of a call on that is not quoted, once Flush has been called. It is ""
-	// if there is none, if no tools were offered, or if it is longer than 1 MiB.
+	// OpenThought returns the text of the open block from its first unquoted mark of a call on. It is valid after Flush. It is "" if
+	// there is no such block or mark, if no tools were offered, or if the text exceeds 1 MiB.
 	OpenThought() string
-	// ClosesAlone reports whether a mark closed a block of thinking that no mark had opened: the text before it, which was read as text,
-	// is thinking if the prompt opened the block ([Options].ThinkingStartsOpen).
+	// ClosesAlone reports whether a closing mark of thinking had no opening mark. The text before it, which was returned as text, is
+	// thinking if the prompt opened the block ([Options].ThinkingStartsOpen).
 	ClosesAlone() bool
 }
 
@@ -22,12 +21,12 @@ func (r *reader) ClosesAlone() bool { return r.thought.lone }
 
 func (r *reader) readsPrefix(on bool) { r.inPrefix = on }
 
-// A thought is what a parser remembers of thinking.
+// A thought is the state of thinking that a parser needs for [Thinker].
 type thought struct {
-	text     []byte // of the open block, from the first mark of a call on that is not quoted
-	mentions bool   // there is such a mark
-	shuts    bool   // the block ends with a closing mark, unless a backtick follows
-	lone     bool   // a mark closed a block that none had opened
+	text     []byte // text of the open block from its first unquoted mark of a call on
+	mentions bool   // the open block has an unquoted mark of a call
+	shuts    bool   // the text ends with a closing mark, which ends the block unless a backtick follows
+	lone     bool   // a closing mark had no opening mark
 }
 
 // OpenThought implements [Thinker].
@@ -63,13 +62,13 @@ func (a *autoParser) OpenThought() string {
 	return openThought(a.parser)
 }
 
-// maxThoughtReads bounds how often a thought is read again after a mark that opened no call.
+// maxThoughtReads limits how often CallsInThought parses a thought again, from behind a mark that opened no call.
 const maxThoughtReads = 16
 
-// CallsInThought returns the calls in a thought in which the model's turn has ended, which the caller knows: models write
-// calls before they close the thought, and end. Only the calls that the thought ends with are taken: one that anything but white space,
-// closing marks and further calls follows was considered, and is text. Calls are those that can be read whole and name one of the tools
-// of opts; a call that is quoted is none. The text of the thought stays reasoning.
+// CallsInThought returns the calls at the end of thought, the text of a block of thinking that is still open at the end of the model's
+// turn: models write calls before they close the block, and end the turn. A call counts only if nothing but white space, closing marks
+// and further calls follow it; otherwise the model only considered it. A call must be complete, unquoted, and name one of the tools of
+// opts. The text of the thought stays reasoning.
 func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall {
 	if thought == "" || opts == nil || len(opts.Tools) == 0 || opts.IgnoreOpenThoughts {
 		return nil
@@ -78,7 +77,7 @@ func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall
 	o.Prefix, o.ThinkingStartsOpen = "", false
 	for range maxThoughtReads {
 		p := d.NewParser(&o)
-		deltas, _ := p.Flush(p.Append(nil, thought)) // calls that are cut off are none
+		deltas, _ := p.Flush(p.Append(nil, thought)) // truncated calls do not count
 		c := Collector{Dialect: d.name}
 		if chooser, ok := p.(Chooser); ok && chooser.Chosen() != "" {
 			c.Dialect = chooser.Chosen()
@@ -98,8 +97,7 @@ func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall
 	return nil
 }
 
-// tailCalls returns the calls that m ends with: behind the last text that is not white space, and the last call that is not whole or names
-// none of the tools.
+// tailCalls returns the calls at the end of m: those after the last part that is neither blank text nor a complete call of one of tools.
 func tailCalls(m *lathe.Message, tools []*lathe.ToolSpec) []lathe.ToolCall {
 	first := len(m.Parts)
 	for first > 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// turnEnds are the tokens by which models end a turn, but for those of harmony, which are marks of its own.
-// A server may pass them on as text.
+// turnEnds are the tokens with which models end a turn, except those of harmony, which are marks of that dialect. A server may return
+// them as text.
 var turnEnds = []string{
 	"<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "</s>", "<eos>",
 	"<end_of_turn>", "<turn|>", "<|tool_response>", "<start_function_response>", "<｜end▁of▁sentence｜>", "[e~[", "<seed:eos>",
@@ -14,8 +14,8 @@ var turnEnds = []string{
 }
 
 const (
-	maxTurnEndBytes   = 128 // of tokens that are buffered
-	maxTurnSpaceBytes = 2   // of white space after one
+	maxTurnEndBytes   = 128 // maximal length of buffered tokens
+	maxTurnSpaceBytes = 2   // maximal length of white space after a token
 )
 
 var longestTurnEnd = func() (n int) {
@@ -25,7 +25,7 @@ var longestTurnEnd = func() (n int) {
 	return n
 }()
 
-// turnTail returns the length of the tokens at the end of s. The last may be cut off: whole says that it is not.
+// turnTail returns the length of the tokens at the end of s. whole is false if the last token is truncated.
 func turnTail(s string) (n int, whole bool) {
 	if whole = turnEnd(s) > 0; !whole {
 		if n = cutTurnEnd(s); n == 0 {
@@ -41,8 +41,8 @@ func turnTail(s string) (n int, whole bool) {
 	}
 }
 
-// continuesTurnEnd reports whether tail, which turnTail found, and text after it may end in a token that begins in
-// tail, or in one after a whole token in tail.
+// continuesTurnEnd reports whether tail, the tokens that turnTail returned, and text after it may end in a token that begins in tail, or
+// in a further token after tail.
 func continuesTurnEnd(tail, text string) bool {
 	if len(tail) >= longestTurnEnd {
 		return true
@@ -56,7 +56,7 @@ func continuesTurnEnd(tail, text string) bool {
 	return whole || turnEnd(tail[:len(tail)-cutTurnEnd(tail)]) > 0
 }
 
-// cutTurnEnd returns the length of the beginning of a token that s ends in.
+// cutTurnEnd returns the length of the beginning of a token at the end of s, or 0.
 func cutTurnEnd(s string) int {
 	for n := min(len(s), longestTurnEnd-1); n > 0; n-- {
 		tail := s[len(s)-n:]
@@ -67,7 +67,7 @@ func cutTurnEnd(s string) int {
 	return 0
 }
 
-// turnEnd returns the length of the token that s ends with, and of white space after it.
+// turnEnd returns the length of the complete token at the end of s, with white space after it, or 0.
 func turnEnd(s string) int {
 	n := 0
 	for n < maxTurnSpaceBytes && n < len(s) && space(s[len(s)-1-n]) {

@@ -7,14 +7,14 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxTypeDepth and maxTypes bound the nesting and the number of the types of a schema that is
-// written out; beyond them everything is any. References can make a small schema endless.
+// maxTypeDepth and maxTypes limit the nesting and the number of the types that are written for one schema; further types are written as
+// any. With references a small schema can have endlessly many types.
 const (
 	maxTypeDepth = 16
 	maxTypes     = 4096
 )
 
-// appendNamespace writes tools as harmony shows them: a section with one TypeScript type for each.
+// appendNamespace appends tools in harmony's form: a section with one TypeScript type for each tool.
 func appendNamespace(dst []byte, tools []*lathe.ToolSpec) []byte {
 	dst = append(dst, "# Tools\n\n## functions\n\nnamespace functions {\n\n"...)
 	for _, t := range tools {
@@ -33,7 +33,7 @@ func appendNamespace(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return append(dst, "} // namespace functions"...)
 }
 
-// appendComment writes each line of text as a comment; nothing for an empty text.
+// appendComment appends each line of text as a TypeScript comment. It appends nothing if text is blank.
 func appendComment(dst []byte, indent, text string) []byte {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -47,14 +47,14 @@ func appendComment(dst []byte, indent, text string) []byte {
 	return dst
 }
 
-// A typeWriter writes the types of one schema. Members that it does not know are left out; the
-// runner checks arguments against the schema itself.
+// A typeWriter writes one schema as TypeScript types. It omits keywords that it does not support; the runner validates arguments by the
+// schema itself.
 type typeWriter struct {
-	root  []byte // compact
-	types int    // written so far
+	root  []byte // the whole schema, compact, for references
+	types int    // number of types written so far
 }
 
-// value writes the type of schema.
+// value appends the type of schema.
 func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte {
 	schema = w.resolve(schema)
 	w.types++
@@ -97,7 +97,7 @@ func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte 
 	return w.nullable(w.named(dst, schema, rawjson.Text(types), indent, depth), schema, n)
 }
 
-// nullable adds null to the type that was written from n on, where the schema says so.
+// nullable appends null to the type at dst[n:], if schema has nullable set.
 func (w *typeWriter) nullable(dst, schema []byte, n int) []byte {
 	if null, ok := rawjson.Get(schema, "nullable"); ok && string(null) == "true" && !strings.Contains(string(dst[n:]), "null") {
 		return append(dst, " | null"...)
@@ -105,6 +105,7 @@ func (w *typeWriter) nullable(dst, schema []byte, n int) []byte {
 	return dst
 }
 
+// named appends the type with the JSON Schema name name.
 func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) []byte {
 	switch name {
 	case "object":
@@ -131,6 +132,7 @@ func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) [
 	}
 }
 
+// object appends the type of an object with its properties.
 func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte {
 	props, ok := rawjson.Get(schema, "properties")
 	if !ok || props[0] != '{' {
@@ -153,6 +155,7 @@ func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte
 	return append(dst, '}')
 }
 
+// property appends one property of an object, with its description, examples and default as comments.
 func (w *typeWriter) property(dst []byte, name string, schema []byte, optional bool, indent string, depth int) []byte {
 	schema = w.resolve(schema)
 	if title := member(schema, "title"); title != "" {
@@ -160,7 +163,7 @@ func (w *typeWriter) property(dst []byte, name string, schema []byte, optional b
 		dst = append(append(dst, indent...), "//\n"...)
 	}
 	isObject := member(schema, "type") == "object"
-	if !isObject { // an object says it by itself
+	if !isObject { // w.object writes the description of an object
 		dst = appendComment(dst, indent, member(schema, "description"))
 	}
 	if list, ok := rawjson.Get(schema, "examples"); ok && list[0] == '[' {
@@ -192,7 +195,7 @@ func (w *typeWriter) property(dst []byte, name string, schema []byte, optional b
 	return append(dst, '\n')
 }
 
-// variants writes the types of a union, one a line with what is said of it.
+// variants appends the types of a union, one on each line, with its description as a comment.
 func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, depth int) []byte {
 	dst = append(dst, '\n')
 	for _, v := range variants {
@@ -214,7 +217,8 @@ func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, dept
 	return append(append(dst, indent...), ",\n"...)
 }
 
-// resolve follows references into the schema's own definitions.
+// resolve returns the schema to which schema refers, or schema itself if it has no reference into the document; nil if there are too many
+// references.
 func (w *typeWriter) resolve(schema []byte) []byte {
 	for range maxTypeDepth {
 		ref, _ := rawjson.Get(schema, "$ref")
@@ -226,7 +230,7 @@ func (w *typeWriter) resolve(schema []byte) []byte {
 	return nil
 }
 
-// oneOf returns the variants of a union; nil: it is none.
+// oneOf returns the variants of a union, or nil if schema is no union.
 func oneOf(schema []byte) [][]byte {
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if list, ok := rawjson.Get(schema, key); ok && list[0] == '[' {
@@ -240,7 +244,7 @@ func oneOf(schema []byte) [][]byte {
 	return nil
 }
 
-// defaultOf returns `default: …`; an enum's value stands without quotes.
+// defaultOf returns `default: …`, with the value of an enum unquoted; "" if there is no default.
 func defaultOf(schema []byte) string {
 	v, ok := rawjson.Get(schema, "default")
 	if !ok {
@@ -252,7 +256,7 @@ func defaultOf(schema []byte) string {
 	return "default: " + string(appendLiteral(nil, v))
 }
 
-// appendLiteral writes a JSON value on one line.
+// appendLiteral appends a JSON value on one line.
 func appendLiteral(dst, v []byte) []byte {
 	return append(dst, replaceTokens(string(rawjson.AppendCompact(nil, v)), "< ")...)
 }
@@ -266,7 +270,7 @@ func appendPropertyName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// member returns a member that is a string; "" otherwise.
+// member returns the string member key; "" if there is none.
 func member(schema []byte, key string) string {
 	v, _ := rawjson.Get(schema, key)
 	return rawjson.Text(v)

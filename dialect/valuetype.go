@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// valueTypes are the types that a schema allows. None: the schema does not say.
+// valueTypes is the set of types that a schema allows. The empty set means that the schema does not say.
 type valueTypes uint8
 
 const (
@@ -18,10 +18,10 @@ const (
 	typeOther // number, boolean, list or object
 )
 
-// maxSchemaDepth bounds how far references and combinations are followed.
+// maxSchemaDepth is the maximal depth to which references and combinations are followed.
 const maxSchemaDepth = 8
 
-// maxSchemaParts bounds the parts of a schema that are read for the types of one value. References can repeat them without end.
+// maxSchemaParts is the maximal number of subschemas that are read for the types of one value. References can repeat them endlessly.
 const maxSchemaParts = 256
 
 // schema returns the schema of the tool's arguments, or nil if the tool is unknown.
@@ -36,7 +36,7 @@ func schemaOf(tools []*lathe.ToolSpec, name string) []byte {
 	return nil
 }
 
-// declares reports whether schema names the property.
+// declares reports whether schema declares the property.
 func declares(schema []byte, property string) bool {
 	_, ok := rawjson.Get(properties(schema), property)
 	return ok
@@ -47,7 +47,8 @@ func properties(schema []byte) []byte {
 	return p
 }
 
-// parameterTypes returns the types that a value is read as: those of the schema, or those that its tag says.
+// parameterTypes returns the types as which a value is read: those of the schema, unless the tag states that it is no string, or the
+// schema does not say; then those of the tag.
 func parameterTypes(schema []byte, key string, tag valueTypes) valueTypes {
 	if known := propertyTypes(schema, key); known != 0 && (tag == 0 || tag == typeString) {
 		return known
@@ -55,7 +56,7 @@ func parameterTypes(schema []byte, key string, tag valueTypes) valueTypes {
 	return tag
 }
 
-// propertyTypes returns what schema allows for the property.
+// propertyTypes returns the types that schema allows for the property.
 func propertyTypes(schema []byte, property string) valueTypes {
 	s, ok := rawjson.Get(properties(schema), property)
 	if !ok {
@@ -64,12 +65,13 @@ func propertyTypes(schema []byte, property string) valueTypes {
 	return allowed(schema, s)
 }
 
+// allowed returns the types that the subschema s of root allows.
 func allowed(root, s []byte) valueTypes {
 	parts := maxSchemaParts
 	return allowedWithin(root, s, 0, &parts)
 }
 
-// allowedWithin is allowed at a depth, with the parts that may still be read.
+// allowedWithin is allowed at nesting depth, with the number of subschemas that may still be read.
 func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
 	if len(s) == 0 || depth > maxSchemaDepth || *parts <= 0 {
 		return 0
@@ -99,8 +101,8 @@ func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
 	return types
 }
 
-// typeNames reads the keyword type: a name or a list of them. Models' templates know more names
-// than JSON Schema.
+// typeNames returns the types of the keyword type: a name or a list of names. It accepts names beyond JSON Schema that the templates of
+// models use.
 func typeNames(t []byte) valueTypes {
 	if len(t) > 0 && t[0] == '[' {
 		var types valueTypes
@@ -122,7 +124,7 @@ func typeNames(t []byte) valueTypes {
 	return typeOther
 }
 
-// constTypes reads the types of const and enum.
+// constTypes returns the types of the values of const and enum, or typeOther for a schema with properties or items.
 func constTypes(s []byte) valueTypes {
 	var types valueTypes
 	add := func(v []byte) {
@@ -152,7 +154,7 @@ func constTypes(s []byte) valueTypes {
 	return types
 }
 
-// resolve follows a reference within the schema: `#/$defs/NAME` and the like; nil: it is another one.
+// resolve returns the schema at a reference within root, such as `#/$defs/NAME`, or nil for any other reference.
 func resolve(root, ref []byte) []byte {
 	path := rawjson.Text(ref)
 	if !strings.HasPrefix(path, "#/") {

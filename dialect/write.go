@@ -7,32 +7,30 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A form is how a dialect writes. The text of tools, calls and results that it writes holds no
-// marks that come from outside.
+// A form describes how a dialect writes prompts. The text that it writes contains no marks that come from outside.
 type form struct {
 	// call appends one call. args is never blank.
 	call func(dst []byte, c lathe.ToolCall, args string) []byte
-	// typed is call for a tool whose schema is known; nil: call.
+	// typed appends a call of a tool whose schema is known; nil: call is used.
 	typed func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte
-	// layout returns how call writes, for constraints.
+	// layout returns the callLayout of call, for constraints.
 	layout func() *callLayout
-	// result appends one result; nil: as tags do.
+	// result appends one tool result; nil: in the form of the dialect tags.
 	result func(dst []byte, r lathe.ToolResult) []byte
-	// tools appends what tells the model about its tools; nil: the scaffold and a line that shows call.
+	// tools appends the description of the tools; nil: the scaffold and a line with an example of call.
 	tools func(dst []byte, tools []*lathe.ToolSpec) []byte
-	// native says that the servers of its models write calls and results of the history by
-	// themselves: they stay parts of their messages.
+	// native: the servers of these models write calls and results of the history themselves, so they stay parts of their messages.
 	native bool
-	// clean takes the dialect's marks out of text that people and tools wrote; nil: it stays.
+	// clean removes the dialect's marks from text of users and tools; nil: the text is unchanged.
 	clean func(text string) string
-	// explained says that system text is not cleaned: its author may speak of calls, and means them.
+	// explained: system text is not cleaned, because its author may describe the syntax of calls.
 	explained bool
-	// arguments does so in those of a call of the history, where that changes no value; nil: they stay.
+	// arguments removes marks from the arguments of a call of the history, where that changes no value; nil: they are unchanged.
 	arguments func(args string) string
 }
 
-// AppendTools appends the text that tells a model about its tools and how to call them. Its bytes
-// depend on the tools and their order alone.
+// AppendTools appends the text that describes the tools to a model, and how to call them. Its bytes depend only on the tools and their
+// order.
 func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	if d.form.tools != nil {
 		return d.form.tools(dst, tools)
@@ -46,12 +44,13 @@ func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return d.form.call(dst, lathe.ToolCall{ID: "call00001", Name: "NAME"}, `{"argument":"value"}`)
 }
 
-// AppendCall appends a call as the model writes it. Formats without types of their own write a value as it is read if
-// the tool's schema allows its type alone; [Dialect.Rewrite], which knows the schemas, writes other values as JSON.
+// AppendCall appends a call as the model writes it. In a dialect without types, [Dialect.Rewrite], which has the schemas of the tools,
+// writes a value as JSON if the parser would read the unquoted value as another one; AppendCall does not.
 func (d *Dialect) AppendCall(dst []byte, c lathe.ToolCall) []byte {
 	return d.form.call(dst, c, argumentsOf(c))
 }
 
+// argumentsOf returns the arguments of c; "{}" if they are blank.
 func argumentsOf(c lathe.ToolCall) string {
 	if strings.TrimSpace(c.Arguments) == "" {
 		return "{}"
@@ -59,7 +58,7 @@ func argumentsOf(c lathe.ToolCall) string {
 	return c.Arguments
 }
 
-// appendCallOf appends a call of one of the tools so that a parser that knows them reads the same arguments.
+// appendCallOf appends a call of one of tools so that a parser with these tools reads the same arguments.
 func (d *Dialect) appendCallOf(dst []byte, c lathe.ToolCall, tools []*lathe.ToolSpec) []byte {
 	if d.form.typed == nil {
 		return d.AppendCall(dst, c)
@@ -67,7 +66,7 @@ func (d *Dialect) appendCallOf(dst []byte, c lathe.ToolCall, tools []*lathe.Tool
 	return d.form.typed(dst, c, argumentsOf(c), schemaOf(tools, c.Name))
 }
 
-// AppendResult appends the result of a call in the form that the model reads.
+// AppendResult appends the result of a call in the form that the model expects.
 func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
 	if d.form.result != nil {
 		return d.form.result(dst, r)
@@ -75,7 +74,7 @@ func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
 	return appendTagResult(dst, r)
 }
 
-// appendScaffold appends the list of tools, one line for each property of one.
+// appendScaffold appends the list of tools, each with name, description and schema on lines of their own.
 func appendScaffold(dst []byte, tools []*lathe.ToolSpec) []byte {
 	dst = append(dst, "TOOLS:\n"...)
 	for _, t := range tools {
@@ -94,12 +93,12 @@ func appendScaffold(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return append(dst, "END TOOLS\n"...)
 }
 
-// Rewrite returns req as a server without tool support is to see it: the tools are text at the
-// end of the system text, calls are text of the assistant, and results are text of the user, those
-// of one turn in one message, with the user's own text if that comes next. A call that could not be read is in its message's text already. For
-// harmony, whose servers write them in their own way, calls and results stay what they are.
+// Rewrite returns req in the form for a server without tool support: the tools are text at the end of the system text, calls are text of
+// the assistant, and results are text of the user. The results of one turn are one message, with the user's own text if that follows. An
+// unreadable call is omitted, because its message already contains its text. For harmony, whose servers write calls and results
+// themselves, calls and results are unchanged.
 //
-// req is not changed. Messages that need no rewriting are the same values.
+// req is not changed. Messages without changes share their parts with req.
 func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 	out := *req
 	out.Tools, out.ToolChoice, out.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
@@ -123,7 +122,7 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 				out.Messages[last].Parts = append(out.Messages[last].Parts, m.Parts...)
 				continue
 			}
-		case m.Role == lathe.RoleUser && results && !d.form.native: // templates may want roles to alternate
+		case m.Role == lathe.RoleUser && results && !d.form.native: // the templates of some models require alternating roles
 			if d.form.clean != nil {
 				m.Parts = d.cleaned(m.Parts)
 			}
@@ -143,15 +142,15 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 
 func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.RoleDeveloper }
 
-// assistant writes the calls among parts as text. It drops calls that could not be read, whose text is
-// in the message: a server that takes calls as text must not get one in `tool_calls`.
+// assistant returns parts with the calls as text. It omits unreadable calls, whose text is in the message already: a server without tool
+// support must not receive them in `tool_calls`.
 func (d *Dialect) assistant(parts []lathe.Part, tools []*lathe.ToolSpec) []lathe.Part {
 	var out []lathe.Part
 	for i, p := range parts {
 		c, ok := p.(lathe.ToolCall)
 		switch {
 		case ok && out == nil:
-			out = append(make([]lathe.Part, 0, len(parts)), parts[:i]...) // not nil, also where i is 0
+			out = append(make([]lathe.Part, 0, len(parts)), parts[:i]...) // not nil, even if i is 0
 		case !ok && out != nil:
 			out = append(out, p)
 		}
@@ -168,7 +167,7 @@ func (d *Dialect) assistant(parts []lathe.Part, tools []*lathe.ToolSpec) []lathe
 	return out
 }
 
-// results turns a tool message into one of the user.
+// results returns a tool message as a user message.
 func (d *Dialect) results(m lathe.Message) lathe.Message {
 	out := lathe.Message{Role: lathe.RoleUser, Synthetic: m.Synthetic}
 	for _, p := range m.Parts {
@@ -185,7 +184,7 @@ func (d *Dialect) results(m lathe.Message) lathe.Message {
 	return out
 }
 
-// cleaned takes marks out of parts.
+// cleaned returns parts without marks; it is parts itself if nothing changes.
 func (d *Dialect) cleaned(parts []lathe.Part) []lathe.Part {
 	var out []lathe.Part
 	for i, p := range parts {

@@ -23,15 +23,16 @@ var (
 // A callMemory provides the memory of one call: an arena of the session, or the guest's own allocator.
 type callMemory struct {
 	program   *program
-	base, end uint64 // of an arena
-	alloc     string // else the export that allocates memory
-	block            // allocated by it
+	base, end uint64 // the bounds of an arena, as addresses
+	alloc     string // name of the exported allocator; "" for an arena
+	block            // memory that alloc has returned
 }
 
 // A block is memory of the guest's allocator.
 type block struct{ at, size uint64 }
 
-// memoryFor returns the callMemory for calls of the session, or nil if the guest provides no memory.
+// memoryFor returns the callMemory for calls of functions of the session, or nil if the guest provides no memory. It returns errArena if
+// the arena is out of bounds.
 func (p *program) memoryFor(s *session) (*callMemory, error) {
 	ptr, n := uint64(s.params.arenaPtr), uint64(s.params.arenaLen)
 	if ptr != 0 && n != 0 {
@@ -63,7 +64,7 @@ func (l *callMemory) Reserve(ctx context.Context, n uint64) (uint64, error) {
 	if l.alloc == "" {
 		return l.base, nil
 	}
-	want := n + 7 // an allocator may align to less
+	want := n + 7 // the allocator may align to less than 8
 	if l.size >= want {
 		return wasmrt.Align8(l.at), nil
 	}
@@ -88,8 +89,7 @@ func (l *callMemory) Reserve(ctx context.Context, n uint64) (uint64, error) {
 	return wasmrt.Align8(at), nil
 }
 
-// free frees memory of malloc if the guest exports free. Memory of cabi_realloc is kept for
-// the next call.
+// free frees memory of malloc if the guest exports free. Memory of cabi_realloc is reused by the next call.
 func (l *callMemory) free(ctx context.Context) error {
 	if l.alloc != "malloc" || l.at == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (l *callMemory) free(ctx context.Context) error {
 	return err
 }
 
-// find returns the function of the guest, or nil for an invalid offset.
+// find returns the function of the guest; nil if the offset is invalid or there is no such export.
 func (p *program) find(f *function) (*wasmrt.Func, error) {
 	if f.offset < byName {
 		return nil, nil
@@ -119,10 +119,11 @@ func (p *program) find(f *function) (*wasmrt.Func, error) {
 	return p.inst.Func(f.spec.Name)
 }
 
-// byName is the offset of a function that is exported with the tool's name.
+// byName is the offset of a function that is the export with the tool's name.
 const byName = -1
 
-// call calls a function of the guest. An error that is not a failure of the call ends the guest.
+// call calls a function of the guest. A failure of the call is an Output with IsError. An error ends the guest, or is converted to a
+// failure by outcome.
 func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (*lathe.Output, error) {
 	l, err := p.memoryFor(f.session)
 	if err != nil {
@@ -139,7 +140,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 		}
 		return failedBecause(-efault, cause), nil
 	}
-	if l.alloc == "cabi_realloc" { // calls within calls have blocks of their own
+	if l.alloc == "cabi_realloc" { // nested calls use separate blocks
 		if last := len(p.spare) - 1; last >= 0 {
 			l.block, p.spare = p.spare[last], p.spare[:last]
 		}
@@ -152,7 +153,7 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 	return outputOf(&res), l.free(ctx)
 }
 
-// outputOf returns the output of a call.
+// outputOf converts the result of an exchange to the output of the call.
 func outputOf(res *wasmrt.Exchanged) *lathe.Output {
 	switch res.Outcome {
 	case wasmrt.Cramped:

@@ -16,7 +16,7 @@ const (
 	eventHup = 0x10
 )
 
-// An entry is an open descriptor: exactly one of the pointers is set.
+// An entry is an open descriptor. Exactly one of session, response and epoll is set.
 type entry struct {
 	session  *session
 	response *response
@@ -24,22 +24,22 @@ type entry struct {
 	nonblock bool
 }
 
-// A response is the answer to a send.
+// A response is the answer to a send, and its metrics, both in JSON.
 type response struct {
 	body, metrics []byte
 }
 
-// An epoll is a set of watched descriptors, with their events.
+// An epoll is a set of watched descriptors, each with the events that the guest requested.
 type epoll struct{ watch map[int32]uint32 }
 
-// fds are the open descriptors. Numbers are never reused; closing frees a descriptor at once.
+// fds are the open descriptors, at most most of them. Numbers are never reused. Closing frees a descriptor at once.
 type fds struct {
 	next int32
 	open map[int32]*entry
 	most int
 }
 
-// add returns the descriptor of e, or -ENOMEM.
+// add returns the new descriptor of e, or -ENOMEM if there are too many.
 func (t *fds) add(e *entry) int32 {
 	if len(t.open) >= t.most || t.next == math.MaxInt32 {
 		return -enomem
@@ -71,7 +71,7 @@ func (t *fds) epoll(fd int32) *epoll {
 	return nil
 }
 
-// ready returns the current events of a descriptor. A closed descriptor reports a hang-up.
+// ready returns the current events of a descriptor. The event of a closed descriptor is a hang-up.
 func (t *fds) ready(fd int32) uint32 {
 	switch e := t.open[fd]; {
 	case e == nil:
@@ -82,7 +82,7 @@ func (t *fds) ready(fd int32) uint32 {
 	return 0
 }
 
-// control is spear_epoll_ctl.
+// control implements spear_epoll_ctl.
 func (t *fds) control(epfd, op, fd int32, events uint32) int32 {
 	const add, mod, del = 1, 2, 3
 	ep := t.epoll(epfd)
@@ -123,7 +123,8 @@ type readyFD struct {
 	events uint32
 }
 
-// wait returns the ready descriptors, sorted. A hang-up is always reported.
+// wait returns the ready descriptors, in ascending order. Errors and hang-ups are reported even if they were not requested. It does not
+// block.
 func (t *fds) wait(ep *epoll) []readyFD {
 	var out []readyFD
 	for _, fd := range slices.Sorted(maps.Keys(ep.watch)) {
@@ -136,7 +137,7 @@ func (t *fds) wait(ep *epoll) []readyFD {
 
 const nonblock = "O_NONBLOCK"
 
-// setFlags reads {"set":[…],"clear":[…]}. Unknown flags are ignored.
+// setFlags applies {"set":[…],"clear":[…]}. Unknown flags are ignored.
 func (e *entry) setFlags(arg []byte) int32 {
 	if !rawjson.IsObject(arg, rawjson.Limits{}) {
 		return -einval

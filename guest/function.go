@@ -13,35 +13,34 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A function of a guest is a tool that a session registered with cchat_write_fn.
+// A function is a function of the guest that a session registered as a tool with cchat_write_fn.
 type function struct {
 	program *program
 	session *session
-	offset  int32 // index in the function table; -1: the export with the tool's name
+	offset  int32 // index in the function table, or byName
 	spec    lathe.ToolSpec
-	send    *send // the send whose tool it is; nil: none
+	send    *send // the send during which the function can be called; nil before
 }
 
 var _ lathe.Tool = (*function)(nil)
 
-// A send is one active call of cchat_send. Functions of its session are called one at a
-// time, while the guest waits in it.
+// A send is one active call of cchat_send. The guest is blocked in it, and the functions of its session are called one at a time.
 type send struct {
 	mu   sync.Mutex
 	over bool
 }
 
-// during returns f as a tool of one send.
+// during returns a copy of f that can be called during the send s.
 func (f *function) during(s *send) *function {
 	bound := *f
 	bound.send = s
 	return &bound
 }
 
-// Spec returns the definition that the guest gave.
+// Spec returns the definition that the guest registered.
 func (f *function) Spec() *lathe.ToolSpec { return &f.spec }
 
-// A returned is the result of a call in the guest.
+// A returned is the result of a call of a guest's function.
 type returned struct {
 	out *lathe.Output
 	err error
@@ -49,8 +48,8 @@ type returned struct {
 
 // Call calls the function in the guest. A call after the end of its send is cancelled.
 //
-// When ctx is done, the guest is being stopped, which may take a moment. Call returns without waiting for that,
-// so that the run ends in time. cchat_send waits.
+// If ctx ends, the guest is stopped, which may take a moment. Call returns without waiting for that, so that the run ends in time;
+// cchat_send waits.
 func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	op := "guest: call " + f.spec.Name
 	if f.send == nil {
@@ -85,7 +84,7 @@ func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	return nil, errors.Join(err, tool.ErrGuestFault)
 }
 
-// enter calls the function. Only one goroutine at a time executes code of the guest.
+// enter calls the function. The caller holds the lock of the send, so that only one goroutine at a time executes code of the guest.
 func (f *function) enter(ctx context.Context, op string, args json.RawMessage) (*lathe.Output, error) {
 	if f.send.over || ctx.Err() != nil {
 		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: op}
@@ -100,7 +99,7 @@ func (f *function) enter(ctx context.Context, op string, args json.RawMessage) (
 	return f.outcome(op, err)
 }
 
-// outcome converts an error of the guest: a failure of the call, or the end of the guest.
+// outcome converts an error of the guest to a failure of the call, or to a fault that ends the guest.
 func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	var e *wasmrt.Error
 	if errors.As(err, &e) && !errors.Is(err, errNoMem) {
@@ -120,7 +119,8 @@ func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 	return nil, err
 }
 
-// trapCause returns why a function did not return, from the kind of the error: the error's text may quote the guest.
+// trapCause returns the reason for which a function did not return. It uses the kind of the error, because the error's text may quote the
+// guest.
 func trapCause(e *wasmrt.Error) string {
 	switch {
 	case e.Kind == wasmrt.KindMissing && e.Err != nil:
@@ -134,14 +134,14 @@ func trapCause(e *wasmrt.Error) string {
 	}
 }
 
-// failedBecause is failed with a cause for operators, which the model does not read.
+// failedBecause is failed with a cause for operators, which the model does not receive.
 func failedBecause(rc int, cause string) *lathe.Output {
 	out := failed(rc)
 	out.Cause = cause
 	return out
 }
 
-// failed returns the output of a failed call with a return code, which the model reads.
+// failed returns the output of a failed call. The model receives rc.
 func failed(rc int) *lathe.Output {
 	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: rc, Data: fmt.Appendf(nil, `{"rc":%d}`, rc)}
 }

@@ -19,9 +19,9 @@ import (
 
 // Options of a [Runtime].
 type Options struct {
-	// CacheDir is a folder for compiled code; see the same option of wasmtool. Empty: in memory only.
+	// CacheDir is the folder for compiled code; see the same option of wasmtool. "": compiled code is kept in memory only.
 	CacheDir string
-	// CompileTimeout bounds the compilation of one module; 60 s.
+	// CompileTimeout is the timeout of the compilation of one module; 60 s.
 	CompileTimeout time.Duration
 	// Interpreter executes without machine code: much slower, and independent of the compiler's correctness.
 	Interpreter bool
@@ -54,8 +54,7 @@ type Program struct {
 	entry  string
 }
 
-// Compile checks and compiles a module. limits may be nil. It refuses a module without `_start` and
-// `main`.
+// Compile checks and compiles a module. limits may be nil. A module without `_start` and `main` is an error.
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
 	p := &Program{}
 	if limits != nil {
@@ -111,25 +110,24 @@ type FileGrant struct {
 type RunOptions struct {
 	// Stdout and Stderr receive the guest's output; nil: discarded.
 	Stdout, Stderr io.Writer
-	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text is the
-	// guest's own, at most 16 KiB. The runtime logs there, as `warn`, the functions
-	// of the guest that it ignored. nil: discarded.
+	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text is text of the guest, at most 16 KiB. The
+	// runtime also calls it, with level warn, for functions of the guest that it ignored. nil: discarded.
 	Log func(level, text string)
 	// Now returns the time; nil: a clock that starts in 2000 and advances with each reading.
 	Now func() time.Time
 	// Random is the source of random numbers; nil: the same bytes in each run.
 	Random io.Reader
 	Files  []FileGrant
-	// Timeout bounds the whole program; 0: 15 min; negative: none.
+	// Timeout is the timeout of the whole program; 0: 15 min; negative: none.
 	Timeout time.Duration
-	// Principal and Labels name the program's owner in its runs.
+	// Principal and Labels are those of the runs of the program.
 	Principal string
 	Labels    map[string]string
-	// Defaults are the limits of a session that sets none, and Caps the highest values that it may set. Only the fields with the
-	// tag guest are read: MaxIterations, MaxToolCalls and MaxOutputBytes. A zero field of Defaults is the default of the limit, one
-	// of Caps the value of the tag.
+	// Defaults are the limits of a session that sets none, and Caps the highest values that a session may set. Only the fields with the
+	// tag guest are read: MaxIterations, MaxToolCalls and MaxOutputBytes. A zero field of Defaults means the default of the limit, a zero
+	// field of Caps the value of the tag.
 	Defaults, Caps lathe.Limits
-	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may set it itself.
+	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may also set it for itself.
 	StrictUnknownTool bool
 	MCP               MCPPolicy
 }
@@ -138,17 +136,17 @@ type RunOptions struct {
 type Outcome struct {
 	// Code is the exit code of a guest that exited.
 	Code int
-	// Reason is answered for a guest that exited, guest_fault for one that broke a rule or a
-	// limit, run_timeout or cancelled for one that was stopped, and internal for other errors.
+	// Reason is answered if the guest exited, guest_fault if it violated a rule or a limit, run_timeout or cancelled if it was stopped, and
+	// internal for other errors.
 	Reason lathe.Reason
-	// Err is the cause if the guest did not exit itself.
+	// Err is the cause if the guest did not exit by itself; nil otherwise.
 	Err error
-	// Sends counts the calls of Host.Send, and Usage sums the tokens of their runs.
+	// Sends is the number of calls of Host.Send, and Usage the sum of the tokens of their runs.
 	Sends int
 	Usage lathe.Usage
 }
 
-// program is one run of a [Program]: the state that its host functions reach through the instance.
+// program is the state of one run of a [Program]. Its host functions reach it through the instance.
 type program struct {
 	host   Host
 	opts   RunOptions
@@ -156,16 +154,16 @@ type program struct {
 	inst   *wasmrt.Instance
 
 	fds    fds
-	id     string // of this run of the program
-	ids    int    // sessions so far
-	bytes  int    // of open sessions and responses
-	logged int
-	spare  []block // of the guest's allocator, not in use
-	fault  error   // why the guest must end
-	out    Outcome
+	id     string  // id of this run of the program
+	ids    int     // number of sessions created so far
+	bytes  int     // size of the open sessions and responses, in bytes
+	logged int     // size of the log so far, in bytes
+	spare  []block // blocks of the guest's allocator that are not in use
+	fault  error   // the error with which the guest must end; nil while it may continue
+	out    Outcome // the outcome so far
 }
 
-// Run runs the program to its end. It returns after everything that the guest started has returned.
+// Run runs the program to its end. It returns only after everything that the guest started has returned. opts may be nil.
 func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
 	r := &program{host: host, limits: &p.limits, id: "guest_" + strings.ToLower(rand.Text())}
 	if opts != nil {
@@ -199,6 +197,7 @@ func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome
 	return &r.out
 }
 
+// start calls the entry point and returns its result, which is 0 if it has none.
 func (p *program) start(ctx context.Context, entry string) (code int, err error) {
 	fn, err := p.inst.Func(entry)
 	if err != nil {
@@ -216,7 +215,7 @@ func (p *program) start(ctx context.Context, entry string) (code int, err error)
 	return 0, nil
 }
 
-// end sets the outcome of the program.
+// end sets the outcome of the program; err is the error of its entry point or nil.
 func (p *program) end(ctx context.Context, err error) {
 	o := &p.out
 	var e *wasmrt.Error
@@ -248,7 +247,7 @@ func (p *program) end(ctx context.Context, err error) {
 // outputBytes returns the limit of a function's output in the session.
 func (p *program) outputBytes(s *session) int { return p.limitsOf(s).MaxOutputBytes }
 
-// limitsOf returns the limits that a guest may set: each is the value of the session, else the default, and at most the cap.
+// limitsOf returns the limits that a guest may set: each is the value of the session, else the default, and never above the cap.
 func (p *program) limitsOf(s *session) (l lathe.Limits) {
 	defaults := p.opts.Defaults.WithDefaults()
 	for _, r := range setting.Rows[lathe.Limits]() {
@@ -264,7 +263,7 @@ func (p *program) limitsOf(s *session) (l lathe.Limits) {
 	return l
 }
 
-// reserve reserves n bytes of the total that all sessions may hold, and reports whether they were available.
+// reserve adds n bytes to the size of all sessions. It returns false, and adds nothing, if that would exceed SessionBytes.
 func (p *program) reserve(n int) bool {
 	if p.bytes+n > p.limits.SessionBytes {
 		return false

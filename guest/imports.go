@@ -10,23 +10,23 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// A hostCall is one function of the module that guests import. It reads its parameters in the order
-// of the import.
+// A hostCall implements one function that guests import. It reads its parameters from c in the order of the import and returns the
+// result.
 type hostCall func(c *call) int32
 
-// A call is one call of a guest to the host.
+// A call is one call of a host function by a guest.
 type call struct {
 	ctx   context.Context
 	p     *program
 	inst  *wasmrt.Instance
 	stack []uint64
-	err   error // ends the guest
+	err   error // ends the guest if it is not nil
 }
 
 func (c *call) arg(i int) int32   { return wasmrt.Int32(c.stack[i]) }
 func (c *call) word(i int) uint32 { return wasmrt.Uint32(c.stack[i]) }
 
-// imports is the module `spear`.
+// imports returns the module `spear`.
 func imports() wasmrt.HostModule {
 	m := wasmrt.HostModule{Name: "spear"}
 	add := func(name string, params int, fn hostCall) {
@@ -85,8 +85,8 @@ func imports() wasmrt.HostModule {
 	return m
 }
 
-// absent are calls for speech, microphone and streams, which exist so that modules with these imports can be
-// loaded. They return -ENOSYS. The value is the number of their parameters.
+// absent are functions for speech, microphone and streams, with the number of their parameters. They exist so that modules with these
+// imports can be loaded, and return -ENOSYS.
 var absent = map[string]int{
 	"rtasr_create": 0, "rtasr_ctl": 4, "rtasr_write": 3, "rtasr_read": 3, "rtasr_close": 1,
 	"mic_create": 0, "mic_ctl": 4, "mic_read": 3, "mic_close": 1,
@@ -94,15 +94,14 @@ var absent = map[string]int{
 	"user_stream_ctl_open": 0, "user_stream_ctl_read": 3,
 }
 
-// programOf returns the run of an instance, or nil: the start section of a module runs before
-// the run has its instance.
+// programOf returns the program of an instance. It sets the program's instance, because the start section runs before Run has it.
 func programOf(inst *wasmrt.Instance) *program {
 	p := inst.Data().(*program)
 	p.inst = inst
 	return p
 }
 
-// text returns a copy of n bytes at ptr, decoded leniently. rc is 0, -EFAULT or -EINVAL.
+// text returns a copy of n bytes at ptr, in which U+FFFD replaces invalid UTF-8. rc is 0, -EFAULT or -ENOMEM.
 func (c *call) text(ptr, n uint32) (text string, rc int32) {
 	b, rc := c.bytes(ptr, n)
 	if rc != 0 {
@@ -111,7 +110,7 @@ func (c *call) text(ptr, n uint32) (text string, rc int32) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), 0
 }
 
-// bytes returns a view of n bytes at ptr. It is valid until the guest runs again.
+// bytes returns a view of n bytes at ptr, which is valid until the guest runs again. rc is 0, -EFAULT, or -ENOMEM above maxCallBytes.
 func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
 	if n > maxCallBytes {
 		if _, err := c.inst.Memory().Read(ptr, n); err != nil {
@@ -126,7 +125,7 @@ func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
 	return b, 0
 }
 
-// argument returns a copy of the argument of cchat_ctl and spear_fd_ctl, whose length is in memory.
+// argument returns a copy of the argument of cchat_ctl and spear_fd_ctl. The word at lenPtr is its length.
 func (c *call) argument(ptr, lenPtr uint32) (b []byte, rc int32) {
 	n, err := c.inst.Memory().ReadUint32(lenPtr)
 	if err != nil {
@@ -136,8 +135,8 @@ func (c *call) argument(ptr, lenPtr uint32) (b []byte, rc int32) {
 	return []byte(text), rc
 }
 
-// reply writes b to the guest: the word at lenPtr holds the size of the buffer, and then the length. If
-// the buffer is too small, the word holds the required length.
+// reply writes b to the buffer at ptr and returns its length. The word at lenPtr is the size of the buffer, and reply replaces it by the
+// length of b. If the buffer is too small, it writes only that length and returns -ENOSPC.
 func (c *call) reply(ptr, lenPtr uint32, b []byte) int32 {
 	mem := c.inst.Memory()
 	capacity, err := mem.ReadUint32(lenPtr)
@@ -184,7 +183,7 @@ func (c *call) writeMessage() int32 {
 	return c.p.grow(s, len(content), func() int32 { return s.write(role, content) })
 }
 
-// grow calls do, which adds n bytes to the session, if the limit allows n more bytes.
+// grow calls do, which adds n bytes to the session, if SessionBytes allows n more bytes. It returns the result of do, or -ENOMEM.
 func (p *program) grow(s *session, n int, do func() int32) int32 {
 	n += perItem
 	if !p.reserve(n) {
@@ -224,14 +223,14 @@ func (c *call) writeFunction() int32 {
 	})
 }
 
-// note logs a line of the runtime about the guest, within the guest's limit on its log.
+// note logs a message of the runtime about the guest. It counts towards the guest's LogBytes.
 func (p *program) note(text string) {
 	if p.reserveLog(len(text)) && p.opts.Log != nil {
 		p.opts.Log("warn", text)
 	}
 }
 
-// reserveLog reserves n bytes of the log, and reports whether they were available.
+// reserveLog adds n bytes to the size of the log. It returns false if that exceeds LogBytes.
 func (p *program) reserveLog(n int) bool {
 	if p.logged += n; p.logged > p.limits.LogBytes {
 		p.logged = p.limits.LogBytes
@@ -316,8 +315,8 @@ func (c *call) epollClose() int32 {
 	return 0
 }
 
-// epollWait returns the number of ready descriptors. No descriptor becomes ready during the wait, because the guest
-// has one thread, and sends are complete when they return. So it checks once, and sleeps.
+// epollWait implements spear_epoll_wait and returns the number of ready descriptors. No descriptor becomes ready during the wait, because
+// the guest has one thread, and sends are complete when they return. So it checks once, and then sleeps.
 func (c *call) epollWait() int32 {
 	const record = 8
 	mem := c.inst.Memory()

@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Limits bound a program. A zero field has the default in its comment. At a limit marked
-// "ends" the guest ends; at the others a call returns the error number.
+// Limits of a program. The comment of each field states its default, for 0. Exceeding a limit marked "ends" ends the guest; for the
+// others a call returns the error number.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary
 	Functions     int    // 50 000, in the module
@@ -47,9 +47,10 @@ func (l *Limits) runtime() *wasmrt.Limits {
 		TableElements: l.TableElements, HostCalls: l.HostCalls, StdoutBytes: l.StdoutBytes, FileBytes: l.FileBytes, OpenFiles: l.OpenFiles, NewFiles: l.NewFiles}
 }
 
+// Limits that no option changes, in bytes, and the default timeout.
 const (
-	maxLog         = 16 << 10 // one log call
-	maxCallBytes   = 16 << 20 // one text that a guest passes
+	maxLog         = 16 << 10 // of one log call
+	maxCallBytes   = 16 << 20 // of one text that a guest passes
 	firstFD        = 1000
 	defaultTimeout = 15 * time.Minute
 )

@@ -17,47 +17,40 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A LoopHost is a [Host] that executes each send as one run of package loop. The run may call the
-// functions of the guest and the tools of [HostOptions]. A LoopHost may serve several guests at once.
+// A LoopHost is a [Host] that executes each send as one run of package loop. The run may call the functions of the guest and the tools of
+// [HostOptions]. A LoopHost may be used for several guests at once.
 type LoopHost struct {
 	opts    HostOptions
 	backend *Backend
 	policy  lathe.Policy
-	runner  *tool.Runner // over Tools
+	runner  *tool.Runner // the runner of opts.Tools
 }
 
 var _ Host = (*LoopHost)(nil)
 
-// HostOptions configure a [LoopHost]. With the zero value a model may call the functions of the guest
-// only.
+// HostOptions configure a [LoopHost]. With the zero value a model may only call the functions of the guest.
 type HostOptions struct {
-	// Tools are the tools that a send may call besides the functions of the guest; nil: none. A send
-	// uses the tools that are in the set when it begins. It is refused with invalid_request
-	// if one of its functions has the name of a tool.
+	// Tools are the tools that a send may call besides the functions of the guest; nil: none. A send uses the tools that are in the set
+	// when it begins. It fails with invalid_request if one of its functions has the name of a tool.
 	Tools *tool.Set
-	// Allow names the tools of Tools that every send may call. nil: all but those of MCP servers. A tool
-	// of an MCP server (Origin "mcp:SERVER") that is not named here is available to the sends whose
-	// session has enabled its server.
+	// Allow names the tools of Tools that every send may call. nil: all except those of MCP servers. A tool of an MCP server (Origin
+	// "mcp:SERVER") that Allow does not name is available to the sends of sessions that have enabled its server.
 	Allow []string
-	// Runner are the options of the runner: policy, approver, journal, settings, limits and the rest. A
-	// nil Policy is policy.Default(). The policy decides about a function of a guest as about a tool that only
-	// reads, because the function changes nothing but the guest and the files granted to it. A rule for
-	// the function's name still applies.
+	// Runner are the options of the runner: policy, approver, journal, settings, limits and the rest. A nil Policy means
+	// policy.Default(). The policy decides on a function of a guest as on a tool that only reads, because the function changes only the
+	// guest and the files granted to it. A rule for the function's name still applies.
 	Runner tool.Options
-	// Choose returns the model for a send whose session asks for name, "" if it asks for none. A nil
-	// Choose, and a nil Backend without an error, mean the model of [NewHost]. name is text of the guest.
-	// Choose may be called from several goroutines at once.
+	// Choose returns the model for a send. name is the text with which the guest requests a model; "" if it requests none. If Choose is
+	// nil, or returns nil without an error, the model of [NewHost] is used. Choose may be called from several goroutines at once.
 	Choose func(name string) (*Backend, error)
-	// Retention configures what a session keeps of commentary and of the results of tools, and is recorded
-	// with each run. nil: nothing is recorded, and sessions keep what the zero Retention keeps.
+	// Retention configures what a session stores of commentary and of the results of tools, and is recorded with each run. nil: nothing
+	// is recorded, and sessions store what the zero Retention allows.
 	Retention *loop.Retention
-	// Engine executes the runs, such as an *engine.Engine, which stores and publishes their events.
-	// nil: the events are dropped.
+	// Engine executes the runs, such as an *engine.Engine, which stores and publishes their events. nil: the events are dropped.
 	Engine Engine
 }
 
-// An Engine executes one run and returns its result. It sends the events of the run to
-// opts.Sinks, with the id of the run.
+// An Engine executes one run and returns its result. It sends the events of the run, which contain its id, to opts.Sinks.
 type Engine interface {
 	Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *engine.RunOptions) (*event.Result, error)
 }
@@ -65,16 +58,15 @@ type Engine interface {
 // A Backend is a model that answers sends.
 type Backend struct {
 	Model lathe.Model
-	// Name and ModelName are the Backend and the Model of a [Reply]. "": the provider and the model that
-	// Model describes.
+	// Name and ModelName are the Backend and the Model of a [Reply]. "" means the provider or the model of Model.Describe.
 	Name, ModelName string
 	// Settings of the runs; nil: those of [HostOptions].Runner.
 	Settings *lathe.Settings
-	// Overrides are further members of each model request. Those that the guest sets replace them.
+	// Overrides are further members of each model request. Overrides of the guest with the same name replace them.
 	Overrides []lathe.Member
 }
 
-// NewHost returns a host whose sends are answered by model. opts may be nil.
+// NewHost returns a host that executes sends with model. opts may be nil.
 func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	h := &LoopHost{}
 	if opts != nil {
@@ -110,7 +102,7 @@ func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	return h, nil
 }
 
-// Send executes one send as one run.
+// Send executes one send as one run. See [Host].
 func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	b, err := h.choose(req.Model)
 	if err != nil {
@@ -158,7 +150,7 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	return &Reply{Result: res, RunID: id, Backend: b.Name, Model: b.ModelName, History: loop.SessionHistory(res.History, h.opts.Retention)}, nil
 }
 
-// choose returns the model of a send, with its names.
+// choose returns the Backend for a send, with its names set.
 func (h *LoopHost) choose(name string) (*Backend, error) {
 	b := *h.backend
 	if h.opts.Choose != nil {
@@ -179,7 +171,7 @@ func (h *LoopHost) choose(name string) (*Backend, error) {
 	return &b, nil
 }
 
-// run executes a run and returns its result and its id.
+// run executes a run and returns its result and its id. res is nil only with an error.
 func (h *LoopHost) run(ctx context.Context, l *loop.Loop, in *loop.Input) (res *event.Result, id string, err error) {
 	if h.opts.Engine != nil {
 		var id runIDSink
@@ -191,12 +183,12 @@ func (h *LoopHost) run(ctx context.Context, l *loop.Loop, in *loop.Input) (res *
 	return res, in.Run.RunID, err
 }
 
-// runIDSink keeps the id of a run.
+// runIDSink stores the id of the run whose events it receives.
 type runIDSink struct{ id string }
 
 func (s *runIDSink) Emit(_ context.Context, e event.Event) { s.id = e.RunID }
 
-// allowed returns the tools that a send may use. It is never nil, which would mean all tools of the set.
+// allowed returns the names of the tools that a send may call. It is never nil, which would mean all tools of the set.
 func (h *LoopHost) allowed(req *Request) []string {
 	names := append([]string{}, h.opts.Allow...)
 	for _, t := range req.Tools {
@@ -211,7 +203,7 @@ func (h *LoopHost) allowed(req *Request) []string {
 	return names
 }
 
-// refused is the error of a send that cannot become a run. The guest reads the cause.
+// refused returns the error of a send that cannot become a run. The guest receives the text of its cause.
 func refused(err error) error {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
 		err = e.Err
@@ -219,8 +211,8 @@ func refused(err error) error {
 	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "guest: send", Err: err}
 }
 
-// functionPolicy presents the functions of guests to a policy as tools that only read. The functions
-// themselves declare no effect: they are not called again after a failure.
+// functionPolicy passes the functions of guests to a policy as tools that only read. The functions themselves declare no effect, so that
+// they are not repeated after a failure.
 type functionPolicy struct{ lathe.Policy }
 
 // Tool decides whether a tool may be advertised.

@@ -6,28 +6,26 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// MCPPolicy configures what a guest may do with MCP servers. With the zero value a guest that
-// enables them is refused.
+// MCPPolicy restricts the use of MCP servers by a guest. With the zero value, a guest that enables them gets -EACCES.
 type MCPPolicy struct {
 	Enabled bool
 	// Servers are the ids of the servers that sessions may use.
 	Servers []string
-	// Default are the servers that are enabled when a session begins. Names that are not in Servers have no effect.
+	// Default are the servers that are enabled in a new session. Names that are not in Servers are ignored.
 	Default []string
 	// Allow and Deny are patterns of tools, with `*` and `?`. A nil Allow allows every tool, an empty one none.
 	Allow, Deny []string
 }
 
-// MCP are the tools of MCP servers that a session requests, as restricted by the policy.
+// MCP describes which tools of MCP servers a session requests, as restricted by the policy.
 type MCP struct {
 	Servers []string
 
 	lists [4][]string // allow and deny of the program, allow and deny of the session
 }
 
-// Allows reports whether the session may use the tool. It checks, in this order, the program's allowlist and
-// denylist, and the session's allowlist and denylist. The host decides which tools a server offers at all.
-// A pattern is compared with `tool`, with `server__tool` and with `mcp.server.tool`.
+// Allows reports whether the session may use the tool. It checks, in this order, the program's allowlist and denylist, and the session's
+// allowlist and denylist. Which tools a server offers is up to the host. Patterns match `tool`, `server__tool` or `mcp.server.tool`.
 func (m *MCP) Allows(server, tool string) bool {
 	if !slices.Contains(m.Servers, server) {
 		return false
@@ -36,7 +34,7 @@ func (m *MCP) Allows(server, tool string) bool {
 	for i, list := range m.lists {
 		deny := i%2 == 1
 		if !deny && list == nil {
-			continue // everything
+			continue // no allowlist allows all tools
 		}
 		fits := slices.ContainsFunc(list, func(pattern string) bool {
 			return pattern != "" && slices.ContainsFunc(names, func(name string) bool { return policy.Match(pattern, name) })
@@ -48,7 +46,7 @@ func (m *MCP) Allows(server, tool string) bool {
 	return true
 }
 
-// mcpState is the part of a session that is about MCP.
+// mcpState is the state of a session that concerns MCP.
 type mcpState struct {
 	enabled     bool
 	servers     []string
@@ -68,7 +66,7 @@ func newMCPState(p *MCPPolicy) mcpState {
 	return s
 }
 
-// request returns what the session requests of the host, or nil.
+// request returns the MCP tools that the session requests, or nil if it requests none.
 func (s *mcpState) request(p *MCPPolicy) *MCP {
 	if !p.Enabled || !s.enabled || len(s.servers) == 0 {
 		return nil

@@ -15,20 +15,20 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// params are the parameters of a session. The pointers are nil where the guest has not set them.
+// params are the parameters of a session. Pointers are nil if the guest has not set them.
 type params struct {
 	model              string
 	arenaPtr, arenaLen uint32
-	limits             map[string]int64 // by key, at most Row.Guest
+	limits             map[string]int64 // by Row.Key; at most Row.Guest
 	timeout            time.Duration
 	strict             bool
 	choice             lathe.ToolChoice
 	parallel           *bool
 	responseFormat     json.RawMessage
-	forward            map[string]json.RawMessage // the model's
+	forward            map[string]json.RawMessage // parameters that are passed to the model
 }
 
-// The names of the parameters that are read here.
+// The names of the parameters that the package interprets.
 const (
 	keyModel      = "model"
 	keyArenaPtr   = "tool_arena_ptr"
@@ -45,10 +45,10 @@ const (
 	mcpTask       = "mcp.task_"
 )
 
-// structural are names that a guest may set without effect.
+// structural are names of members of a model request that a guest may set without effect.
 var structural = map[string]bool{"messages": true, "tools": true, "backend": true, "stream": true, "stream_options": true, "n": true}
 
-// readParam reads {"key":…,"value":…}. A missing value is null.
+// readParam parses {"key":…,"value":…}. A missing value is null. ok is false if key is missing or empty.
 func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
 	if !rawjson.IsObject(arg, rawjson.Limits{}) {
 		return "", nil, false
@@ -63,8 +63,7 @@ func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
 	return key, bytes.Clone(raw), true
 }
 
-// set implements SET_PARAM of a session. null removes a parameter. A number above its cap
-// counts as the cap.
+// set implements SET_PARAM of a session and returns an error number. null removes a parameter. A number above its cap is set to the cap.
 func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int32 {
 	if strings.HasPrefix(key, mcpPrefix) {
 		return s.setMCP(key, value, policy)
@@ -97,7 +96,7 @@ func (s *session) set(key string, value json.RawMessage, policy *MCPPolicy) int3
 		if rc != 0 {
 			return rc
 		}
-		p.timeout = max(time.Duration(ms)*time.Millisecond, 1) // 0 ms are over at once
+		p.timeout = max(time.Duration(ms)*time.Millisecond, 1) // 0 ms is a timeout that has passed, not none
 	case keyStrict:
 		var strict *bool
 		if rc := setBool(&strict, value); rc != 0 {
@@ -172,7 +171,7 @@ func (s *session) setMCP(key string, value json.RawMessage, policy *MCPPolicy) i
 	return 0
 }
 
-// setWord reads a pointer or length: an unsigned number, or the negative one with the same bits.
+// setWord parses a pointer or length: an unsigned number, or the negative one with the same bits. null is 0.
 func setWord(to *uint32, value []byte) int32 {
 	if string(value) == "null" {
 		*to = 0
@@ -202,7 +201,7 @@ func (p *params) setLimit(r *setting.Row, value []byte) int32 {
 	return 0
 }
 
-// number reads a number, and returns most if it is greater.
+// number parses an unsigned number, and returns most if it is greater.
 func number(value []byte, most int64) (n int64, rc int32) {
 	v, err := strconv.ParseUint(string(value), 10, 64)
 	if err != nil {
@@ -224,7 +223,7 @@ func setBool(to **bool, value []byte) int32 {
 	return 0
 }
 
-// readChoice reads auto, none, required, or {"type":"function","function":{"name":…}}.
+// readChoice parses auto, none, required, or {"type":"function","function":{"name":…}}. null is the zero ToolChoice.
 func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
 	switch value[0] {
 	case 'n':
@@ -241,7 +240,7 @@ func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
 	return c, false
 }
 
-// overrides returns the parameters for the model, sorted by name.
+// overrides returns the parameters that are passed to the model, sorted by name.
 func (p *params) overrides() []lathe.Member {
 	var out []lathe.Member
 	for _, name := range slices.Sorted(maps.Keys(p.forward)) {

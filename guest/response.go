@@ -10,20 +10,21 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// The codes of errors that guests read.
+// Codes of errors that guests receive, in addition to those of package lathe.
 const (
 	codeCallLimit = "tool_call_limit"
 	codeNetwork   = "network_error"
 )
 
-// failure returns the body of an error.
+// failure returns the JSON body of an error.
 func failure(code, message string) []byte {
 	b := append([]byte(`{"error":{"code":`), rawjson.AppendQuote(nil, code)...)
 	b = append(append(b, `,"message":`...), rawjson.AppendQuote(nil, message)...)
 	return append(b, `}}`...)
 }
 
-// refusal returns the body for a send without a run.
+// refusal returns the body of the answer to a send without a run. It contains the text of err only if its code is invalid_request or
+// too_many_tools.
 func refusal(err error) []byte {
 	code := lathe.CodeOf(err)
 	if code == "" {
@@ -37,15 +38,15 @@ func refusal(err error) []byte {
 	return failure(string(code), message)
 }
 
-// answer returns the body that a guest reads: a chat completion with the model's last message, or an error.
-// said is the number of messages at the beginning of the run.
+// answer returns the body of the answer to a send: a chat completion with the model's last message, or an error. before is the number of
+// messages at the beginning of the run, and created the time in seconds since 1970.
 func answer(r *Reply, auto bool, before int, created int64) []byte {
 	res := r.Result
 	switch res.Reason {
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer, lathe.ReasonToolError:
 		return completion(r, before, created)
 	case lathe.ReasonMaxIterations:
-		if !auto { // a guest that asked for one turn has it
+		if !auto { // one turn is what the guest requested
 			return completion(r, before, created)
 		}
 		return failure(codeCallLimit, "exceeded "+keyRounds)
@@ -60,7 +61,7 @@ func answer(r *Reply, auto bool, before int, created int64) []byte {
 	}
 }
 
-// upstream describes the failure of the model server, without the server's message.
+// upstream returns the body for a failure of the model server, without the server's message.
 func upstream(err error) []byte {
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
@@ -72,6 +73,7 @@ func upstream(err error) []byte {
 	return failure(string(lathe.ReasonUpstreamError), "the model server failed: "+up.Error())
 }
 
+// completion returns the chat completion with the last assistant message after the first before messages.
 func completion(r *Reply, before int, created int64) []byte {
 	res := r.Result
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}

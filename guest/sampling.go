@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// samplingOf returns the sampling options among the parameters of a request, and the other parameters.
-// A parameter that cannot be read as an option goes to the model unchanged.
+// samplingOf separates the sampling options of a request's parameters from the others, which it returns as rest. A parameter that is not
+// valid as an option is in rest and passed to the model unchanged.
 func samplingOf(req *Request) (s lathe.Sampling, rest []lathe.Member) {
 	s.ResponseFormat = req.ResponseFormat
 	for _, m := range req.Overrides {
@@ -27,7 +27,7 @@ func samplingOf(req *Request) (s lathe.Sampling, rest []lathe.Member) {
 	return s, rest
 }
 
-// replaced returns the members of by, then those of base whose names by does not have.
+// replaced returns the members of by, followed by those members of base whose names are not in by.
 func replaced(base, by []lathe.Member) []lathe.Member {
 	out := slices.Clone(by)
 	for _, m := range base {

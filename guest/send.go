@@ -10,20 +10,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// The flags of cchat_send. Others are passed over.
+// The flags of cchat_send. Other bits are ignored.
 const (
 	flagMetrics = 1
 	flagAuto    = 2
 )
 
-// send is cchat_send: it returns the descriptor of the answer. An error ends the guest.
+// send implements cchat_send: it returns the descriptor of the answer, or a negative error number. An error ends the guest.
 func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	s := p.fds.session(fd)
 	switch {
 	case s == nil:
 		return -ebadf, nil
 	case s.sending:
-		return -eagain, nil // a function of the session sends it
+		return -eagain, nil // called by a function of the same session
 	case len(p.fds.open) >= p.fds.most:
 		return -enomem, nil
 	}
@@ -63,7 +63,8 @@ func (p *program) send(ctx context.Context, fd, flags int32) (int32, error) {
 	return p.fds.add(&entry{response: &response{body: body, metrics: metrics}}), nil
 }
 
-// keep makes the history of a run that of its session. A send without flag 2 changes nothing.
+// keep replaces the messages of the session by the history of a run. It does nothing for a send without flag 2. It returns -ENOMEM if the
+// history is too long.
 func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
 	if !auto {
 		return 0
@@ -76,7 +77,7 @@ func (p *program) keep(s *session, auto bool, history []lathe.Message) int32 {
 	return 0
 }
 
-// request is what the host is asked for.
+// request returns the request of a send to the host.
 func (p *program) request(s *session, auto bool) *Request {
 	req := &Request{
 		Run:   lathe.RunInfo{SessionID: s.id, Principal: p.opts.Principal, Labels: p.opts.Labels},
@@ -92,7 +93,7 @@ func (p *program) request(s *session, auto bool) *Request {
 	} else {
 		req.Limits.MaxIterations, req.Limits.MaxToolCalls = 1, 0
 	}
-	if req.Limits.MaxToolCalls == 0 { // calls come back unexecuted
+	if req.Limits.MaxToolCalls == 0 { // the guest receives the calls unexecuted
 		req.Auto, req.MCP, req.Limits.MaxToolCalls = false, nil, 1
 		for _, f := range s.functions {
 			offer := f.spec
@@ -101,15 +102,14 @@ func (p *program) request(s *session, auto bool) *Request {
 		}
 	}
 	for _, r := range setting.Rows[lathe.Limits]() {
-		if n := r.In(&req.Limits); r.Guest > 0 && r.Key != keyRounds && n.IsZero() { // 0 would be what the host has by default
+		if n := r.In(&req.Limits); r.Guest > 0 && r.Key != keyRounds && n.IsZero() { // 0 would mean the default of the host
 			n.SetInt(1)
 		}
 	}
 	return req
 }
 
-// refuseCalls ends a run as if its first call had met max_total_tool_calls 0: what the model asked for
-// is answered with that.
+// refuseCalls ends a run as if its first call had exceeded max_total_tool_calls 0: each requested call gets an error as its result.
 func refuseCalls(r *Reply) {
 	if r.Result.Reason != lathe.ReasonClientToolCalls {
 		return
@@ -126,8 +126,8 @@ func refuseCalls(r *Reply) {
 	r.Result = &res
 }
 
-// run has the host run the request, with the functions of the session as tools while it lasts. refuse
-// says that calls are answered with max_total_tool_calls.
+// run executes the request with the host, during which the functions of the session are tools. If refuse is true, calls fail with the
+// error of max_total_tool_calls.
 func (p *program) run(ctx context.Context, s *session, req *Request, refuse bool) (*Reply, error) {
 	call := &send{}
 	if req.Auto {
@@ -138,7 +138,7 @@ func (p *program) run(ctx context.Context, s *session, req *Request, refuse bool
 	s.sending = true
 	p.out.Sends++
 	reply, err := p.host.Send(ctx, req)
-	call.mu.Lock() // a function that was given up may still be on its way out of the guest
+	call.mu.Lock() // a function whose Call has returned may still be running
 	call.over = true
 	call.mu.Unlock()
 	s.sending = false

@@ -12,37 +12,37 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A session is a conversation that a guest builds: messages, functions, parameters.
+// A session is a conversation that a guest writes: messages, functions, parameters.
 type session struct {
 	id        string
 	messages  []lathe.Message
-	functions []*function // those that can be called, in the order in which they were registered
+	functions []*function // usable functions, in order of registration
 	params    params
 	mcp       mcpState
-	size      int  // bytes, as they count
-	offered   int  // functions that were registered, the unusable ones too
-	sending   bool // a send is under way
+	size      int  // in bytes, as counted by perItem and sizeOf
+	offered   int  // number of registrations, including ignored ones
+	sending   bool // cchat_send is in progress
 }
 
-// perItem is what a message, function or parameter counts beyond its text.
+// perItem is the size, in bytes, that each message, function and parameter counts in addition to its text.
 const perItem = 64
 
 // origin is the Origin of the functions of guests.
 const origin = "guest"
 
-// write appends a message. Roles other than those of a person, a system and a model are refused: what
-// a tool said follows a call, and the host writes it.
+// write appends a message. It returns -EINVAL for roles other than system, developer, user and assistant: only the host writes results of
+// tools.
 func (s *session) write(role, content string) int32 {
 	switch r := lathe.Role(role); r {
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant:
 		s.messages = append(s.messages, lathe.Message{Role: r, Parts: []lathe.Part{lathe.Text{Text: content}}})
 		return 0
-	default: // a tool's, or none at all
+	default: // the role tool, or an unknown one
 		return -einval
 	}
 }
 
-// sizeOf returns what messages count.
+// sizeOf returns the size of messages in bytes, as it counts towards SessionBytes.
 func sizeOf(msgs []lathe.Message) int {
 	n := 0
 	for i := range msgs {
@@ -72,8 +72,8 @@ func sizeOf(msgs []lathe.Message) int {
 	return n
 }
 
-// register makes a function of its JSON. What cannot be read, and what is registered already, is
-// passed over: it is neither sent nor called. The text says why.
+// register adds the function that the JSON text defines. A definition that is invalid, or whose name is registered already, is ignored:
+// the function is neither sent to the model nor called. skipped is the reason, or "".
 func (s *session) register(p *program, offset int32, text []byte) (skipped string) {
 	spec, why := readFunction(text)
 	if why != "" {
@@ -92,8 +92,8 @@ func (s *session) register(p *program, offset int32, text []byte) (skipped strin
 	return ""
 }
 
-// uncallable says why the function that was registered last cannot be called as the guest is now, "" where it can. It is
-// registered all the same: the guest may still fill its table.
+// uncallable returns why the function that was registered last cannot be called in the current state of the guest; "" if it can. Such a
+// function stays registered, because the guest may still fill its table.
 func (s *session) uncallable(p *program) string {
 	f := s.functions[len(s.functions)-1]
 	fn, err := p.find(f)
@@ -107,8 +107,8 @@ func (s *session) uncallable(p *program) string {
 	return ""
 }
 
-// readFunction reads a definition: OpenAI's {"type":"function","function":{…}}, or the bare object
-// with name and parameters.
+// readFunction parses a definition: OpenAI's {"type":"function","function":{…}}, or the inner object alone. If it is invalid, why is the
+// reason.
 func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 	switch {
 	case rawjson.Check(text, rawjson.Limits{}) != nil:
@@ -135,12 +135,12 @@ func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 	return spec, ""
 }
 
-// stringList returns the strings of a JSON array; false where there is anything else in it.
+// stringList returns the strings of a JSON array; ok is false if raw is no array, or has other elements.
 func stringList(raw []byte) (list []string, ok bool) {
 	if len(raw) == 0 || raw[0] != '[' {
 		return nil, false
 	}
-	list = []string{} // empty is not unset
+	list = []string{} // not nil: an empty list differs from none
 	for el := range rawjson.Elements(raw) {
 		if el[0] != '"' {
 			return nil, false

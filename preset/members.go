@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Request members that servers accept beyond OpenAI's published schema, by purpose. None of them
-// selects another model, server, account, file or slot, or stores anything.
+// Request members that servers accept in addition to OpenAI's published schema, by purpose. None of them selects another model, server,
+// account, file or slot, or stores data.
 const (
 	sampling = "top_k min_p repetition_penalty min_tokens "
 	thinking = "chat_template_kwargs reasoning thinking enable_thinking thinking_budget include_reasoning "
@@ -23,7 +23,7 @@ var serverMembers = map[string]string{
 	"volcanoengine": "thinking repetition_penalty top_k reasoning",
 	"deepseek":      "thinking",
 	"gemini":        "",
-	// Not on the wire of chat completions: what their vendors accept besides its schema is no member of that.
+	// Profiles of other wires, on which the members of chat completions do not exist.
 	"openai_responses": "", "anthropic": "", "google": "",
 	"mistral": "safe_prompt random_seed prompt_mode min_tokens",
 	"vllm":    sampling + thinking + decoding + tokens + "length_penalty truncate_prompt_tokens cache_salt thinking_token_budget repetition_detection",
@@ -36,9 +36,8 @@ var serverMembers = map[string]string{
 	"lmstudio": "top_k min_p repeat_penalty reasoning",
 }
 
-// Members returns, sorted, the request members that the server of a profile accepts beyond the published
-// schema of chat completions. For "" and an unknown profile it returns the members of all profiles, because the
-// server is unknown.
+// Members returns, sorted, the request members that the server of a profile accepts in addition to the published schema of chat
+// completions. For "" and an unknown profile it returns the members of all profiles, because the server is unknown.
 func Members(profile string) []string {
 	if listed, ok := serverMembers[profile]; ok {
 		return slices.Sorted(slices.Values(strings.Fields(listed)))

@@ -8,12 +8,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Merge merges patches; later ones override earlier ones. request_overrides are merged
-// member by member, at every depth. Lists are joined in order, each name once; an empty list
-// clears earlier ones. For all other keys the last value that is set counts. nil patches are
-// ignored. The patches are not modified.
+// Merge merges patches into a new one; later patches override earlier ones. request_overrides are merged member by member, at every
+// depth. Lists are joined in order, each name once; an empty list clears earlier ones. For all other keys the last value that is set
+// counts. nil patches are ignored. The patches are not modified.
 //
-// In request_overrides a null member keeps the existing value.
+// In request_overrides a null member does not change the existing value.
 func Merge(patches ...*Patch) *Patch {
 	out := &Patch{}
 	to := reflect.ValueOf(out).Elem()
@@ -31,7 +30,7 @@ func Merge(patches ...*Patch) *Patch {
 	return out
 }
 
-// merged returns the merged value of one field. It shares no memory with the patches.
+// merged returns the merged value of one field, which shares no memory with the patches.
 func merged(old, now reflect.Value) reflect.Value {
 	switch v := now.Interface().(type) {
 	case []string:
@@ -57,7 +56,8 @@ func union(old, now []string) []string {
 	return out
 }
 
-// mergeObjects merges the members of now into old. A value that is not an object replaces, or is replaced.
+// mergeObjects returns the object old with the members of now. If old is not an object, it counts as empty; if now is not, it is
+// returned.
 func mergeObjects(old, now []byte) []byte {
 	old, now = trimmed(old), trimmed(now)
 	if len(old) == 0 || old[0] != '{' {
@@ -87,7 +87,7 @@ func mergeObjects(old, now []byte) []byte {
 	for key, value := range rawjson.Members(now) {
 		if _, ok := member(old, key); !ok && string(value) != "null" {
 			if value[0] == '{' {
-				value = mergeObjects(nil, value) // for the nulls in it
+				value = mergeObjects(nil, value) // to remove the nulls in it
 			}
 			add(key, value)
 		}

@@ -9,12 +9,13 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// notFound is the error for an unknown name.
+// notFound returns the error for an unknown name of the kind what.
 func notFound(what, name string, names []string, others map[string]string) error {
 	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset", Err: unknown(what, name, names, others)}
 }
 
-// unknown returns the valid name that an unknown one resembles: the name of its alias, or the nearest name.
+// unknown returns an error that suggests the valid name for an unknown one: the name of its alias in others, or the nearest of names;
+// else it lists all names.
 func unknown(what, name string, names []string, others map[string]string) error {
 	folded := strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(strings.ToLower(name))
 	if right, ok := others[folded]; ok {

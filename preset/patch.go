@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// A Patch is a set of settings. A nil field is not set and keeps the existing value; a list that
-// is empty but not nil clears the existing one. The JSON names are keys of the configuration.
+// A Patch is a set of settings. A nil field is not set and retains the existing value; a list that is empty but not nil clears the
+// existing one. The JSON names are keys of the configuration.
 //
 // The first group are settings of runs, the second settings of the model, the third lists and
 // objects that [Merge] joins.
@@ -50,12 +50,11 @@ type Patch struct {
 	RequestOverrides     json.RawMessage `json:"request_overrides,omitzero"` // an object
 }
 
-// maxPatchBytes bounds the JSON of a patch.
+// maxPatchBytes is the maximal size of the JSON of a patch.
 const maxPatchBytes = 64 << 10
 
-// parse decodes the JSON form of a patch. An unknown key, a duplicate key, a
-// value of the wrong type, an unknown transform and a reserved member of request_overrides are
-// errors. null leaves a key unset.
+// parse parses the JSON form of a patch. An unknown key, a duplicate key, a value of the wrong type, an unknown transform and a reserved
+// member of request_overrides are errors. A key with the value null is not set.
 func parse(b []byte) (*Patch, error) {
 	fail := func(err error) (*Patch, error) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset: read a patch", Err: err}
@@ -93,7 +92,7 @@ func parse(b []byte) (*Patch, error) {
 	return p, nil
 }
 
-// keys returns the keys of a patch in their order in the struct.
+// keys returns the keys of a patch, in the order of the fields.
 func keys() []string {
 	t := reflect.TypeFor[Patch]()
 	keys := make([]string, t.NumField())
@@ -187,11 +186,11 @@ func (p *Patch) AllowsTool(name string) bool {
 // An Entry is a key that a patch sets.
 type Entry struct {
 	Key   string
-	Value string // in the form of a flag: a list with commas, an object as JSON
-	Run   bool   // a setting of runs; else a setting of the model
+	Value string // as the text of a flag: a list with commas, an object as JSON
+	Run   bool   // a setting of runs, otherwise of the model
 }
 
-// Entries returns the keys that p sets, in the order of keys.
+// Entries returns the keys that p sets, in the order of the fields.
 func (p *Patch) Entries() []Entry {
 	var out []Entry
 	v := reflect.ValueOf(p).Elem()

@@ -10,7 +10,7 @@ import (
 // Info describes a preset or a profile.
 type Info struct {
 	Name string
-	For  string // one sentence
+	For  string // what the settings are for, in one sentence
 }
 
 type row struct {
@@ -34,7 +34,7 @@ var presets = []row{
 		func() *Patch { return &Patch{BareCalls: to(true)} }},
 }
 
-// profiles lists the settings of providers and servers beyond those that For adds.
+// profiles are the settings of providers and servers, in addition to those that For adds.
 var profiles = []row{
 	{Info{"openai", "OpenAI."}, func() *Patch { return &Patch{Label: to("openai")} }},
 	{Info{"openai_responses", "OpenAI on the wire of its Responses API."}, func() *Patch {
@@ -68,7 +68,7 @@ var profiles = []row{
 	{Info{"lmstudio", "LM Studio."}, local("lmstudio", "1234")},
 }
 
-// Aliases of profiles.
+// Aliases of profiles, in folded form; see unknown.
 var otherProfiles = map[string]string{
 	"volcano": "volcanoengine", "volcano_engine": "volcanoengine", "volcengine": "volcanoengine", "ark": "volcanoengine", "doubao": "volcanoengine",
 	"open_router": "openrouter", "open_ai": "openai", "openai_compatible": "openai", "compatible": "openai", "openai_like": "openai",
@@ -85,7 +85,7 @@ var otherPresets = map[string]string{
 	"openrouter_routing": "request_overrides (route, transforms, provider)",
 }
 
-// structural returns the response transforms for servers that encode calls in other structures.
+// structural returns the response transforms for servers that return calls in other structures than OpenAI's.
 func structural() []string {
 	return []string{"assistant_function_call_to_tool_calls", "assistant_tool_calls_object_to_array", "assistant_tool_calls_arguments_json_string_if_hash"}
 }
@@ -115,17 +115,17 @@ func at(label, url string) *Patch { return &Patch{Label: to(label), BaseURL: to(
 
 func on(wire string) *Patch { return &Patch{Wire: to(wire)} }
 
-// local returns the patch of a server on this machine, on its default port.
+// local returns a function that returns the patch for a server on this machine with this port.
 func local(name, port string) func() *Patch {
 	return func() *Patch {
 		return Merge(at(name, "http://localhost:"+port+"/v1"), reliability())
 	}
 }
 
-// Names returns the presets.
+// Names returns the descriptions of all presets.
 func Names() []Info { return infos(presets) }
 
-// Profiles returns the profiles.
+// Profiles returns the descriptions of all profiles.
 func Profiles() []Info { return infos(profiles) }
 
 func infos(rows []row) []Info {
@@ -147,15 +147,13 @@ func find(rows []row, what, name string, others map[string]string) (*Patch, erro
 	return nil, notFound(what, name, names, others)
 }
 
-// Named returns the preset of that name. The caller owns the patch. The error for an
-// unknown name names the nearest one.
+// Named returns the preset of that name. The caller owns the patch. The error for an unknown name suggests the nearest one.
 func Named(name string) (*Patch, error) { return find(presets, "preset", name, otherPresets) }
 
-// Profile returns the settings for the provider or server of that name, including its address.
+// Profile returns the settings for the provider or server of that name, including its base URL.
 func Profile(name string) (*Patch, error) { return find(profiles, "profile", name, otherProfiles) }
 
-// providerDefaults returns the settings for a provider, without its address: empty for
-// most. An unknown profile is an error.
+// providerDefaults returns the settings for a provider without its base URL; for most they are empty. An unknown provider is an error.
 func providerDefaults(provider string) (*Patch, error) {
 	if _, err := Profile(provider); err != nil {
 		return nil, err
@@ -166,7 +164,7 @@ func providerDefaults(provider string) (*Patch, error) {
 	return &Patch{}, nil
 }
 
-// modelDefaults returns the settings for a model of that name, as OpenRouter and DeepSeek name models.
+// modelDefaults returns the settings for the named model. Names are those of OpenRouter and DeepSeek.
 func modelDefaults(model string) *Patch {
 	model = strings.ToLower(model)
 	var patches []*Patch
@@ -182,9 +180,8 @@ func modelDefaults(model string) *Patch {
 	return Merge(patches...)
 }
 
-// For returns the settings of a model on a provider: the defaults, the provider's, the model's, and the
-// profile's. Except for models that cannot use tools, it keeps every setting of runs at its documented
-// default.
+// For returns the settings of a model on a provider: the merged settings of the defaults, the provider, its profile and the model. Except
+// for models that cannot use tools, all settings of runs are at their documented defaults.
 func For(provider, model string) (*Patch, error) {
 	profile, err := Profile(provider)
 	if err != nil {
@@ -197,17 +194,17 @@ func For(provider, model string) (*Patch, error) {
 	return Merge(defaultToolCalling(), defaults, profile, modelDefaults(model)), nil
 }
 
-// Routing configures how OpenRouter selects the server. A nil list is not sent, nor is
-// an empty one, except for Transforms, because an empty list turns transforms off.
+// Routing configures how OpenRouter selects the server. Nil and empty lists are not sent; only an empty Transforms is sent, because it
+// disables transforms.
 type Routing struct {
 	Route      string
 	Transforms []string
-	Only       []string // providers, by name
+	Only       []string // names of providers
 	Order      []string
 	Ignore     []string
 }
 
-// OpenRouterRouting returns the patch with the request_overrides for r.
+// OpenRouterRouting returns a patch with the request_overrides for r.
 func OpenRouterRouting(r Routing) *Patch {
 	type provider struct {
 		Only   []string `json:"only,omitempty"`

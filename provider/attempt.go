@@ -17,35 +17,35 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An attempt is one request and its response.
+// An attempt is one HTTP request of a model call and its response.
 type attempt struct {
 	v       *modelCall
 	yield   func(lathe.Delta, error) bool
-	relay   *lathe.Relay // nil: the bytes are not relayed
-	begun   bool         // a delta, or the bytes of one, were handed over
+	relay   *lathe.Relay // nil if the bytes of the response are not relayed
+	begun   bool         // a delta, or the bytes of one, were yielded
 	lead    lead
-	follows bool // its deltas follow those of another answer of the turn, which the server paused
-	delta   bool // a delta was handed over
-	stopped bool // the consumer wants no more
-	// reconnected is set if the server had closed the first connection that the request was sent on.
+	follows bool // the answer continues one that the server paused, in the same turn
+	delta   bool // a delta was yielded
+	stopped bool // the consumer stopped the iteration
+	// reconnected: the request was sent again, because the server had closed the first connection.
 	reconnected bool
-	status      int
-	requestID   string
-	refusal     *wire.APIError // the error that the server reported
-	finish      *lathe.Finish
+	status      int            // status of the response; 0 before it
+	requestID   string         // the server's id of the request
+	refusal     *wire.APIError // the error of the server's response; nil if it reported none
+	finish      *lathe.Finish  // the answer; nil before its end
 
 	watch  *watch
 	body   *responseBody
 	events *sse.Reader
-	answer wire.Assembler
+	answer wire.Assembler // assembles the answer
 
-	raw       lathe.Raw   // of a relayed stream, the event that was read
-	held      []lathe.Raw // of a relayed stream, the events at the beginning that were not handed over
-	heldBytes int
+	raw       lathe.Raw   // the event that was read of a relayed stream
+	held      []lathe.Raw // the first events of a relayed stream, buffered
+	heldBytes int         // size of held
 }
 
-// run makes the attempt and hands over its deltas but the last. When it returns, the response is
-// closed and its connection is free or gone. Exactly one of error, a.finish and a.stopped is set.
+// run makes the attempt and yields its deltas except the last. When it returns, the response is closed, and its connection is idle or
+// closed. Exactly one of the error, a.finish and a.stopped is set.
 func (a *attempt) run(ctx context.Context) *lathe.Error {
 	v, c := a.v, a.v.c
 	actx, cancel := context.WithCancelCause(ctx)
@@ -53,8 +53,8 @@ func (a *attempt) run(ctx context.Context) *lathe.Error {
 	defer func() { a.watch.stop() }()
 	resp, closed, err := a.send(actx, cancel, c.transport)
 	if closed && actx.Err() == nil {
-		// The server closed a connection that it had kept open. That is no failure of the server, so it is
-		// not an attempt: the request goes out once more, on a new connection.
+		// The server closed an idle connection. That is neither a failure of the server nor an attempt: the request is sent again, on a
+		// new connection.
 		a.reconnected = true
 		a.watch.stop()
 		resp, _, err = a.send(actx, cancel, c.fresh())
@@ -64,7 +64,7 @@ func (a *attempt) run(ctx context.Context) *lathe.Error {
 	}
 	if err == nil {
 		defer func() {
-			cancel(nil) // first: what is still on its way shall stop at once
+			cancel(nil) // before Close, so that reads in progress end at once
 			resp.Body.Close()
 		}()
 		a.status, a.requestID = resp.StatusCode, c.requestID(resp.Header)
@@ -89,7 +89,7 @@ func (a *attempt) run(ctx context.Context) *lathe.Error {
 	return c.failure(up)
 }
 
-// send makes the request and returns its response. closed says that the server had closed the connection.
+// send sends the request and returns the response. closed reports that the server had closed the idle connection.
 func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, through http.RoundTripper) (resp *http.Response, closed bool, err error) {
 	v := a.v
 	a.watch = newWatch(cancel, v.deadline, &v.c.opts)
@@ -103,13 +103,13 @@ func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, thro
 	return resp, travel.Closed(err), err
 }
 
-// receive reads the response. An error that is not a *lathe.UpstreamError is the transport's.
+// receive reads the response. An error that is not a *lathe.UpstreamError comes from the transport.
 func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	c := a.v.c
 	a.body = newResponseBody(resp, a.watch, c.opts.MaxResponseBytes)
 	switch {
 	case a.status >= 400:
-		body, _ := a.body.readAll(int(c.opts.MaxErrorBytes)) // what came of it will do
+		body, _ := a.body.readAll(int(c.opts.MaxErrorBytes)) // a partial body is enough for an error
 		a.refusal = c.wire.ParseError(a.status, body)
 		if a.unreadable(a.refusal) {
 			a.endUnreadable()
@@ -139,7 +139,7 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	}
 	if a.body.from.err == nil {
 		a.watch.draining(drainTime)
-		rest, _ := a.body.readAll(drainBytes) // the answer is whole already
+		rest, _ := a.body.readAll(drainBytes) // an error does not matter: the answer is complete
 		a.showRest(rest)
 	}
 	a.finish.UpstreamRequestID = a.requestID
@@ -154,7 +154,7 @@ func isPage(h http.Header) bool {
 	return len(v) > 0 && strings.HasPrefix(v[0], "text/html")
 }
 
-// readStream hands over the deltas of a stream as they come.
+// readStream yields the deltas of a stream as they arrive.
 func (a *attempt) readStream(ctx context.Context) error {
 	a.events = sse.NewReader(a.body, &a.v.c.events)
 	defer a.events.Release()
@@ -164,7 +164,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 	}
 	var deltas []lathe.Delta
 	for !a.answer.Done() {
-		if ctx.Err() != nil { // also between events that have come already
+		if ctx.Err() != nil { // buffered events do not delay a cancellation
 			return ctx.Err()
 		}
 		ev, err := a.events.Next()
@@ -203,9 +203,9 @@ func (a *attempt) readStream(ctx context.Context) error {
 	return nil
 }
 
-// hand gives deltas to the consumer, until it stops.
+// hand yields deltas to the consumer. It returns false once the consumer has stopped.
 func (a *attempt) hand(deltas []lathe.Delta) bool {
-	if a.follows && len(deltas) > 0 { // its first text is another part
+	if a.follows && len(deltas) > 0 { // the text of this answer is a part of its own
 		a.follows = false
 		if !a.hand([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.v.c.wire.Wire())}}) {
 			return false
@@ -228,7 +228,7 @@ func (a *attempt) hand(deltas []lathe.Delta) bool {
 	return true
 }
 
-// readWhole reads the answer of a server that does not stream, and hands over the same deltas.
+// readWhole reads the answer of a server that does not stream, and yields its deltas.
 func (a *attempt) readWhole() error {
 	limit := a.v.c.events.MaxEvent
 	if limit <= 0 {
@@ -261,15 +261,15 @@ func (a *attempt) failed(err error, body []byte) error {
 	return a.told(err, body)
 }
 
-// unreadable reports whether the server's error says that it could not parse the call that the model wrote, and the model is to be
-// told. A client that executes all calls itself gets the error, and a request without tools has no call that could be written again.
+// unreadable reports whether the server's error says that it could not parse the call that the model wrote, and the model may write it
+// again. If the client executes all calls, it receives the error instead, and so does a request without tools.
 func (a *attempt) unreadable(api *wire.APIError) bool {
 	req := &a.v.scratch
 	_, can := a.answer.(lenient)
 	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
 }
 
-// endUnreadable ends the answer with a call that cannot be read, which is no failure of the attempt.
+// endUnreadable ends the answer with an unreadable call, which is no failure of the attempt.
 func (a *attempt) endUnreadable() {
 	deltas, fin := a.answer.(lenient).Unreadable(nil)
 	if a.hand(deltas) {
@@ -278,8 +278,8 @@ func (a *attempt) endUnreadable() {
 	}
 }
 
-// told converts an error of the codec into the failure of the attempt: an error that the server reported in its answer, an
-// answer above a limit, or a response that is not an answer of the wire.
+// told converts an error of the codec to the failure of the attempt: an error that the server reported in its answer, an answer above a
+// limit, or a response that is not an answer of the wire.
 func (a *attempt) told(err error, body []byte) error {
 	var api *wire.APIError
 	if errors.As(err, &api) {
@@ -296,7 +296,7 @@ func (a *attempt) told(err error, body []byte) error {
 	return a.v.c.protocol(a.status, "the response is not "+answers[a.v.c.wire.Wire()], err)
 }
 
-// limitOf returns the setting of the limit that a response broke; "": err is of another kind.
+// limitOf returns the setting of the limit that err exceeds; "" if err is another error.
 func limitOf(err error) string {
 	switch {
 	case errors.Is(err, wire.ErrTooManyCalls):
@@ -313,7 +313,7 @@ func limitOf(err error) string {
 	return ""
 }
 
-// broken tells a response that breaks a limit from one that broke off.
+// broken converts an error of reading the body: a response above a limit is a protocol error, other errors are returned unchanged.
 func (a *attempt) broken(err error) error {
 	if setting := limitOf(err); setting != "" {
 		return a.v.c.protocol(a.status, "the response is above "+setting, err)
@@ -324,7 +324,7 @@ func (a *attempt) broken(err error) error {
 	return err
 }
 
-// costOf reads the cost that a gateway tells in its header, in US dollars.
+// costOf returns the cost in US dollars that LiteLLM reports in its header; nil if there is none.
 func costOf(h http.Header) *float64 {
 	v := h["X-Litellm-Response-Cost"]
 	if len(v) == 0 {

@@ -12,15 +12,15 @@ import (
 
 var (
 	errTooLarge = errors.New("the response is larger than MaxResponseBytes")
-	// errWholeTooLarge is the error of readAll.
+	// errWholeTooLarge is returned by readAll.
 	errWholeTooLarge = errors.New("the response, which is not a stream, is larger than MaxEventBytes")
 	errEncoding      = errors.New("the response has a content encoding that cannot be unpacked")
 )
 
-// maxAhead bounds the bytes at the start of a response that are looked at before they are read.
+// maxAhead is the number of bytes at the beginning of a response that can be peeked.
 const maxAhead = 256
 
-// A responseBody reads a response. Its first bytes can be looked at before they are read.
+// A responseBody reads the body of a response. Its first maxAhead bytes can be peeked.
 type responseBody struct {
 	*bufio.Reader
 	from *boundedBody
@@ -39,8 +39,8 @@ func newResponseBody(resp *http.Response, w *watch, limit int64) *responseBody {
 	return &responseBody{bufio.NewReaderSize(from, maxAhead), from}
 }
 
-// first returns the first byte that is not white space, without reading it. A byte order mark
-// counts as space. The error is io.EOF if there are no more bytes.
+// first returns the first byte that is not white space, without consuming it. A byte order mark counts as space. The error is io.EOF if
+// there is no such byte.
 func (b *responseBody) first() (byte, error) {
 	for n := 1; n <= maxAhead; n++ {
 		ahead, err := b.Peek(n)
@@ -53,7 +53,7 @@ func (b *responseBody) first() (byte, error) {
 			return c, nil
 		}
 	}
-	return ' ', nil // long silence at the start is the comment padding of a stream
+	return ' ', nil // so much white space is the padding of a stream
 }
 
 // readAll returns the rest of the body, at most limit bytes.
@@ -65,12 +65,12 @@ func (b *responseBody) readAll(limit int) ([]byte, error) {
 	return all, err
 }
 
-// A boundedBody reads the body of a response, unpacked, within a limit and while a watch counts the silence.
+// A boundedBody reads the decompressed body of a response up to a limit. While a read blocks, the watch counts the time.
 type boundedBody struct {
 	src   io.Reader
 	watch *watch
-	left  int64 // bytes that may still come
-	err   error // of src, once it has failed or ended
+	left  int64 // number of bytes that may still be read
+	err   error // the error of src, after which Read returns nothing else
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
@@ -88,7 +88,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A gunzip unpacks src; it reads nothing before its first Read.
+// A gunzip decompresses src. It reads nothing before its first Read.
 type gunzip struct {
 	src io.Reader
 	zr  *gzip.Reader
@@ -106,7 +106,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	return n, unpacking(err)
 }
 
-// unpacking tells bytes that are not gzip from a connection that failed.
+// unpacking returns errEncoding if the bytes are not gzip, and other errors, such as those of the connection, unchanged.
 func unpacking(err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/plain"
 )
 
-// causeOf describes an error of the transport without addresses, for logs and events. It returns "" if it does not know the kind of the
-// error. What wraps an error, such as a *url.Error, may contain an address, so only texts of known errors are returned.
+// causeOf describes an error of the transport for logs and events, without addresses. It returns "" for an unknown kind of error. Errors
+// that wrap others, such as a *url.Error, may contain an address, so only texts of known errors are returned.
 func causeOf(err error) string {
 	for _, timeout := range []error{errOpenTimeout, errClientTimeout, errReadTimeout} {
 		if errors.Is(err, timeout) {

@@ -32,44 +32,43 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Chat is a [lathe.Model] that a server provides on one of the wires. It may be used by several goroutines at once.
+// A Chat is a [lathe.Model] that a model server provides on one of the wires. It may be used by several goroutines at once.
 //
-// Errors of Generate are a *[lathe.Error]: code upstream_error or upstream_protocol around a
-// *[lathe.UpstreamError], or cancelled around the context's own error when the caller's context
-// ended. A timeout set in [Options] is kind timeout, never cancelled or aborted.
+// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], or with code
+// cancelled around the error of the caller's context. A timeout of [Options] has the kind timeout, never cancelled or aborted.
 type Chat struct {
 	model     string
 	wire      wire.Upstream
-	opts      Options // BaseURL and Transport taken out
+	opts      Options // without BaseURL and Transport
 	op        string
 	base      *url.URL
 	server    string // host and port of base
 	header    sealed
 	secrets   []secret.Secret
 	transport http.RoundTripper
-	own       *http.Transport          // nil where the transport is the caller's
-	fresh     func() http.RoundTripper // opens a connection for each request; the caller's transport if own is nil
+	own       *http.Transport          // nil if the caller passed the transport
+	fresh     func() http.RoundTripper // a transport that opens a new connection for each request; the caller's transport if own is nil
 	encode    wire.EncodeOptions
 	fit       wire.Fit
-	accepts   destination.Row // of the options
+	accepts   destination.Row // from Options.Accepts
 	assemble  wire.AssemblerOptions
 	events    sse.Options
 	learned
 }
 
-// learned is what the answers of a server have shown. The zero value is that of a server that has not answered yet.
+// learned is what the answers of a server have shown so far. The zero value is for a server without answers.
 type learned struct {
 	// shortIDs is set once the server has refused ids of calls that are not nine letters and digits.
 	shortIDs atomic.Bool
-	// refused are the features that the server has refused and that requests therefore omit. The slice is replaced, not changed.
+	// refused are the features that the server has refused, and that further requests omit. The slice is replaced, never changed.
 	refused atomic.Pointer[[]string]
-	// bindings are of thinking that the server binds to what precedes it.
+	// bindings record which messages precede the thinking that the server binds to them.
 	bindings wire.Bindings
-	// countsNot is set once the server has answered that it does not count tokens.
+	// countsNot is set once the server has answered that it cannot count tokens.
 	countsNot atomic.Bool
 }
 
-// withheld returns the features that the server has refused. It must not be changed.
+// withheld returns the features that the server has refused. The caller must not change the slice.
 func (l *learned) withheld() []string {
 	if refused := l.refused.Load(); refused != nil {
 		return *refused
@@ -77,8 +76,8 @@ func (l *learned) withheld() []string {
 	return nil
 }
 
-// sealed gives away a header with keys in it. It is a function for the reason that secret.Secret
-// holds one: what is printed by reflection does not show it.
+// sealed returns a header that contains keys. It is a function so that printing by reflection does not show the keys, as in
+// secret.Secret.
 type sealed func() http.Header
 
 func seal(h http.Header) sealed { return func() http.Header { return h } }
@@ -87,8 +86,8 @@ var (
 	_ lathe.Model = (*Chat)(nil)
 )
 
-// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. opts may be nil. New makes no request. The
-// error names the invalid option without its value.
+// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. opts may be nil. New makes no request. Its error
+// names the invalid option without its value.
 func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	codec := upstreams.Of(w)
 	if codec == nil {
@@ -127,7 +126,7 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
 			Takes: destination.For(codec.Wire(), o.Server, base.Host, model).With(&accepts)},
 		accepts: accepts,
-		// The assembler puts characters together again that a server cut in two.
+		// With RawUTF8, the assembler joins the parts of a character that a server split between events.
 		assemble: wire.AssemblerOptions{MaxBytes: o.MaxAnswerBytes, MaxCalls: o.MaxAnswerCalls},
 		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
 	}
@@ -151,8 +150,8 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	return c, nil
 }
 
-// newTransport returns the transport of a Chat that is given none. dial is nil but in tests. The
-// open timeout is not its business: the watch of each call sees to it for every transport.
+// newTransport returns the default transport of a Chat. Only tests pass a dial other than nil. It has no open timeout, because the watch
+// of each call enforces that for every transport.
 func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
@@ -164,19 +163,19 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 		MaxIdleConnsPerHost:    256,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // compressors hold events back
+		DisableCompression:     true, // compressing servers delay events
 	}
 }
 
-// Describe says what the model is.
+// Describe returns the description of the model. See [lathe.Model].
 func (c *Chat) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
 }
 
-// CheckContent returns a *[lathe.Error] with the code invalid_request for the first content that the wire has no form for (audio, video, a
-// file, an image by reference) in the messages after the last answer: its text has the place, such as "messages[2].parts[0]". Generate
-// returns the same error. In older messages, and in all if [Options].DropContent is set, such content is no error: its places are dropped,
-// at most 32.
+// CheckContent returns a *[lathe.Error] with the code invalid_request for the first content in the messages after the last answer that
+// the wire has no form for, such as audio, video, a file, or an image by reference. The text contains its place, such as
+// "messages[2].parts[0]". Generate returns the same error. Such content is dropped in older messages, and in all messages if
+// [Options].DropContent is set: CheckContent returns its places, at most 32.
 func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
 	row := takes(c, c.model, c.withheld())
 	if err := checkContent(c, &row, msgs); err != nil {
@@ -185,7 +184,7 @@ func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) 
 	return c.fit.Dropped(roles(c, &row, msgs)), nil
 }
 
-// checkContent is the check of CheckContent for a model with the given row.
+// checkContent implements CheckContent for the row takes of a model.
 func checkContent(c *Chat, takes *destination.Row, msgs []lathe.Message) error {
 	if bad := c.fit.Check(roles(c, takes, msgs)); bad != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
@@ -196,7 +195,7 @@ func checkContent(c *Chat, takes *destination.Row, msgs []lathe.Message) error {
 // String returns the provider's label and the model's name.
 func (c *Chat) String() string { return fmt.Sprintf("%s/%s", c.opts.Name, c.model) }
 
-// CloseIdleConnections closes the connections that no call uses, unless the transport is the caller's.
+// CloseIdleConnections closes idle connections, unless the caller passed the transport.
 func (c *Chat) CloseIdleConnections() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()

@@ -12,28 +12,28 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// constraintPath begins the entries of [lathe.Finish] Dropped that are about a constraint.
+// constraintPath is the first part of the entries of [lathe.Finish] Dropped that concern a constraint.
 const constraintPath = "constraint"
 
-// A constrainer puts the constraint of a dialect into requests, so that the model server makes the model write calls that fit the tools.
+// A constrainer adds the constraint of a dialect to requests, so that the model server makes the model write calls that fit the tools.
 // Its methods may be called from several goroutines at once.
 type constrainer struct {
 	server string
-	last   atomic.Pointer[constraint] // tools seldom change between requests
+	last   atomic.Pointer[constraint] // the last constraint, which is reused because tools seldom change between requests
 }
 
-// A constraint is what a request for these tools gets.
+// A constraint is the addition to requests with these tools and choices.
 type constraint struct {
 	dialect *dialect.Dialect
-	tools   []*lathe.ToolSpec // specs do not change, so their identity is enough
+	tools   []*lathe.ToolSpec // compared by identity, because specs do not change
 	choice  lathe.ToolChoice
 	single  bool
 
-	members []lathe.Member // none if the tools cannot be constrained
-	dropped []string
+	members []lathe.Member // empty if the tools cannot be constrained
+	dropped []string       // paths of what the constraint omits
 }
 
-// newConstrainer returns nil for a server of no name.
+// newConstrainer returns nil if server is "", and an error if the server is unknown.
 func newConstrainer(server string) (*constrainer, error) {
 	if server == "" {
 		return nil, nil
@@ -44,8 +44,8 @@ func newConstrainer(server string) (*constrainer, error) {
 	return &constrainer{server: server}, nil
 }
 
-// apply returns req with the constraint for calls of the tools, and what the constraint does not say. req is not changed. A request that
-// has the member itself is not constrained. req has no response format.
+// apply returns req with the constraint for calls of the tools, and the paths of what the constraint omits. req is not changed and has no
+// response format. If req has the member of the constraint itself, it is returned unchanged.
 func (c *constrainer) apply(req *lathe.Request, d *dialect.Dialect, tools []*lathe.ToolSpec, choice lathe.ToolChoice, single bool) (*lathe.Request, []string) {
 	now := c.last.Load()
 	if now == nil || now.dialect != d || now.choice != choice || now.single != single || !slices.Equal(now.tools, tools) {
@@ -89,8 +89,8 @@ func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice 
 	return out
 }
 
-// unreadableTurns returns how many of the model's last turns, one after another, had a call that could not be read. A message of the
-// user ends the row. The messages alone decide, so that a run that is resumed sends the same requests.
+// unreadableTurns returns how many of the model's last turns in a row had an unreadable call. A message of the user ends the row. It
+// depends on the messages only, so that a resumed run sends the same requests.
 func unreadableTurns(messages []lathe.Message) (n int) {
 	for _, m := range slices.Backward(messages) {
 		switch {
@@ -104,5 +104,5 @@ func unreadableTurns(messages []lathe.Message) (n int) {
 	return n
 }
 
-// errNativeConstraint is the error for a constraint on calls that no dialect writes.
+// errNativeConstraint is returned for a constraint without a dialect that writes the calls.
 var errNativeConstraint = errors.New("a constraint needs a dialect by its name: the server writes native calls itself")

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// countTimeout bounds a request to count tokens.
+	// countTimeout is the timeout of a request to count tokens.
 	countTimeout = 10 * time.Second
-	// maxCountBytes bounds its answer.
+	// maxCountBytes is the maximal length of the response to that request.
 	maxCountBytes = 64 << 10
 )
 
-// CountTokens returns the number of tokens that the server counts in a request. It makes one attempt of at most 10 s. Errors are
-// those of Generate, or wrap [errors.ErrUnsupported]: the wire has no such method, or the server answered that it has none, which
-// is remembered.
+// CountTokens returns the number of tokens of a request, as the server counts them. It makes one attempt of at most 10 s. Errors are
+// those of Generate. They wrap [errors.ErrUnsupported] if the wire has no such method, or the server answered that it has none, which the
+// Chat stores.
 func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
 	counter, ok := c.wire.(wire.Counter)
 	if !ok || c.countsNot.Load() {

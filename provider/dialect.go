@@ -12,53 +12,52 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// NativeDialect is the name for the server's own tool calls, which no dialect parses.
+// NativeDialect is the name for the server's native tool calls, which no dialect parses.
 const NativeDialect = "native"
 
 // DialectOptions are the choices of [WithDialect]. They are copied.
 type DialectOptions struct {
-	// MaxPayloadBytes (max_payload_bytes) bounds one call written as text; 0: as of [dialect.Options].
+	// MaxPayloadBytes (max_payload_bytes) is the maximal length of one call written as text; 0: the default of [dialect.Options].
 	MaxPayloadBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) reads `<tool:NAME>{…}` as a call.
 	AllowDeprecatedSyntax bool
-	// RecoverLeakedCalls (recover_leaked_calls) is for servers that have calls of their own and let
-	// some slip into the text: tools are sent as ever, and calls in the text are taken where they
-	// name a tool that was offered. All else stays text. The dialect native stands for auto then.
+	// RecoverLeakedCalls (recover_leaked_calls) is for servers with native calls that sometimes return a call as text. Tools are sent as
+	// usual, and a call in the text counts if it names an offered tool; all other text is unchanged. With the dialect native, auto parses
+	// the text.
 	RecoverLeakedCalls bool
-	// ThinkingStartsOpen (thinking: starts_open) says that the model's template opens a block of thinking in the prompt, and that its server
-	// does not tell thinking and answer apart: the text up to the closing mark is reasoning. It has no effect in a turn whose server does.
+	// ThinkingStartsOpen (thinking: starts_open) says that the model's template opens a block of thinking in the prompt, and that the server
+	// does not separate thinking from the answer: the text up to the closing mark is reasoning. It has no effect in a turn in which the
+	// server separates them.
 	ThinkingStartsOpen bool
-	// BareCalls (bare_calls) takes a message that is nothing but one JSON object with the name and the arguments of an offered tool for a
-	// call, with native too.
+	// BareCalls (bare_calls) reads a message as a call if its whole text is one JSON object with the name and the arguments of an offered
+	// tool. It also applies to the dialect native.
 	BareCalls bool
-	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
-	// of the answer.
+	// ShowUnreadableCalls (show_unreadable_calls) includes the text of unreadable calls in the answer.
 	ShowUnreadableCalls bool
 	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
-	// write calls of the dialect that fit the tools: see [dialect.Dialect.Constrain]. "": none. What it does not say of the schemas is
-	// among Dropped of the [lathe.Finish], below `constraint`; `constraint` alone says that there was none, because the tools have no
-	// grammar, the dialect is auto, or the request has the member itself.
+	// write calls that fit the tools: see [dialect.Dialect.Constrain]. "" means no constraint. The parts of the schemas that the
+	// constraint omits are among Dropped of the [lathe.Finish], below `constraint`. The entry `constraint` alone means that the request
+	// had no constraint, because the tools have no grammar, the dialect is auto, or the request has the member itself.
 	Constrain string
-	// ConstrainAfter is how many turns in a row must have had a call that could not be read before requests are constrained; 0: all are.
-	// With 1, the model is asked again with the error under the constraint; with 2, once without it before.
+	// ConstrainAfter is the number of turns in a row with an unreadable call after which requests are constrained; 0 constrains all. With
+	// 1, the first repetition of an unreadable call is constrained; with 2, the second.
 	ConstrainAfter int
-	// Rand is the source of the ids of calls whose format carries none; nil: math/rand/v2.
+	// Rand is the source of the ids of calls whose format has none; nil: math/rand/v2.
 	Rand func() uint64
 }
 
-// WithDialect returns a model that writes tools and calls into the text of its requests and parses calls from the text of
-// the answers. The caller passes tools and receives calls as with any other model. The names are those of [dialect.Names] and
-// [NativeDialect]; with native, WithDialect returns model itself, unless an option has the text scanned. auto chooses the
-// dialect by the name of the model or, if the name does not decide, by the first mark in the text.
+// WithDialect returns a model that writes tools and calls as text into its requests and parses calls from the text of the answers. The
+// caller passes tools and receives calls as with any other model. name is one of [dialect.Names] or [NativeDialect]; for native,
+// WithDialect returns model itself, unless an option requires that the text is parsed. auto selects the dialect by the name of the model
+// or, if that is not known, by the first mark in the text.
 //
-// The server gets no `tools` member: tools are written into the system text, and calls and results into the messages, in
-// the form of the dialect. A request of a run without tools, in a conversation without calls, is sent unchanged and its answer is not
-// scanned. Answers in harmony are always parsed, since harmony marks more than calls.
+// The server receives no `tools` member: tools are part of the system text, and calls and results are part of the messages, in the form
+// of the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not parsed. Answers in
+// harmony are always parsed, because harmony marks all text.
 //
-// A call that cannot be parsed yields a [lathe.DeltaParseError] and is in the message twice: as text that is Unreadable, for
-// the model, and as a [lathe.ToolCall] with its ParseError set. The text deltas are what users see: they leave out the text of
-// that call and the white space around calls. What a parser tolerated is in the Faults of the [lathe.Finish]. An unknown name
-// is an error of code invalid_config.
+// An unreadable call yields a [lathe.DeltaParseError] and is in the message twice: as text that is Unreadable, for the model, and as a
+// [lathe.ToolCall] with its ParseError set. The text deltas, which users see, omit the text of that call and the white space around
+// calls. The Faults of the [lathe.Finish] count what a parser tolerated. An unknown name is an error with the code invalid_config.
 func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Model, error) {
 	var o DialectOptions
 	if opts != nil {
@@ -103,24 +102,23 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 	return t, nil
 }
 
-// A textModel is a model that writes its calls as text. It has no Unwrap method: the bytes of the server's answers hold calls
-// as text, and must not be relayed.
+// A textModel is a model that writes its calls as text. It has no Unwrap method: the bytes of the server's answers contain calls as text,
+// and must not be relayed.
 type textModel struct {
 	model   lathe.Model
 	dialect *dialect.Dialect
 	opts    DialectOptions
-	// native says that the server has calls of its own, and that its text is scanned for thinking and for bare calls.
+	// native: the server has native calls, and its text is parsed for thinking and for bare calls only.
 	native bool
 	info   lathe.ModelInfo
 	// constrain is nil if requests have no constraint.
 	constrain *constrainer
 }
 
-// Describe names the model, and the dialect that it is read with.
+// Describe returns the description of the model, with the dialect that parses its text.
 func (t *textModel) Describe() lathe.ModelInfo { return t.info }
 
-// dialectOf returns the dialect of the model of that name, which may be another than the one that
-// t was set up with.
+// dialectOf returns the dialect of the named model, which may differ from that of t's own model.
 func (t *textModel) dialectOf(model string) *dialect.Dialect {
 	if t.dialect.Name() != "auto" {
 		return t.dialect
@@ -149,13 +147,13 @@ func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 	}
 	d := t.dialectOf(name)
 	if (t.native || t.opts.RecoverLeakedCalls) && isStructured(d) {
-		d = t.dialect // between leaks the text of such a server is plain
+		d = t.dialect // apart from leaked calls, the text of such a server has no marks
 	}
 	tools := req.Tools
 	if req.ToolChoice.Mode == lathe.ChoiceNone {
 		tools = nil
 	}
-	plain := len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) // the request says nothing of tools
+	plain := len(tools) == 0 && !isStructured(d) && !speaksOfCalls(req.Messages) // no message has a tool, a call or a result
 	if plain && len(req.TextCalls.Tools) == 0 && !t.opts.ThinkingStartsOpen && (len(req.Tools) == 0 || t.opts.RecoverLeakedCalls) {
 		return t.model.Generate(ctx, req)
 	}
@@ -183,7 +181,7 @@ func (t *textModel) generate(ctx context.Context, req *lathe.Request) iter.Seq2[
 	}
 }
 
-// rewritten returns the request that the wrapped model is sent, in the dialect. It is plain if it says nothing of tools.
+// rewritten returns the request that is sent to the wrapped model. plain says that req contains neither tools nor calls.
 func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec, plain bool) *lathe.Request {
 	var own lathe.Request
 	switch {
@@ -199,8 +197,8 @@ func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*l
 	return &own
 }
 
-// withoutFormat returns req without its response format if the model may write calls, which a server would not let it do under the format,
-// and what that drops.
+// withoutFormat returns req without its response format if the model may write calls, because a server that enforces the format would not
+// allow them. dropped is the path of what it removed.
 func (t *textModel) withoutFormat(req *lathe.Request, tools []*lathe.ToolSpec) (_ *lathe.Request, dropped []string) {
 	if len(req.Sampling.ResponseFormat) == 0 || len(tools) == 0 || t.native || t.opts.RecoverLeakedCalls {
 		return req, nil
@@ -210,8 +208,7 @@ func (t *textModel) withoutFormat(req *lathe.Request, tools []*lathe.ToolSpec) (
 	return &bare, []string{"sampling.response_format"}
 }
 
-// writtenIn returns the dialect that a conversation is rendered in: where the first mark decides,
-// that of the calls that were made.
+// writtenIn returns the dialect in which the conversation is rendered. For auto, it is the dialect of the first call in the history.
 func (t *textModel) writtenIn(d *dialect.Dialect, messages []lathe.Message) *dialect.Dialect {
 	if d.Name() != "auto" {
 		return d
@@ -228,10 +225,10 @@ func (t *textModel) writtenIn(d *dialect.Dialect, messages []lathe.Message) *dia
 	return d
 }
 
-// isStructured reports whether all that a model of the dialect says stands between marks, calls or not.
+// isStructured reports whether the dialect marks all text of a turn, not only calls.
 func isStructured(d *dialect.Dialect) bool { return d.Name() == "harmony" }
 
-// speaksOfCalls reports whether there is a call in the history: the model may go on making some.
+// speaksOfCalls reports whether the history contains results of calls: the model may write further calls.
 func speaksOfCalls(messages []lathe.Message) bool {
 	for i := range messages {
 		if messages[i].Role == lathe.RoleTool {

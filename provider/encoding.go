@@ -59,12 +59,12 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	return nil
 }
 
-// headBytes is the memory that is set aside for a request beside its messages: one that has to grow is copied each time.
+// headBytes is the memory that is reserved for a request in addition to its messages, so that the buffer need not grow.
 const headBytes = 1 << 10
 
-// adapt replaces the messages of a request by those that are encoded: as the destination takes them, with the content that the wire has a
-// form for, and with ids of calls that are unique and, if short is set, short. It returns the paths of what changed, and the conversation
-// that tells where the parts of messages were.
+// adapt replaces the messages of r by those that are encoded: with the roles that the destination supports, the content that the wire has
+// a form for, and unique ids of calls, which are short if short is set. It returns the paths of what changed, and the conversation that
+// maps places of the new messages to the old ones.
 func adapt(c *Chat, r *lathe.Request, takes *destination.Row, short bool) (fit destination.Conversation, changed []string) {
 	fit = takes.NewConversation()
 	messages, changed := fit.Roles(r.Messages, nil, c.fit.Sends)
@@ -90,7 +90,7 @@ const (
 	versionHeader = "Anthropic-Version"
 )
 
-// betas returns the betas of a request that is encoded with opts.
+// betas returns the beta features of a request that is encoded with opts.
 func betas(c *Chat, r *lathe.Request, opts *wire.EncodeOptions) []string {
 	if c.wire.Wire() != lathe.WireMessages {
 		return r.Betas
@@ -98,8 +98,8 @@ func betas(c *Chat, r *lathe.Request, opts *wire.EncodeOptions) []string {
 	return append(slices.Clip(r.Betas), messages.Betas(r, &opts.Takes, opts.Without)...)
 }
 
-// setAPI adds the betas and the version of a request to Anthropic's API to h. Requests on other wires have neither. It omits values that
-// are not valid in a header.
+// setAPI adds the betas and the version of a request to Anthropic's API to h. It does nothing on other wires, and omits values that are
+// not valid in a header.
 func (c *Chat) setAPI(h http.Header, betas []string, version string) {
 	if c.wire.Wire() != lathe.WireMessages {
 		return
@@ -120,7 +120,7 @@ func (c *Chat) setAPI(h http.Header, betas []string, version string) {
 
 // newRequest returns the HTTP request of an attempt with the given body.
 func (v *modelCall) newRequest(ctx context.Context, body watchedBody) *http.Request {
-	h := maps.Clone(v.c.header()) // its values are shared and must not be changed
+	h := maps.Clone(v.c.header()) // the values are shared and must not be changed
 	if id := v.scratch.RequestID; id != "" && len(id) <= maxRequestID && validHeaderValue(id) {
 		h["X-Request-Id"] = []string{id}
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Bounds of what an error takes over from outside.
+// Limits on the parts of an error that come from the server.
 const (
 	maxMessage      = 500 // bytes of UpstreamError.Message
 	maxProviderCode = 64
 	maxRequestID    = 128
-	maxRetryAfter   = 24 * time.Hour // a longer Retry-After is cut to it
+	maxRetryAfter   = 24 * time.Hour // a longer Retry-After is shortened to it
 )
 
-// failure wraps an upstream failure for the seam.
+// failure wraps an upstream failure in a *lathe.Error.
 func (c *Chat) failure(e *lathe.UpstreamError) *lathe.Error {
 	code := lathe.CodeUpstream
 	if e.Kind == lathe.UpstreamBadProtocol {
@@ -34,12 +34,12 @@ func (c *Chat) failure(e *lathe.UpstreamError) *lathe.Error {
 	return &lathe.Error{Code: code, Op: c.op, Err: e}
 }
 
-// protocol is the failure of a server that does not speak the wire. what is our own text.
+// protocol returns the failure of a server that violates the protocol of the wire. what is a text of this package.
 func (c *Chat) protocol(status int, what string, err error) *lathe.UpstreamError {
 	return &lathe.UpstreamError{Kind: lathe.UpstreamBadProtocol, Status: status, Message: what, Err: err}
 }
 
-// fromStatus is the failure that a response with an error status and this body tells.
+// fromStatus returns the failure that a response with an error status and this body reports.
 func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError, body []byte) *lathe.UpstreamError {
 	e := c.fromAPI(api, resp.StatusCode)
 	e.Status = resp.StatusCode
@@ -53,8 +53,8 @@ func (c *Chat) fromStatus(resp *http.Response, api *wire.APIError, body []byte) 
 	return e
 }
 
-// fromRedirect is the failure of a server that sends us elsewhere. It names the other origin only:
-// the rest of a Location may hold anything.
+// fromRedirect returns the failure of a server that redirects. It names the other origin only, because the rest of a Location may contain
+// secrets.
 func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
 	what := "the server redirects, and redirects are not followed: set the base URL to where it leads"
 	if to, err := c.base.Parse(resp.Header.Get("Location")); err == nil && to.Host != "" {
@@ -63,7 +63,7 @@ func (c *Chat) fromRedirect(resp *http.Response) *lathe.UpstreamError {
 	return c.protocol(resp.StatusCode, c.clean(what), nil)
 }
 
-// fromInBand is the failure that a server tells within a response of status 200.
+// fromInBand returns the failure that a server reports in a response with status 200.
 func (c *Chat) fromInBand(api *wire.APIError, body []byte) *lathe.UpstreamError {
 	status := 0
 	if api.Status >= 400 {
@@ -75,20 +75,20 @@ func (c *Chat) fromInBand(api *wire.APIError, body []byte) *lathe.UpstreamError 
 	return e
 }
 
-// fromAPI converts an error of the wire; status is 0 if it came without one.
+// fromAPI converts an error of the wire. status is 0 if the server sent it without a status.
 func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
 	e := &lathe.UpstreamError{Message: c.clean(api.Message), Kind: kindOf(status), RetryAfter: bounded(api.RetryAfter * float64(time.Second))}
 	if status == 0 {
 		e.Kind = kindOfWords(api.Code, api.Type)
 	}
 	code := api.Code
-	if api.Type != "" && isNumber(code) { // a number repeats the status, and the type names the kind
+	if api.Type != "" && isNumber(code) { // the number repeats the status, and the type names the kind
 		code = api.Type
 	}
 	e.ProviderCode = c.cleanCode(code)
-	text := strings.ToLower(api.Message) // e.Message may lack words of it
+	text := strings.ToLower(api.Message) // e.Message may be shortened
 	switch {
-	case e.Kind == lathe.UpstreamRateLimited: // "maximum" and "exceeds" are about the account
+	case e.Kind == lathe.UpstreamRateLimited: // here "maximum" and "exceeds" refer to the account
 	case exceedsContext(api.Code, api.Type, text):
 		e.Kind, e.ProviderCode = lathe.Upstream4xx, lathe.CodeContextLength
 	case openai.Loading(status, text):
@@ -101,11 +101,11 @@ func (c *Chat) fromAPI(api *wire.APIError, status int) *lathe.UpstreamError {
 	return e
 }
 
-// isNumber reports whether s holds digits alone, or nothing.
+// isNumber reports whether s consists of digits, or is empty.
 func isNumber(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
-// fromTransport is the failure of an attempt that a watch or the network ended. sent says that the request was being sent, responded
-// that the response's header was there.
+// fromTransport returns the failure of an attempt that a timeout or the network ended. sent says that the request had begun to be sent,
+// responded that the response's header had arrived.
 func (c *Chat) fromTransport(ctx context.Context, err error, sent, responded bool) *lathe.UpstreamError {
 	e := &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: err, Connect: !responded && !sent}
 	// A failure before the response's header can be retried: no part of an answer was read.
@@ -132,7 +132,7 @@ func (c *Chat) fromTransport(ctx context.Context, err error, sent, responded boo
 	return e
 }
 
-// A cleaned error shows its cause's text without keys; errors.Is and As still see the cause.
+// A cleaned error has the text of its cause without keys; errors.Is and errors.As still find the cause.
 type cleaned struct {
 	text string
 	err  error
@@ -141,7 +141,7 @@ type cleaned struct {
 func (e *cleaned) Error() string { return e.text }
 func (e *cleaned) Unwrap() error { return e.err }
 
-// cancelled is the error of a call whose own context is done.
+// cancelled returns the error of a call whose own context ended.
 func (c *Chat) cancelled(ctx context.Context) *lathe.Error {
 	return &lathe.Error{Code: lathe.CodeCancelled, Op: c.op, Err: ctx.Err()}
 }
@@ -160,8 +160,7 @@ func kindOf(status int) lathe.UpstreamKind {
 	return lathe.UpstreamBadProtocol
 }
 
-// kindOfWords reads the kind from the words of an error that came without a status. Errors of
-// servers that say nothing we know count as theirs.
+// kindOfWords returns the kind of an error without a status, by words of its code or type. Unknown words are errors of the server.
 func kindOfWords(words ...string) lathe.UpstreamKind {
 	for _, w := range words {
 		w = strings.ToLower(w)
@@ -178,7 +177,7 @@ func kindOfWords(words ...string) lathe.UpstreamKind {
 	return lathe.Upstream5xx
 }
 
-// retryable says whether an answer of the server may be another one soon.
+// retryable reports whether a repeated request may succeed soon.
 func retryable(e *lathe.UpstreamError, status int) bool {
 	switch e.Kind {
 	case lathe.UpstreamRateLimited:
@@ -192,8 +191,8 @@ func retryable(e *lathe.UpstreamError, status int) bool {
 	return false
 }
 
-// lasting reports whether the same request fails again, whatever the server's header says: an empty account stays empty, and
-// a conversation too long.
+// lasting reports whether the same request fails again, whatever the header of the server says: the quota of the account is used up, or
+// the conversation is too long.
 func lasting(e *lathe.UpstreamError) bool {
 	return e.ProviderCode == "insufficient_quota" || e.ProviderCode == lathe.CodeContextLength
 }
@@ -202,11 +201,10 @@ func bounded(ns float64) time.Duration {
 	return time.Duration(min(max(ns, 0), float64(maxRetryAfter)))
 }
 
-// requestIDHeaders are the headers in which servers and the proxies before them return their id of a request, in canonical
-// form and order of preference.
+// requestIDHeaders are the headers in which servers and proxies return their id of a request, in canonical form and order of preference.
 var requestIDHeaders = [...]string{"X-Request-Id", "Request-Id", "X-Litellm-Call-Id", "X-Generation-Id", "Cf-Ray"}
 
-// requestID returns the server's id of the request, printable and bounded.
+// requestID returns the server's id of the request, printable and of limited length; "" if there is none.
 func (c *Chat) requestID(h http.Header) string {
 	for _, name := range requestIDHeaders {
 		if v := h[name]; len(v) > 0 && v[0] != "" {
@@ -231,9 +229,9 @@ func (c *Chat) cleanID(id string) string {
 	return id
 }
 
-// clean makes text from outside fit for UpstreamError.Message.
+// clean returns text of the server without secrets and control characters, of at most maxMessage bytes, for UpstreamError.Message.
 func (c *Chat) clean(message string) string {
-	message = secret.Scrub(message, c.secrets...) // before anything is cut: half a key is no longer known
+	message = secret.Scrub(message, c.secrets...) // before the text is shortened, because half a key would not be found
 	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return ' '
@@ -254,7 +252,7 @@ func (c *Chat) cleanCode(code string) string {
 	return string(b)
 }
 
-// secretsOf returns all that must not stand in an error: the key and the headers' values.
+// secretsOf returns all values that must not be in an error: the key and the values of the headers.
 func secretsOf(o *Options) []secret.Secret {
 	var out []secret.Secret
 	if !o.Key.IsZero() {

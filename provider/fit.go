@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// takes returns what the server takes in requests for a model. refused are the features that it has refused.
+// takes returns the row of what the server accepts in requests for a model. refused are the features that it has refused.
 func takes(c *Chat, model string, refused []string) destination.Row {
 	row := c.encode.Takes
 	if model != c.model {
@@ -21,15 +21,15 @@ func takes(c *Chat, model string, refused []string) destination.Row {
 	return withRefused(row, refused)
 }
 
-// roles returns the messages with the roles under which they are sent, on which depends what content they may have.
+// roles returns the messages with the roles under which they are sent. The content that a message may have depends on its role.
 func roles(c *Chat, takes *destination.Row, messages []lathe.Message) []lathe.Message {
 	v := takes.NewConversation()
 	out, _ := v.Roles(messages, nil, c.fit.Sends)
 	return out
 }
 
-// refusals are the errors by which servers refuse what they do not take, by words of their messages. Those about roles are of chat templates (Mistral's,
-// Llama 2's, Gemma's, Qwen's) and of servers with their rules.
+// refusals map words in error messages of servers to the feature that the server refuses and the row that omits it. The errors about
+// roles come from chat templates (of Mistral, Llama 2, Gemma and Qwen) and from servers with the same rules.
 var refusals = []struct {
 	feature string
 	words   []string
@@ -41,7 +41,7 @@ var refusals = []struct {
 	{"effort", []string{"reasoning_effort` is not supported", "reasoning_effort' is not supported", "supplied: reasoning_effort", "'reasoning_effort' is unsupported"}, &destination.NoThinking},
 }
 
-// withRefused returns row with the columns that the refused features set.
+// withRefused returns row, where each refused feature overrides the columns that its row sets.
 func withRefused(row destination.Row, refused []string) destination.Row {
 	for i := range refusals {
 		if slices.Contains(refused, refusals[i].feature) {
@@ -51,8 +51,8 @@ func withRefused(row destination.Row, refused []string) destination.Row {
 	return row
 }
 
-// refusedFeature returns the feature that the server refused with an error, "" if none. Servers send the errors of chat templates with
-// status 400 or 500.
+// refusedFeature returns the feature that the server refused with this error; "" if the error is another one. Servers send the errors of
+// chat templates with status 400 or 500.
 func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 	if feature := codec.Refused(e); feature != "" {
 		return feature
@@ -69,8 +69,9 @@ func refusedFeature(codec wire.Upstream, e *wire.APIError) string {
 	return ""
 }
 
-// refusesRoles reports whether it is certain that the server refuses the roles of the messages of a request that is relayed: it has
-// refused such messages before, or certain, the rules of the options, say so. Such a request is encoded instead, if the internal form can express it.
+// refusesRoles reports whether the server certainly refuses the roles in the messages of a relayed request: it has refused such messages
+// before, or certain, the row of the options, excludes them. Such a request is encoded instead, unless the internal form cannot express
+// it.
 func refusesRoles(certain destination.Row, r *lathe.Request, opts *wire.EncodeOptions) bool {
 	certain = withRefused(certain, opts.Without)
 	roles := destination.Row{System: certain.System, Developer: certain.Developer, Turns: certain.Turns}

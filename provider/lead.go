@@ -7,28 +7,29 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// thinkClose is the mark that servers leave at the beginning of the text if they told the thinking before it apart.
+// thinkClose is the mark that servers leave at the beginning of the text when they separate the thinking before it.
 const thinkClose = "</think>"
 
-// faultThinkingMark is the kind of the fault for a thinkClose that was taken off a text.
+// faultThinkingMark is the kind of the fault for a thinkClose that was removed from a text.
 const faultThinkingMark = "thinking_mark"
 
-// leadSpace is the white space around a thinkClose, which goes with it.
+// leadSpace is the white space around a thinkClose, which is removed with it.
 const leadSpace = " \t\r\n"
 
-// A lead buffers the beginning of the text of an answer while it may be a closing mark of thinking, which is no part of the text.
+// A lead buffers the beginning of an answer's text while it may be a closing mark of thinking, which is not part of the text.
 type lead struct {
-	over bool // the beginning was read
-	mark bool // it was the mark
-	text string
+	over bool   // the beginning was read, and the rest passes unchanged
+	mark bool   // the beginning was a thinkClose
+	text string // buffered text
 }
 
-// lead returns the lead of an answer to req: none if its bytes are relayed, or its text is read elsewhere.
+// lead returns the lead of an answer to req. It buffers nothing if the bytes are relayed, if the caller parses thinking itself, or on
+// another wire.
 func (v *modelCall) lead(req *lathe.Request) lead {
 	return lead{over: req.Relay != nil || req.TextCalls.ReadsThinking || v.c.wire.Wire() != lathe.WireOpenAIChat}
 }
 
-// take takes the next delta; false: it is buffered, or has nothing to show.
+// take reads the next delta. It returns false if the delta is buffered or has become empty.
 func (l *lead) take(a *attempt, d *lathe.Delta) bool {
 	if d.Kind == lathe.DeltaReasoning {
 		return true
@@ -55,17 +56,17 @@ func (l *lead) take(a *attempt, d *lathe.Delta) bool {
 	return l.over
 }
 
-// maxLead bounds the white space that is buffered before a mark, in bytes.
+// maxLead is the maximal length of the buffered white space before a mark, in bytes.
 const maxLead = 64
 
-// release gives what is buffered and turned out to be text.
+// release yields the buffered text, because it is not a mark.
 func (l *lead) release(a *attempt) {
 	if l.over = true; l.text != "" && !a.yield(lathe.Delta{Kind: lathe.DeltaText, Text: l.text}, nil) {
 		a.stopped = true
 	}
 }
 
-// end ends the answer.
+// end ends the answer with fin. If the text began with a thinkClose, it removes the mark from the message, too, and adds a fault.
 func (a *attempt) end(fin *lathe.Finish) {
 	if !a.lead.over {
 		a.lead.release(a)

@@ -8,30 +8,29 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxMistaken bounds how often in one turn a mark may turn out to open no call. Past it, the rest
-// of the turn is text: a model that writes so many marks writes about calls.
+// maxMistaken is the maximal number of marks in a turn that open no call. After it, the rest of the turn is text: a model that writes so
+// many marks writes about calls.
 const maxMistaken = 64
 
-// leaks reads the text of a server that has calls of its own. A call to a tool that was not
-// offered, and one that cannot be read and names none that was, is text, to the byte.
+// leaks parses the text of a server with native calls. A call of a tool that was not offered, and an unreadable call that names no
+// offered tool, are text, byte for byte.
 //
-// To give such a call as text, what the parser was handed and has not given back is kept in raw:
-// it begins where the call does. Its first rune is given as text and a new parser reads the rest.
+// To return such a call as text, raw stores the text that the parser has read and not returned, which begins with the call. Its first
+// rune is returned as text, and a new parser reads the rest.
 type leaks struct {
 	r        *reading
-	raw      []byte
-	open     bool // a call that is taken
-	closed   bool // a call was taken, and no text has come since
-	mistaken int
-	off      bool
-	bad      []byte // text of a call that cannot be read, until its name is known
+	raw      []byte // text that the parser has read and not returned
+	open     bool   // a call of an offered tool is open
+	closed   bool   // a call has ended, and no text has followed
+	mistaken int    // number of marks that opened no call
+	off      bool   // the rest of the turn is text: mistaken exceeds maxMistaken
+	bad      []byte // text of an unreadable call, buffered until its name is known
 }
 
-// maxBad bounds bad, in bytes; more of it is text.
+// maxBad is the maximal length of bad, in bytes; further text is not buffered.
 const maxBad = 64 << 10
 
-// read hands text to the parser, in pieces that end where calls may end, so that it is known where
-// the text goes on after one.
+// read passes text to the parser, in pieces that end where a call may end, so that raw contains no text from before a call.
 func (l *leaks) read(text string) {
 	for text != "" && !l.r.stopped {
 		if l.off {
@@ -57,7 +56,7 @@ func (l *leaks) read(text string) {
 // flush ends the text.
 func (l *leaks) flush() {
 	for !l.off && !l.r.stopped {
-		deltas, _ := l.r.parser.Flush(nil) // the deltas say the same as the error
+		deltas, _ := l.r.parser.Flush(nil) // the deltas report the same as the error
 		again, mistaken := l.said(deltas)
 		if !mistaken {
 			return
@@ -66,7 +65,8 @@ func (l *leaks) flush() {
 	}
 }
 
-// said gives deltas up to the first call that is none. again is what is to be read once more then.
+// said yields deltas up to the first call of a tool that was not offered. In that case mistaken is true, and again is the text that must
+// be read again.
 func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 	for i := range deltas {
 		d := &deltas[i]
@@ -104,8 +104,7 @@ func (l *leaks) said(deltas []lathe.Delta) (again string, mistaken bool) {
 	return "", false
 }
 
-// sayBad gives the text of a call that could not be read: unreadable, if the call was to a tool that was offered,
-// else as any other text.
+// sayBad yields the text of an unreadable call: as Unreadable if the call names an offered tool, else as ordinary text.
 func (l *leaks) sayBad(unreadable bool) {
 	if len(l.bad) > 0 {
 		l.r.sayOne(&lathe.Delta{Kind: lathe.DeltaText, Text: string(l.bad), Unreadable: unreadable})
@@ -113,10 +112,10 @@ func (l *leaks) sayBad(unreadable bool) {
 	}
 }
 
-// pass takes text that came back out of raw.
+// pass removes text, which the parser returned, from raw.
 func (l *leaks) pass(text string) {
 	find := bytes.Index
-	if l.closed { // the same text may stand in the call
+	if l.closed { // the same text may be part of the call
 		find = bytes.LastIndex
 	}
 	at := find(l.raw, []byte(text))
@@ -126,12 +125,12 @@ func (l *leaks) pass(text string) {
 	}
 }
 
-// giveUp gives the first rune of a call that is none as text, and returns the rest.
+// giveUp yields the first rune of a call that does not count as text, and returns the rest of its text.
 func (l *leaks) giveUp() string {
 	l.mistaken++
 	rest := string(l.raw)
 	l.raw, l.closed = l.raw[:0], false
-	l.r.opts.ThinkingStartsOpen = false // or it would have stood in the thought
+	l.r.opts.ThinkingStartsOpen = false // otherwise the call would have been part of the thought
 	l.r.parser = l.r.newParser()
 	if l.mistaken > maxMistaken {
 		l.off = true

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// firstPoll and maxPoll bound the pauses between two requests to a server that loads its model.
+	// firstPoll and maxPoll are the shortest and the longest pause between two requests to a server that loads its model.
 	firstPoll = 250 * time.Millisecond
 	maxPoll   = 5 * time.Second
 )
 
-// A loading is the state of a call whose server loads the model.
+// A loading is the state of a model call while the server loads the model.
 type loading struct {
-	until time.Time // the end of the wait; zero: the server did not say that it loads the model
+	until time.Time // the end of the wait; zero while the server has not reported that it loads the model
 	pause time.Duration
-	polls int // requests that were answered so
+	polls int // number of requests to which the server answered that it loads
 }
 
-// told returns the number of attempts that the wait counts as: one.
+// told returns the number of attempts that the wait counts as: 1 for any number of polls.
 func (l *loading) told() int { return min(l.polls, 1) }
 
-// wait returns the pause before the next request, and false if the call does not wait: the failure is another one, or
-// the time of Options.LoadingTimeout is over. Once the server said that it loads the model, a connection that it does
-// not take is part of the wait, because a server that starts again takes none for a moment.
+// wait returns the pause before the next request. It returns false if the call does not wait, because the failure is another one, or
+// Options.LoadingTimeout has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,
+// because a server that restarts accepts none for a moment.
 func (l *loading) wait(v *modelCall, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	var up *lathe.UpstreamError
 	limit := v.c.opts.LoadingTimeout

@@ -13,38 +13,37 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// drainBytes and drainTime bound what is read behind the end of an answer, so that its
-// connection can serve the next call.
+// drainBytes and drainTime limit what is read after the end of an answer so that the connection can be used again.
 const (
 	drainBytes = 4 << 10
 	drainTime  = 50 * time.Millisecond
 )
 
-// A modelCall is one call of Generate: its request and its limits in time.
+// A modelCall is one call of Generate: its request, its state and its deadline.
 type modelCall struct {
 	c *Chat
 
 	url     *url.URL // of the request
-	request *payload
+	request *payload // the body of the request
 	encode  wire.EncodeOptions
-	without []string // features that the server refused during this call
-	dropped []string // the paths of what the request does not say
-	scratch lathe.Request
-	short   bool     // the ids of calls in the request are short
-	raw     bool     // the request is the client's own: no message was encoded
-	betas   []string // of the request
+	without []string      // features that the server refused during this call
+	dropped []string      // paths of what the request omits
+	scratch lathe.Request // the request that is encoded
+	short   bool          // the request has short ids of calls
+	raw     bool          // the request is the client's own bytes: no message was encoded
+	betas   []string      // beta features of the request
 
-	deadline time.Time // of the first delta; zero: none
+	deadline time.Time // of the first delta; zero if there is none
 }
 
-// startClock begins the time of the call, client_timeout.
+// startClock sets the deadline of the first delta (client_timeout).
 func (v *modelCall) startClock() {
 	if d := v.c.opts.ClientTimeout; d > 0 {
 		v.deadline = time.Now().Add(d)
 	}
 }
 
-// generate makes a call, with its retries.
+// generate makes a model call, with its retries, and yields its deltas.
 func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func(lathe.Delta, error) bool) {
 	if ctx.Err() != nil {
 		yield(lathe.Delta{}, v.c.cancelled(ctx))
@@ -77,7 +76,7 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err}}, nil) {
 				return
 			}
-			n-- // it is not one of Retry.Attempts: the server refuses the request each time
+			n-- // not one of Retry.Attempts, because the server would refuse the same request each time
 			continue
 		}
 		wait, again := load.wait(v, &a, err)
@@ -89,7 +88,7 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			yield(lathe.Delta{}, turn.failed(err))
 			return
 		}
-		if loads && load.polls > 1 { // one retry stands for all requests of the wait
+		if loads && load.polls > 1 { // one DeltaRetry for all requests of the wait
 			n--
 		} else if !yield(lathe.Delta{Kind: lathe.DeltaRetry, Retry: &lathe.Retry{Attempt: n, Err: err, Wait: wait}}, nil) {
 			return
@@ -99,12 +98,12 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 			return
 		}
 		if loads {
-			v.startClock() // the time in which the server loads the model is not the call's
+			v.startClock() // loading the model does not count
 		}
 	}
 }
 
-// prepare checks the content of a request, unless it is the client's own, and encodes it.
+// prepare checks the content of a request, unless it is relayed, and encodes it.
 func (v *modelCall) prepare(req *lathe.Request) error {
 	if req.Relay == nil || req.Relay.Request == nil {
 		row := takes(v.c, cmp.Or(req.Model, v.c.model), v.c.withheld())
@@ -115,8 +114,8 @@ func (v *modelCall) prepare(req *lathe.Request) error {
 	return v.encodeRequest(req)
 }
 
-// answered takes the answer of an attempt. It returns true if the server has paused it, and the request that continues it is encoded;
-// otherwise it has yielded the end of the call.
+// answered handles the answer of an attempt. It returns true if the server has paused the answer: the request that continues it is
+// encoded. Otherwise it yields the end of the call, or an error.
 func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (again bool) {
 	v.recordRefusedFeatures()
 	v.complete(a.finish)
@@ -137,7 +136,7 @@ func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (
 	return true
 }
 
-// finish yields the end of an answer.
+// finish yields the calls in an open thought and the end of the answer.
 func (v *modelCall) finish(req *lathe.Request, whole *lathe.Finish, yield func(lathe.Delta, error) bool) {
 	for _, d := range v.thoughtCalls(req, whole) {
 		if !yield(d, nil) {
@@ -147,7 +146,7 @@ func (v *modelCall) finish(req *lathe.Request, whole *lathe.Finish, yield func(l
 	yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: whole}, nil)
 }
 
-// complete adds to an answer what its codec does not know.
+// complete adds to an answer the fields that its codec does not set.
 func (v *modelCall) complete(f *lathe.Finish) {
 	m := &f.Message
 	if w := v.c.wire.Wire(); m.Wire == "" && w != lathe.WireOpenAIChat {
@@ -165,7 +164,7 @@ func (v *modelCall) complete(f *lathe.Finish) {
 	f.Dropped = v.dropped[:min(len(v.dropped), wire.MaxDropped)]
 }
 
-// noteBindings notes what preceded the thinking of an answer, and which thinking the server did not accept.
+// noteBindings records what preceded the thinking of an answer, and which thinking the server did not accept.
 func (v *modelCall) noteBindings(m *lathe.Message) {
 	b := &v.encode.Bound
 	if b.Before == (wire.Prefix{}) {
@@ -181,7 +180,7 @@ func (v *modelCall) noteBindings(m *lathe.Message) {
 	}
 }
 
-// retry says whether the call is made again after attempt n failed with err, and after how long.
+// retry reports whether the call is repeated after attempt n failed with err, and after which pause.
 func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	r := &v.c.opts.Retry
 	var up *lathe.UpstreamError
@@ -189,7 +188,7 @@ func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, b
 		return 0, false
 	}
 	if up.Kind == lathe.UpstreamLoading && v.c.opts.LoadingTimeout > 0 {
-		return 0, false // it was waited for
+		return 0, false // load.wait has handled it
 	}
 	wait := up.RetryAfter
 	if wait == 0 {
@@ -201,7 +200,7 @@ func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, b
 	return wait, true
 }
 
-// sleep waits, and reports false if ctx ended first.
+// sleep blocks for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -15,8 +15,8 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Options configure the access to a model server. The zero value uses the vendor's server without a key. The default of a limit
-// or a timeout is in its comment.
+// Options configure the access to a model server. The zero value uses the vendor's server without a key. The comment of each limit and
+// timeout states its default, for 0.
 type Options struct {
 	// Name is the provider's label in events and metrics. The default is "openai", "anthropic" or "gemini", depending on the wire.
 	Name string
@@ -32,40 +32,37 @@ type Options struct {
 	// Headers are sent with each request. Their values are Secrets because some servers take the
 	// key in a header of their own (api-key).
 	Headers map[string]secret.Secret
-	// Transport makes the requests; nil: one of this Chat's own, which uses the proxies of the
-	// environment (HTTPS_PROXY, NO_PROXY) as net/http does. It must close request bodies, as
-	// every http.RoundTripper must. Redirects are never followed, so that the key goes nowhere else.
+	// Transport makes the requests. nil: the Chat creates one, which uses the proxies of the environment (HTTPS_PROXY, NO_PROXY) as
+	// net/http does. It must close request bodies, as every http.RoundTripper must. Redirects are never followed, so that the key is not
+	// sent to another server.
 	Transport http.RoundTripper
 
-	// ClientTimeout bounds the time to the first delta, attempts and the waits between them included; 120 s. It does
-	// not bound a stream that moves: there, ReadTimeout and the caller's context do. An answer that comes in one
-	// piece is bounded as a whole.
+	// ClientTimeout is the timeout of the first delta, including all attempts and the pauses between them; 120 s. Once a stream has
+	// begun, only ReadTimeout and the caller's context limit it. An answer that is not streamed must be complete within ClientTimeout.
 	ClientTimeout time.Duration
-	// OpenTimeout bounds each attempt until the connection takes the request: look-up, connecting
-	// and TLS; 10 s.
+	// OpenTimeout is the timeout of an attempt until its connection accepts the request: name resolution, TCP and TLS; 10 s.
 	OpenTimeout time.Duration
-	// ReadTimeout bounds the wait for the response and for each further byte; ClientTimeout.
+	// ReadTimeout is the timeout of the response's header and of each further read; default: ClientTimeout.
 	ReadTimeout time.Duration
-	// LoadingTimeout bounds the wait for a server that answers that it is loading the model; 2 min. That time is not part of
-	// ClientTimeout. A negative value turns any of the four off.
+	// LoadingTimeout limits the wait for a server that answers that it loads the model; 2 min. The wait does not count towards
+	// ClientTimeout. A negative value disables any of the four timeouts.
 	LoadingTimeout time.Duration
 
 	Retry Retry
 
-	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset of that
-	// server. "" is the kind that the host of BaseURL or the model's name tells. An unknown server has the rules of the wire alone.
+	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset for that
+	// server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the rules of the wire apply.
 	Server string
-	// Accepts replaces rules about what the server takes, by their names in docs/destinations.md, such as "system": "one".
+	// Accepts overrides rules about what the server supports, by their names in docs/destinations.md, such as "system": "one".
 	Accepts map[string]string
-	// ReasoningField is the member under which reasoning is sent back to the model, such as
-	// "reasoning_content"; "*": the member it came in; "none": it is not sent back. Empty counts as "*".
+	// ReasoningField is the member in which reasoning is sent back to the model, such as "reasoning_content". "*", the default, is the
+	// member in which the server sent it; "none" sends no reasoning back.
 	ReasoningField string
-	// NoUsage leaves out stream_options.include_usage, for servers that refuse it.
+	// NoUsage omits stream_options.include_usage, for servers that reject it.
 	NoUsage bool
-	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens, which OpenAI's
-	// reasoning models ask for.
+	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens, which OpenAI's reasoning models require.
 	MaxCompletionTokens bool
-	// TopK sends Sampling.TopK as top_k on chat completions, which OpenAI itself refuses.
+	// TopK sends Sampling.TopK as top_k in chat completions. OpenAI itself rejects that member.
 	TopK bool
 	// Strict sets strict on the tools that the server executes, so that the model server constrains the arguments of their calls to
 	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
@@ -75,43 +72,43 @@ type Options struct {
 	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
 	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
 	Entry string
-	// DropContent leaves out content of a user that the wire has no form for: audio, video, files, images by reference. The default
-	// refuses a request that has such content after the last answer; in older messages ContentMarker stands for it.
+	// DropContent omits content of a user that the wire has no form for: audio, video, files, images by reference. By default, a request
+	// with such content after the last answer is an error, and ContentMarker replaces the content in older messages.
 	DropContent bool
-	// ContentMarker is the text that stands for such content; {type} in it is replaced by the type. The default says that the content
-	// was not sent.
+	// ContentMarker is the text that replaces such content; {type} in it is replaced by the type of the content. The default says that
+	// the content was not sent.
 	ContentMarker string
-	// NoTools and NoParallel say what the model cannot do; see lathe.ModelInfo.
+	// NoTools and NoParallel say what the model does not support; see lathe.ModelInfo.
 	NoTools, NoParallel bool
 
-	MaxResponseBytes int64 // 64 MiB; of one response, unpacked
-	MaxErrorBytes    int64 // 64 KiB; read of an error's body
+	MaxResponseBytes int64 // 64 MiB; of one response, decompressed
+	MaxErrorBytes    int64 // 64 KiB; of the body of an error; the rest is not read
 	MaxLineBytes     int   // 1 MiB; of one line of a stream
 	MaxEventBytes    int   // 8 MiB; of one event of a stream, and of a response that is not a stream
 	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
 	MaxAnswerCalls   int   // 256; tool calls of one answer
-	// MaxContinuations is how often one answer is continued that the server has paused (pause_turn of Messages); 8.
+	// MaxContinuations is how often one answer is continued that the server pauses (pause_turn of Messages); 8.
 	MaxContinuations int
 
-	// Log gets one debug line for each attempt: status, kind of failure and request id; nil: none.
+	// Log receives one debug line for each attempt, with status, kind of failure and request id; nil: no log.
 	Log *slog.Logger
 }
 
-// StrictTools says how strict is set on tools.
+// StrictTools selects on which tools strict is set.
 type StrictTools string
 
-// The ways of setting strict. Gemini's wire has no such member.
+// The values of StrictTools. Gemini's wire has no member strict.
 const (
 	StrictOff StrictTools = ""
-	// StrictSubset sets it on each tool whose schema can be reduced to the keywords that the wire's vendor takes. Arguments are
-	// validated against the whole schema. What was left out is listed as dropped, as is a tool on which strict cannot be set: for
-	// OpenAI one with an optional property, for both vendors one with an object of any members.
+	// StrictSubset sets strict on each tool whose schema can be reduced to the keywords that the wire's vendor accepts. Arguments are
+	// still validated against the whole schema. The omitted keywords are listed as dropped, and so are tools that cannot be strict: for
+	// OpenAI a tool with an optional property, for both vendors a tool with an object that allows any members.
 	StrictSubset StrictTools = "subset"
-	// StrictWhole sets it on all tools, with their own schemas, for servers that take every schema, such as vLLM.
+	// StrictWhole sets strict on all tools, with their own schemas, for servers that accept every schema, such as vLLM.
 	StrictWhole StrictTools = "whole"
 )
 
-// wire returns the choice as the codecs know it.
+// wire converts s for the codecs.
 func (s StrictTools) wire() (wire.Strict, error) {
 	switch s {
 	case StrictOff:
@@ -128,14 +125,14 @@ func (s StrictTools) wire() (wire.Strict, error) {
 // 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call that timed out after it
 // was sent is not repeated.
 type Retry struct {
-	Attempts int           // 3, the first one included
-	Base     time.Duration // 500 ms; the first wait is at most this, and it doubles with each attempt
-	Max      time.Duration // 8 s; the longest wait that the server did not ask for
-	// MaxAfter is the longest wait that the server asks for (Retry-After, a time in the error) and that the call waits for; 30 s. A
-	// server that asks for more is not called again: the call ends with an error that holds the requested wait.
+	Attempts int           // 3, including the first
+	Base     time.Duration // 500 ms; the maximal first pause, which doubles with each attempt
+	Max      time.Duration // 8 s; the longest pause, unless the server requests one
+	// MaxAfter is the longest pause requested by the server (Retry-After, or a time in the error) for which the call waits; 30 s. If the
+	// server requests a longer one, the call ends with an error that contains the requested pause.
 	MaxAfter time.Duration
-	// Jitter returns a number in [0, 1) that each wait (but not a Retry-After) is multiplied by;
-	// math/rand/v2.Float64. It may be called from several goroutines at once.
+	// Jitter returns a number in [0, 1) by which each pause is multiplied, unless the server requests it; default: math/rand/v2.Float64.
+	// It may be called from several goroutines at once.
 	Jitter func() float64
 }
 
@@ -149,10 +146,10 @@ const (
 	defaultMaxErrorBytes    = 64 << 10
 
 	defaultMaxEvent = 8 << 20  // also of a response that is not a stream
-	maxHeaderBytes  = 64 << 10 // of a response's header, with the transport made here
+	maxHeaderBytes  = 64 << 10 // of a response's header, with the Chat's own transport
 )
 
-// withDefaults returns a copy of o with its zero fields filled. A timeout that is off is 0 in it.
+// withDefaults returns a copy of o with its zero fields set to their defaults. Disabled timeouts are 0 in the copy.
 func (o *Options) withDefaults(codec wire.Upstream) Options {
 	var c Options
 	if o != nil {
@@ -184,6 +181,7 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 	return c
 }
 
+// def sets *p to v if it is the zero value.
 func def[T comparable](p *T, v T) {
 	var zero T
 	if *p == zero {
@@ -191,7 +189,7 @@ func def[T comparable](p *T, v T) {
 	}
 }
 
-// baseURL returns the address of the server. A query with a key in it is refused, without quoting it.
+// baseURL returns the URL of the server. A key in its query is an error, which does not quote the key.
 func baseURL(base string, codec wire.Upstream, model string) (*url.URL, error) {
 	u, err := wire.BaseURL(base, codec, model)
 	if err != nil {
@@ -207,7 +205,7 @@ func baseURL(base string, codec wire.Upstream, model string) (*url.URL, error) {
 	return u, nil
 }
 
-// header returns the header of each request.
+// header returns the header that all requests share.
 func (o *Options) header(codec wire.Upstream) (http.Header, error) {
 	keyName, before := codec.KeyHeader()
 	keyName = http.CanonicalHeaderKey(keyName)

@@ -11,21 +11,21 @@ import (
 // defaultContinuations is the default of Options.MaxContinuations.
 const defaultContinuations = 8
 
-// pausing is implemented by codecs of wires on which a server may end an answer before the model has finished its turn. The client
-// sends the content back, and the server continues the turn in another answer.
+// pausing is implemented by codecs of wires on which a server may end an answer before the model has finished its turn. The client sends
+// the content back, and the server continues the turn in another answer.
 type pausing interface {
 	Paused(f *lathe.Finish) bool
 }
 
-// A pausedTurn joins the answers of one turn that its server paused. The zero value has none.
+// A pausedTurn joins the answers of a turn that its server paused. The zero value contains no answer.
 type pausedTurn struct {
-	whole     *lathe.Finish // the answers so far, joined; nil: there is none
-	continued int           // requests after the first
-	delta     bool          // a delta was handed over
-	relayed   bool          // the client gets the bytes, and continues the turn itself
+	whole     *lathe.Finish // the answers so far, joined; nil before the first
+	continued int           // number of requests after the first
+	delta     bool          // a delta was yielded
+	relayed   bool          // the client receives the bytes, and continues the turn itself
 }
 
-// join appends an answer to those before it. It returns the turn so far, and whether the server has to continue it.
+// join appends an answer to those before it. It returns the joined answers, and whether the server has paused the turn.
 func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool) {
 	if before := t.whole; before != nil {
 		f.Message.Parts = append(before.Message.Parts[:len(before.Message.Parts):len(before.Message.Parts)], f.Message.Parts...)
@@ -42,7 +42,7 @@ func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool
 	return f, true
 }
 
-// next returns the request that continues the turn of req.
+// next returns the request that continues the turn of req. It returns an error after MaxContinuations requests.
 func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
 	if t.continued == c.opts.MaxContinuations {
 		return nil, c.failure(c.protocol(0, fmt.Sprintf("the server paused the answer more than max_continuations (%d) times", t.continued), nil))
@@ -53,7 +53,7 @@ func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
 	return &more, nil
 }
 
-// failed returns the error of a turn, which says whether a part of the turn was answered.
+// failed returns err, marked as Continued if an answer of the turn precedes it.
 func (t *pausedTurn) failed(err *lathe.Error) *lathe.Error {
 	var up *lathe.UpstreamError
 	if t.whole != nil && errors.As(err, &up) {
@@ -62,7 +62,7 @@ func (t *pausedTurn) failed(err *lathe.Error) *lathe.Error {
 	return err
 }
 
-// sumCosts returns the sum of two costs; nil if both are unknown.
+// sumCosts returns the sum of two costs, of which nil is unknown; nil if both are.
 func sumCosts(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		if a == nil {
@@ -74,7 +74,7 @@ func sumCosts(a, b *float64) *float64 {
 	return &sum
 }
 
-// sumFaults returns the faults of two answers, each kind once.
+// sumFaults returns the faults of two answers, with one sum for each kind.
 func sumFaults(a, b []lathe.Fault) []lathe.Fault {
 	sum := slices.Clone(a)
 	for _, f := range b {

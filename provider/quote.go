@@ -7,25 +7,24 @@ import (
 )
 
 const (
-	// window is the shortest piece, in bytes, that counts as a quote without quotation marks. Shorter pieces
-	// are common to much English text.
+	// window is the minimal length, in bytes, of a quote without quotation marks. Shorter pieces occur in much English text.
 	window = 16
-	// maxMarked bounds the pieces between quotation marks that are looked for.
+	// maxMarked is the maximal number of pieces between quotation marks that are searched for.
 	maxMarked = 16
-	// maxSearched bounds the text that is searched, in bytes. Of a longer conversation no word is passed on.
+	// maxSearched is the maximal length of the searched text, in bytes. For a longer conversation, unquote returns "".
 	maxSearched = 4 << 20
 	omitted     = "…"
 )
 
-// unquote returns the words of a server without what they quote of msgs: each piece of at least window bytes that one
-// of the messages holds, and each piece between quotation marks that one of them holds, becomes "…". It takes time in
-// proportion to the length of msgs; words is at most maxMessage bytes.
+// unquote returns words, the text of a server, without what it quotes of msgs: each piece of at least window bytes that is in one of the
+// messages, and each piece between quotation marks that is in one of them, becomes "…". It takes time proportional to the length of msgs;
+// words has at most maxMessage bytes.
 func unquote(words string, msgs []lathe.Message) string {
 	if words == "" {
 		return ""
 	}
 	hidden := make([]bool, len(words))
-	at := map[[window]byte][]int{} // where each piece of that length begins in words
+	at := map[[window]byte][]int{} // the offsets in words at which each piece of window bytes begins
 	for i := 0; i+window <= len(words); i++ {
 		key := [window]byte([]byte(words[i : i+window]))
 		at[key] = append(at[key], i)
@@ -40,7 +39,7 @@ func unquote(words string, msgs []lathe.Message) string {
 			for _, from := range at[key] {
 				hide(hidden[from : from+window])
 			}
-			delete(at, key) // its places are hidden: each is visited once
+			delete(at, key) // visit each place once: it is hidden now
 		}
 		for _, m := range marked {
 			if strings.Contains(text, words[m[0]:m[1]]) {
@@ -72,7 +71,7 @@ func hide(part []bool) {
 	}
 }
 
-// betweenMarks returns the places of the first maxMarked pieces of s between quotation marks of one kind.
+// betweenMarks returns the first maxMarked pieces of s between two equal quotation marks, as begin and end offsets.
 func betweenMarks(s string) (out [][2]int) {
 	for _, mark := range [...]byte{'\'', '"', '`'} {
 		open := -1
@@ -89,7 +88,7 @@ func betweenMarks(s string) (out [][2]int) {
 	return out
 }
 
-// eachText calls f with each text of msgs that people, models or tools wrote.
+// eachText calls f with each text of msgs: of users, of models and of tools.
 func eachText(msgs []lathe.Message, f func(string)) {
 	for i := range msgs {
 		for _, p := range msgs[i].Parts {

@@ -9,33 +9,33 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A reading turns one turn of a model that writes calls as text into that of one that has calls:
-// text goes through the dialect's parser, everything else passes.
+// A reading converts a turn of a model that writes calls as text into a turn with calls: the dialect's parser reads the text, and all
+// other deltas pass unchanged.
 type reading struct {
 	yield   func(lathe.Delta, error) bool
-	d       *dialect.Dialect
-	native  bool // only thinking and bare calls are read
-	opts    dialect.Options
-	parser  dialect.Parser
-	message dialect.Collector
-	shown   visible.Stream
-	dropped []string // what the request does not say, beside what the server's wire cannot
-	leaks   *leaks   // set: only calls of tools that were offered are taken
-	deltas  []lathe.Delta
-	seen    bool // text came as deltas
-	stopped bool // the consumer wants no more
+	d       *dialect.Dialect  // the dialect of the model
+	native  bool              // only thinking and bare calls are parsed
+	opts    dialect.Options   // options of the parser
+	parser  dialect.Parser    // parser of the text
+	message dialect.Collector // the message of the parsed text
+	shown   visible.Stream    // the text that users see
+	dropped []string          // paths of what the request omits, in addition to those of the wire
+	leaks   *leaks            // nil, or only calls of offered tools count
+	deltas  []lathe.Delta     // scratch buffer for the deltas of the parser
+	seen    bool              // text arrived as deltas
+	stopped bool              // the consumer stopped the iteration
 
-	calls      int       // given so far
-	open       int       // index given to the parser's open call
-	own        []ownCall // calls of the server's own
-	deprecated int
-	old        dialect.Parser // counts deprecated syntax where it is not allowed; nil: it is, or there is none
-	recovered  int
-	written    string // the dialect of the calls in a thought that was not closed
-	inThought  int    // calls in a thought that was not closed
+	calls      int            // number of calls yielded
+	open       int            // index of the parser's open call
+	own        []ownCall      // native calls of the server
+	deprecated int            // number of calls in deprecated syntax
+	old        dialect.Parser // a second parser that counts deprecated syntax; nil if that syntax is allowed or does not exist
+	recovered  int            // number of calls found in the text of a server with native calls
+	written    string         // the dialect of the calls in an open thought
+	inThought  int            // number of calls in an open thought
 }
 
-// newParser returns a parser of the text that follows.
+// newParser returns a parser for the text that follows.
 func (r *reading) newParser() dialect.Parser {
 	if r.native {
 		return dialect.NewThink(&r.opts)
@@ -43,7 +43,7 @@ func (r *reading) newParser() dialect.Parser {
 	return r.d.NewParser(&r.opts)
 }
 
-// An ownCall says which index a call of the server's own was given.
+// An ownCall maps the index of a native call to the index in the yielded turn.
 type ownCall struct{ in, out int }
 
 func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield func(lathe.Delta, error) bool) *reading {
@@ -63,7 +63,7 @@ func newReading(t *textModel, d *dialect.Dialect, opts dialect.Options, yield fu
 	return r
 }
 
-// take takes the model's next delta. It returns false when the turn is over.
+// take reads the model's next delta. It returns false at the end of the turn.
 func (r *reading) take(d *lathe.Delta) bool {
 	switch d.Kind {
 	case lathe.DeltaText:
@@ -92,7 +92,7 @@ func (r *reading) take(d *lathe.Delta) bool {
 	return !r.stopped
 }
 
-// toldApart takes reasoning that the server tells apart from the text: no part of the text is thinking then.
+// toldApart handles reasoning that the server separates from the text: no part of the text is thinking in such a turn.
 func (r *reading) toldApart(text string) {
 	if r.opts.ThinkingStartsOpen && !r.seen && text != "" {
 		r.opts.ThinkingStartsOpen = false
@@ -112,7 +112,7 @@ func (r *reading) give(d lathe.Delta) {
 	}
 }
 
-// read hands text to the parser, and gives what it says.
+// read passes text to the parser, and yields the resulting deltas.
 func (r *reading) read(text string) {
 	if r.leaks != nil {
 		r.leaks.read(text)
@@ -130,7 +130,7 @@ func (r *reading) read(text string) {
 	r.said(r.deltas)
 }
 
-// said gives the parser's deltas.
+// said yields the parser's deltas.
 func (r *reading) said(deltas []lathe.Delta) {
 	for i := range deltas {
 		if r.stopped {
@@ -140,7 +140,7 @@ func (r *reading) said(deltas []lathe.Delta) {
 	}
 }
 
-// sayOne gives one delta of the parser, with the index that its call has in this turn.
+// sayOne yields one delta of the parser, with the index of its call in this turn.
 func (r *reading) sayOne(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -167,7 +167,7 @@ func (r *reading) sayOne(d *lathe.Delta) {
 	r.shown.Pass(d, r.give)
 }
 
-// chosen returns the name of the dialect that is being read.
+// chosen returns the name of the dialect of the calls; "" if it is not known.
 func (r *reading) chosen() string {
 	if r.written != "" {
 		return r.written
@@ -181,17 +181,17 @@ func (r *reading) chosen() string {
 	return r.d.Name()
 }
 
-// flush gives what the parser holds back at the end of the text.
+// flush ends the text, and yields what the parser buffered.
 func (r *reading) flush() {
 	if r.leaks != nil {
 		r.leaks.flush()
 		return
 	}
-	r.deltas, _ = r.parser.Flush(r.deltas[:0]) // the deltas say the same as the error
+	r.deltas, _ = r.parser.Flush(r.deltas[:0]) // the deltas report the same as the error
 	r.said(r.deltas)
 }
 
-// broken ends a turn that failed: what was buffered of its text first.
+// broken ends a turn that failed: it yields the buffered text, then err.
 func (r *reading) broken(err error) {
 	if r.seen {
 		r.flush()
@@ -202,7 +202,7 @@ func (r *reading) broken(err error) {
 	}
 }
 
-// finish ends the turn with its message made anew.
+// finish ends the turn. The yielded Finish is that of the server with the parsed message.
 func (r *reading) finish(of *lathe.Finish) {
 	f := lathe.Finish{}
 	if of != nil {
@@ -217,7 +217,7 @@ func (r *reading) finish(of *lathe.Finish) {
 				if !p.Commentary {
 					r.read(p.Text)
 				}
-			default: // is no text
+			default: // not text
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func (r *reading) finish(of *lathe.Finish) {
 	r.give(lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
 }
 
-// parts returns the server's parts with what was read in the place of its text.
+// parts returns the server's parts, with the parsed parts in place of its text.
 func (r *reading) parts(given []lathe.Part) []lathe.Part {
 	read := r.message.Message().Parts
 	if r.leaks != nil || r.native {
@@ -283,7 +283,7 @@ func (r *reading) parts(given []lathe.Part) []lathe.Part {
 	return out
 }
 
-// faults returns the server's faults and the dialect's.
+// faults returns the faults of the server and those that the parser counted.
 func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
 	out := given[:len(given):len(given)]
 	if c, ok := r.parser.(dialect.Counter); ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All
-// later requests to the server then have short ids. A request that is relayed byte for byte is not changed.
+// shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All later
+// requests to the server then have short ids. The bytes of a relayed request are not changed.
 func (v *modelCall) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
 	if v.short || a.begun || v.raw || !refusesIDs(err) {
 		return false
@@ -39,8 +39,8 @@ func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
 	return !bytes.Equal(v.request.whole(), before.whole())
 }
 
-// recordRefusedFeatures makes all later requests omit the features that the server refused. It is called when the server has answered a request
-// without them: an error alone does not prove a refusal, since it may quote words of the request.
+// recordRefusedFeatures makes all later requests omit the features that the server refused. It is called once the server has answered a
+// request without them: an error alone does not prove a refusal, because it may quote words of the request.
 func (v *modelCall) recordRefusedFeatures() {
 	for known := v.c.refused.Load(); len(v.without) > 0; known = v.c.refused.Load() {
 		var now []string
@@ -48,7 +48,7 @@ func (v *modelCall) recordRefusedFeatures() {
 			now = slices.Clone(*known)
 		}
 		for _, feature := range v.without {
-			if feature == wire.FeatureBound { // the conversation has changed; others have not
+			if feature == wire.FeatureBound { // a property of this conversation only
 				continue
 			}
 			if !slices.Contains(now, feature) && len(now) < maxRefused {

@@ -10,23 +10,23 @@ import (
 // Relays returns the wire of the bytes that a [lathe.Relay] of a request receives.
 func (c *Chat) Relays() lathe.Wire { return c.wire.Wire() }
 
-// asksWhole reports whether the answer is asked for in one piece.
+// asksWhole reports whether the request asks for an answer that is not streamed.
 func asksWhole(r *lathe.Request) bool { return r.Relay != nil && !r.Relay.Stream }
 
-// shows reports whether the request has a relay that takes answers of that form: a stream, or a whole body.
+// shows reports whether the request has a relay for answers of that form: a stream, or a whole body.
 func (a *attempt) shows(stream bool) bool { return a.relay != nil && a.relay.Stream == stream }
 
-// maxOpening and maxOpeningBytes bound the events that are held back at the beginning of a relayed stream.
+// maxOpening and maxOpeningBytes limit the events that are buffered at the beginning of a relayed stream.
 const (
 	maxOpening      = 8
 	maxOpeningBytes = 1 << 20 // the first event of Responses repeats the instructions and the tools
 )
 
-// opening are the events that open a stream, on wires whose events have types. A server that is overloaded may send them before it
-// says so, and nothing of an answer is in them.
+// opening are the types of the events that open a stream, on wires whose events have types. They contain nothing of an answer, and an
+// overloaded server may send them before it reports an error.
 var opening = map[string]bool{"response.created": true, "response.in_progress": true, "response.queued": true, "message_start": true, "ping": true}
 
-// opens reports whether the event has nothing of the answer.
+// opens reports whether the event contains nothing of the answer.
 func (a *attempt) opens(event string, deltas []lathe.Delta) bool {
 	if a.v.c.wire.Wire() != lathe.WireOpenAIChat && !opening[event] {
 		return false
@@ -34,9 +34,8 @@ func (a *attempt) opens(event string, deltas []lathe.Delta) bool {
 	return !slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind != lathe.DeltaText || d.Text != "" })
 }
 
-// show hands over the event that was just read, with all that stood before it. The events that open the stream are held back until
-// the answer begins, so that the call can be made again if the server fails before that. After the first event that was handed
-// over it is not made again: what was shown cannot be taken back.
+// show passes the event that was read, and all events before it, to the relay. The events that open the stream are buffered until the
+// answer begins, so that the call can be repeated if the server fails before. Once an event was passed on, the call is not repeated.
 func (a *attempt) show(event string, deltas []lathe.Delta) {
 	raw := &a.raw
 	*raw = lathe.Raw{Bytes: a.events.Raw(), Sound: a.answer.Sound() || a.relay.Opaque, Finished: a.answer.Finished(), Deltas: deltas}
@@ -58,7 +57,7 @@ func (a *attempt) show(event string, deltas []lathe.Delta) {
 	a.relay.Take(raw)
 }
 
-// showHeld hands over the events that were held back.
+// showHeld passes the buffered events to the relay.
 func (a *attempt) showHeld() {
 	for i := range a.held {
 		a.begun = true
@@ -67,7 +66,7 @@ func (a *attempt) showHeld() {
 	a.held = nil
 }
 
-// showRest hands over what follows the last event.
+// showRest passes the bytes after the last event to the relay.
 func (a *attempt) showRest(b []byte) {
 	if !a.shows(true) {
 		return

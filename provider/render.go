@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// render returns req in the words of d, with these tools.
+// render returns req in the form of dialect d, with these tools as text.
 func render(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec) *lathe.Request {
 	out := *req
 	out.Tools, out.ToolChoice, out.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
@@ -23,7 +23,7 @@ func render(d *dialect.Dialect, req *lathe.Request, tools []*lathe.ToolSpec) *la
 	return &out
 }
 
-// choiceNote says in words what tool_choice and parallel_tool_calls say to servers that have calls.
+// choiceNote returns tool_choice and parallel_tool_calls as an instruction in words; "" if they demand nothing.
 func choiceNote(req *lathe.Request, tools []*lathe.ToolSpec) string {
 	if len(tools) == 0 {
 		return ""
@@ -44,7 +44,7 @@ func choiceNote(req *lathe.Request, tools []*lathe.ToolSpec) string {
 	return note
 }
 
-// lastAnswer returns the index of the last message that answers, or -1.
+// lastAnswer returns the index of the last answer, which is an assistant message with text and without calls, or -1.
 func lastAnswer(messages []lathe.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if m := &messages[i]; m.Role == lathe.RoleAssistant && m.Text() != "" && len(m.Calls()) == 0 {
@@ -54,8 +54,8 @@ func lastAnswer(messages []lathe.Message) int {
 	return -1
 }
 
-// structured prepares a history for a server that writes calls and reasoning in the model's own
-// way: reasoning is left out up to the message that answered, and unreadable calls are replaced.
+// structured prepares a history for a server that writes calls and reasoning itself: it removes the reasoning of messages up to index
+// answered, and replaces unreadable calls.
 func structured(messages []lathe.Message, answered int) []lathe.Message {
 	out := slices.Clone(messages)
 	for i := range out {
@@ -78,8 +78,8 @@ func isUnreadable(p lathe.Part) bool {
 	return ok && c.ParseError != ""
 }
 
-// readable puts calls without arguments in the place of those that could not be read. The answer to
-// them stays an answer to a call, and the text that could not be read is in the message already.
+// readable replaces unreadable calls by calls without arguments. So each result still belongs to a call; the unreadable text is in the
+// message already.
 func readable(parts []lathe.Part) []lathe.Part {
 	if !slices.ContainsFunc(parts, isUnreadable) {
 		return parts
@@ -98,7 +98,7 @@ func readable(parts []lathe.Part) []lathe.Part {
 	return parts
 }
 
-// withReadableCalls returns req, as it is where it has no unreadable calls.
+// withReadableCalls returns req with readable calls; it is req itself if it has no unreadable ones.
 func withReadableCalls(req *lathe.Request) *lathe.Request {
 	has := func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isUnreadable) }
 	if !slices.ContainsFunc(req.Messages, has) {

@@ -11,25 +11,24 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Servers say in different places when they take requests again. The first place in the order of resetForms that has a time
-// counts.
+// Servers state in different places when they accept requests again. The first entry of resetForms that has a time counts.
 
-// A resetForm is one place in which a server says when it takes requests again.
+// A resetForm is one place in which a server states when it accepts requests again.
 type resetForm struct {
 	place  resetPlace
 	name   string
-	unit   time.Duration // of a number that is a wait
-	server string
-	source string // and its date
+	unit   time.Duration // the unit of a number, if it is a duration
+	server string        // servers that use the form
+	source string        // where the form was observed, and when
 }
 
 type resetPlace uint8
 
 const (
-	resetHeader resetPlace = iota // see waitIn
-	resetMember                   // a member of the error, or of the body: see waitIn
-	resetWords                    // a duration that follows these words in the message
-	resetQuota                    // headers with a duration, or as waitIn reads it, for each limit: see quotaReset
+	resetHeader resetPlace = iota // a header; see waitIn
+	resetMember                   // a member of the error or of the body; see waitIn
+	resetWords                    // a duration after these words in the message
+	resetQuota                    // headers for each limit, with a duration or a value for waitIn; see quotaReset
 )
 
 var resetForms = []resetForm{
@@ -41,9 +40,9 @@ var resetForms = []resetForm{
 	{resetQuota, "X-Ratelimit-Reset", time.Second, "OpenAI", "router-for-me/CLIProxyAPI#1666, 2026-11-28"},
 }
 
-// resetOf returns how long the server asks to wait before the next request; 0: it does not say. h is nil for an error within an
-// answer. A wait that the codec has read (e.RetryAfter) stands behind that of a header. Except for the headers of RFC 9110 and
-// OpenAI, only an error about the rate says it: others repeat the state of limits that they have nothing to do with.
+// resetOf returns the pause that the server requests before the next request; 0 if it requests none. h is nil for an error within an
+// answer. A pause that the codec has read (e.RetryAfter) has lower priority than one in a header, and higher than the other forms. Forms
+// other than a header count only in errors about the rate, because servers also report the state of their limits in unrelated errors.
 func resetOf(e *lathe.UpstreamError, h http.Header, body []byte, now time.Time) time.Duration {
 	for i := range resetForms {
 		f := &resetForms[i]
@@ -60,7 +59,7 @@ func resetOf(e *lathe.UpstreamError, h http.Header, body []byte, now time.Time) 
 	return e.RetryAfter
 }
 
-// read returns the time until the reset; 0 or less if the place does not have it.
+// read returns the time until the reset; 0 or less if the place has none.
 func (f *resetForm) read(message string, h http.Header, body []byte, now time.Time) time.Duration {
 	switch f.place {
 	case resetHeader:
@@ -77,16 +76,16 @@ func (f *resetForm) read(message string, h http.Header, body []byte, now time.Ti
 	return 0
 }
 
-// Numbers from earliestSecond on are times in seconds since 1970, and from earliestMilli on in milliseconds: no server asks to wait for so
-// many units. Both are of the year 2001 or before.
+// Numbers from earliestSecond on are times in seconds since 1970, and from earliestMilli on in milliseconds: as durations they would be
+// too long. Both constants are times of the year 2001 or before.
 const (
 	earliestSecond = 1e9
 	earliestMilli  = 1e11
 	latestMilli    = 1e14
 )
 
-// waitIn reads a number of units of time, a number that is a time, or a date of HTTP or RFC 3339, and returns the wait from now on.
-// It is 0 or less for a time in the past, and for other texts.
+// waitIn parses v as a number of units, a number that is a time, or a date of HTTP or RFC 3339, and returns the duration from now until
+// then. It is 0 or less for a time in the past, and 0 for any other text.
 func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 	n, err := strconv.ParseFloat(v, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -106,13 +105,13 @@ func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 		return time.UnixMilli(int64(n)).Sub(now)
 	case n >= latestMilli:
 		return maxRetryAfter
-	case n > 0: // no NaN
+	case n > 0: // false for NaN
 		return bounded(n * float64(unit))
 	}
 	return 0
 }
 
-// errorMember returns the text of a number or string in the error of a body, or in the body itself; "": it has none.
+// errorMember returns the number or string in the member name of the body's error, or of the body itself; "" if there is none.
 func errorMember(body []byte, name string) string {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
 		return ""
@@ -131,7 +130,7 @@ func errorMember(body []byte, name string) string {
 	return ""
 }
 
-// leadingDuration reads the duration that a text begins with: numbers with units, such as 20m5s, 1.5s, 350ms or 3 seconds.
+// leadingDuration parses the duration at the beginning of s: numbers with units, such as 20m5s, 1.5s, 350ms or 3 seconds.
 func leadingDuration(s string) (sum time.Duration) {
 	for range 4 { // days, hours, minutes, seconds
 		n := 0
@@ -173,8 +172,8 @@ func durationUnit(word string) time.Duration {
 	return 0
 }
 
-// quotaReset returns when the limit is reset that is used up, of those that the headers whose names begin with that of the form name:
-// the latest one if several are, the earliest one if the headers do not say which.
+// quotaReset returns the time until the reset of the limit that is used up, from the headers whose names begin with f.name. If several
+// limits are used up, it is the latest reset; if the headers do not say which is, the earliest.
 func quotaReset(h http.Header, f *resetForm, now time.Time) (wait time.Duration) {
 	used := false
 	for name, v := range h {
@@ -183,7 +182,7 @@ func quotaReset(h http.Header, f *resetForm, now time.Time) (wait time.Duration)
 			continue
 		}
 		if left, err := strconv.ParseFloat(h.Get("X-Ratelimit-Remaining"+limit), 64); err == nil && left > 0 {
-			continue // the request was refused for another reason
+			continue // this limit is not used up
 		}
 		reset := max(leadingDuration(v[0]), waitIn(v[0], f.unit, now))
 		empty := h.Get("X-Ratelimit-Remaining"+limit) == "0"

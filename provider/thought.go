@@ -9,11 +9,11 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// faultOpenThought is the kind of the fault for calls in a thought that the model did not close.
+// faultOpenThought is the kind of the fault for calls in a thought that the model never closed.
 const faultOpenThought = "call_in_thought"
 
-// thoughtAlone returns the reasoning of an answer that ended normally and has nothing else: the model's turn ended in its thought. "" for
-// other answers.
+// thoughtAlone returns the reasoning of an answer that ended normally and has no other content: the model's turn ended inside its
+// thought. It returns "" for other answers.
 func thoughtAlone(f *lathe.Finish) string {
 	if !endsNormally(f) {
 		return ""
@@ -38,9 +38,8 @@ func endsNormally(f *lathe.Finish) bool {
 	return f.Reason == lathe.FinishStop || f.Reason == lathe.FinishToolCalls
 }
 
-// takeThought takes the calls in a thought in which the answer ended: one between marks in its text, or one that its server has told
-// apart. An answer that has a call outside of its thought, a native one or one in its text, has decided: what stands in the thought stays
-// there.
+// takeThought yields the calls at the end of an open thought, which is marked in the text or separated by the server. It does nothing if
+// the answer has a call outside of its thought, a native one or one in its text: the calls in the thought were only considered.
 func (r *reading) takeThought(f *lathe.Finish) {
 	read := r.message.Message()
 	if r.calls > 0 || len(read.Calls()) > 0 || len(f.Message.Calls()) > 0 {
@@ -64,8 +63,8 @@ func (r *reading) takeThought(f *lathe.Finish) {
 	}
 }
 
-// thoughtCalls adds to an answer the calls in a thought in which it ended, and returns their deltas. The server has calls of its own, and
-// took these for reasoning. They are written in the dialect of their first mark.
+// thoughtCalls appends to an answer the calls in an open thought, and returns their deltas. It is for servers with native calls, which
+// read these calls as reasoning. The first mark in the thought selects their dialect.
 func (v *modelCall) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.Delta {
 	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone || req.Relay != nil || v.c.wire.Wire() != lathe.WireOpenAIChat {
 		return nil
@@ -89,7 +88,8 @@ func (v *modelCall) thoughtCalls(req *lathe.Request, f *lathe.Finish) []lathe.De
 	return deltas
 }
 
-// dialectOptions returns the options of a parser of answers to req, for calls of tools. most is the model's own max_payload_bytes; 0: none.
+// dialectOptions returns the options of a parser of answers to req, for calls of tools. most is the max_payload_bytes of the model; 0 if
+// it has none.
 func dialectOptions(req *lathe.Request, tools []*lathe.ToolSpec, most int) dialect.Options {
 	if req.MaxPayloadBytes > 0 && (most <= 0 || req.MaxPayloadBytes < most) {
 		most = req.MaxPayloadBytes

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Causes with which a watch cancels an attempt.
+// Causes with which a watch cancels the context of an attempt.
 var (
 	errClientTimeout = errors.New("client_timeout: no answer in time")
 	errOpenTimeout   = errors.New("open_timeout: no connection in time")
@@ -15,7 +15,7 @@ var (
 	errDrained       = errors.New("the response did not end in time")
 )
 
-// A watch cancels an attempt when it takes too long. Each limit has a timer, which is nil if the limit is off.
+// A watch cancels an attempt that exceeds a timeout. Each timeout has a timer, which is nil if the timeout is disabled.
 type watch struct {
 	cancel context.CancelCauseFunc
 	read   time.Duration
@@ -23,13 +23,13 @@ type watch struct {
 	client, open, drain *time.Timer
 
 	mu        sync.Mutex
-	deadline  time.Time // of the call's first delta; zero: none
+	deadline  time.Time // of the call's first delta; zero if there is none
 	silent    *time.Timer
-	waiting   bool // for the server: its silence counts, and not the consumer's own time
-	connected bool // a transport was at work on the body of the request
+	waiting   bool // a read of the server is blocked: time that the consumer takes does not count
+	connected bool // the transport has read from the body of the request
 }
 
-// newWatch watches an attempt that starts now until stop. A zero deadline is none.
+// newWatch starts the timers of an attempt, which run until stop. A zero deadline disables client_timeout.
 func newWatch(cancel context.CancelCauseFunc, deadline time.Time, o *Options) *watch {
 	w := &watch{cancel: cancel, deadline: deadline, read: o.ReadTimeout, waiting: true}
 	if !deadline.IsZero() {
@@ -41,7 +41,7 @@ func newWatch(cancel context.CancelCauseFunc, deadline time.Time, o *Options) *w
 	return w
 }
 
-// expire cancels the attempt. If the time of the call is over, too, that is the cause.
+// expire cancels the attempt with cause, or with errClientTimeout if the deadline of the call has passed, too.
 func (w *watch) expire(cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *watch) expire(cause error) {
 	w.cancel(cause)
 }
 
-// begun notes that the first delta arrived: from now on only read_timeout ends the call.
+// begun records the first delta: from now on only read_timeout applies.
 func (w *watch) begun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *watch) begun() {
 	stop(w.client)
 }
 
-// connect notes that a transport is at work on the body of the request: it has a connection, and is not silent.
+// connect records that the transport reads the body of the request, so that it has a connection. It restarts the timer of read_timeout.
 func (w *watch) connect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *watch) sent() bool {
 	return w.connected
 }
 
-// silence says that bytes are waited for from now on, or that some came.
+// silence records that a read of the server begins (on is true) or has returned.
 func (w *watch) silence(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *watch) silence(on bool) {
 	w.restart()
 }
 
-// restart begins to count silence, or ends it. The caller holds w.mu.
+// restart restarts or stops the timer of read_timeout. The caller must hold w.mu.
 func (w *watch) restart() {
 	switch {
 	case w.read <= 0:
@@ -96,12 +96,12 @@ func (w *watch) restart() {
 	}
 }
 
-// draining gives the rest of the response d from now.
+// draining sets the timeout of reading the rest of the response, from now.
 func (w *watch) draining(d time.Duration) {
 	w.drain = time.AfterFunc(d, func() { w.cancel(errDrained) })
 }
 
-// stop ends the watching.
+// stop stops all timers.
 func (w *watch) stop() {
 	w.silence(false)
 	for _, t := range [...]*time.Timer{w.client, w.open, w.drain} {

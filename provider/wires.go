@@ -27,7 +27,7 @@ var vendors = map[lathe.Wire]string{
 	lathe.WireOpenAIChat: "openai", lathe.WireResponses: "openai", lathe.WireMessages: "anthropic", lathe.WireGemini: "gemini",
 }
 
-// answers are the names of answers in error messages.
+// answers are the names of an answer on each wire, for error messages.
 var answers = map[lathe.Wire]string{
 	lathe.WireOpenAIChat: "a chat completion", lathe.WireResponses: "a response of the Responses API",
 	lathe.WireMessages: "a message of the Messages API", lathe.WireGemini: "an answer of generateContent",

@@ -10,17 +10,17 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Servers report the same failures in different words and under different statuses. These functions recognise what
-// changes how a call continues; text is the message in lower case.
+// Servers report the same failures in different words and with different statuses. These functions recognize the errors that change how a
+// call continues. Their parameter text is the message in lower case.
 
 // A phrase is a part of a server's message, in lower case.
 type phrase struct {
 	text   string
 	server string
-	source string // and its date
+	source string // where the message was observed, and when
 }
 
-// contextPhrases say that the conversation is longer than the context window.
+// contextPhrases report that the conversation exceeds the context window.
 var contextPhrases = []phrase{
 	{"exceeds the available context size", "llama.cpp", ""},
 	{"maximum context length", "vLLM, OpenAI", ""},
@@ -52,8 +52,8 @@ func exceedsContext(code, typ, text string) bool {
 	return slices.ContainsFunc(contextPhrases, func(p phrase) bool { return strings.Contains(text, p.text) })
 }
 
-// requestWords mark failures under a status of 500 that the request causes, so that the same request fails again:
-// llama.cpp answers so to tools without --jinja, to what its template refuses, and to arguments that are not JSON.
+// requestWords are in errors with status 500 that the request itself causes, so that a repeated request fails again. llama.cpp returns
+// them for tools without --jinja, for messages that its template rejects, and for arguments that are not JSON.
 var requestWords = []string{"requires --jinja", "jinja exception", "parse tool call arguments", "while executing callexpression"}
 
 func isRequestFault(status int, typ, text string) bool {
@@ -69,12 +69,12 @@ func containsAny(text string, words []string) bool {
 	return false
 }
 
-// outputWords say that the server could not parse the call that the model wrote: llama.cpp (now, and in versions before
-// its PEG parsers), Ollama.
+// outputWords are in errors of servers that could not parse the call that the model wrote: llama.cpp (current versions, and those before
+// its PEG parsers) and Ollama.
 var outputWords = []string{"output that does not match the expected", "failed to parse input at pos", "invalid diff: ", "error parsing tool call"}
 
-// isOutputFault reports whether an error is about what the model wrote. Groq has a code for it. llama.cpp's words about
-// a call in the conversation are similar, and no such error: they are in requestWords.
+// isOutputFault reports whether an error is about the output of the model. Groq has a code for such errors. llama.cpp's messages about a
+// call in the conversation are similar, but are faults of the request: see requestWords.
 func isOutputFault(api *wire.APIError) bool {
 	text := strings.ToLower(api.Message)
 	if api.Code == "tool_use_failed" || containsAny(text, outputWords) {
@@ -83,7 +83,7 @@ func isOutputFault(api *wire.APIError) bool {
 	return strings.Contains(text, "failed to parse") && strings.Contains(text, "tool call") && !containsAny(text, requestWords)
 }
 
-// idWords say that ids of calls must be nine letters and digits: Mistral's templates, and its server.
+// idWords are in errors of Mistral's templates, and of its server, that require ids of calls of nine letters and digits.
 var idWords = []string{"tool call ids should be alphanumeric", "tool call id was"}
 
 // refusesIDs reports whether an error is about the ids of the calls in the conversation.

@@ -16,16 +16,17 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// On Responses, a call that waits for an approval is an mcp_approval_request item, and clients answer it with an
-// mcp_approval_response item in their next request. The id of the approval contains the run and the call.
+// On the Responses wire, a call that waits for an approval is an mcp_approval_request item. Clients answer it with an
+// mcp_approval_response item in their next request. The id of the approval contains the run and a digest of the call id.
 
-// approvalID returns the id of the approval of a call. The wire adds the prefix of its item.
+// approvalID returns the id of the approval of a call. The codec of the wire adds the prefix of the item.
 func approvalID(runID, callID string) string {
 	sum := sha256.Sum256([]byte(callID))
 	return strings.TrimPrefix(runID, runlog.RunPrefix) + "_" + hex.EncodeToString(sum[:8])
 }
 
-// runOfApproval returns the run in the id of an approval; "" if the id does not have the form of [approvalID].
+// runOfApproval returns the id of the run that is part of the id of an approval; "" if the id does not have the form of
+// [approvalID].
 func runOfApproval(id string) string {
 	run, _, found := strings.Cut(id, "_")
 	if !found {
@@ -34,7 +35,7 @@ func runOfApproval(id string) string {
 	return runlog.RunPrefix + run
 }
 
-// approvalsOf returns the calls of this server that wait for an approval, if the client receives them as items.
+// approvalsOf returns the calls of this server that wait for an approval, if the client gets them as items.
 func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
 	if !a.asks || res.Reason != lathe.ReasonAwaitingApproval {
 		return nil
@@ -49,7 +50,7 @@ func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
 	return out
 }
 
-// asksByItem reports whether the client handles approval items: it declares a tool of type mcp with require_approval.
+// asksByItem reports whether the client supports approval items: it declares a tool of type mcp with require_approval.
 func asksByItem(hosted []wire.HostedTool) bool {
 	return slices.ContainsFunc(hosted, func(t wire.HostedTool) bool {
 		require, ok := rawjson.Get(t.JSON, "require_approval")
@@ -57,8 +58,9 @@ func asksByItem(hosted []wire.HostedTool) bool {
 	})
 }
 
-// takeApprovals stores the approval answers in the request. If the conversation ends with them, it resumes the run of the calls,
-// which answers the request; an answer that contradicts an earlier decision is then refused with that decision. done is false if the conversation has a message after them, which a new run answers.
+// takeApprovals stores the approval answers in the request. If the conversation ends with them, the run of the calls is
+// resumed and answers the request, and done is true; an answer that contradicts an earlier decision is then refused with
+// that decision. If a message follows the answers, done is false and a new run answers the request.
 func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bool, p *problem) {
 	given := a.req.Approvals
 	if len(given) == 0 {
@@ -85,20 +87,20 @@ func (h *planner) takeApprovals(ctx context.Context, a *chat, m *Model) (done bo
 	return t.attach(ctx, m)
 }
 
-// An approvalTaker stores the approval answers of one request. The run is locked.
+// An approvalTaker stores the approval answers of one request. Its methods require that the run is locked.
 type approvalTaker struct {
 	planner *planner
 	chat    *chat
 	run     string
-	results map[string]lathe.Output // of the client's tools, which the request has
-	decided bool                    // an answer was not in the log before
+	results map[string]lathe.Output // the results of client calls that the request contains
+	decided bool                    // the log did not yet have the decision of at least one answer
 }
 
 func (t *approvalTaker) unknown() *problem {
 	return badRequest(t.chat.protocol.conversation, "An answer to an approval names no call that waits, or calls of several runs.").WithCode("approval_not_found")
 }
 
-// take stores one answer. deleted is set if the run was deleted and the answer is history.
+// take stores one answer. deleted is true if the run was deleted and the answer is part of an older conversation.
 func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, first bool) (deleted bool, p *problem) {
 	h, a := t.planner, t.chat
 	v, p := h.view(ctx, a.caller, t.run)
@@ -115,12 +117,12 @@ func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, fi
 	case !a.caller.key.mayDecide(v.State.Run.Principal):
 		return false, mayNotDecide()
 	}
-	if a.req.Answered && first { // stored before the decision, after which the run reads both
+	if a.req.Answered && first { // results are stored before the decision, since the run reads both after it
 		if p := t.keepResults(ctx, v); p != nil {
 			return false, p
 		}
 	}
-	if v.DecidedOn(call) { // the request is repeated
+	if v.DecidedOn(call) { // the decision was stored before: the request is a repetition
 		if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
 			return false, p
 		}
@@ -133,7 +135,7 @@ func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, fi
 	return false, nil
 }
 
-// keepResults stores the results of the client's tools that the request has beside its answers.
+// keepResults stores the results of client calls that the request contains in addition to its approval answers.
 func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *problem) {
 	h, a := t.planner, t.chat
 	if t.results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
@@ -145,7 +147,7 @@ func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *pro
 	return p
 }
 
-// decide stores the answer to the approval of one call, which the request has.
+// decide stores the answer of the request to the approval of one call.
 func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string, answer wire.ApprovalAnswer) *problem {
 	o := v.OpenCall(call)
 	if o == nil || !o.Asked {
@@ -159,14 +161,14 @@ func (t *approvalTaker) decide(ctx context.Context, v *runlog.View, call string,
 	return p
 }
 
-// attach has the run of the calls answer the request.
+// attach makes the run of the calls answer the request.
 func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *problem) {
 	a := t.chat
 	v, p := t.planner.view(ctx, a.caller, t.run)
 	if p != nil {
 		return false, p
 	}
-	if !t.decided && len(t.results) > 0 { // the approvals were decided before
+	if !t.decided && len(t.results) > 0 { // no new decision has made the run read the results
 		if _, p := t.planner.inputs().giveResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
 			return false, p
 		}
@@ -177,7 +179,7 @@ func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *pro
 	return true, nil
 }
 
-// callOfApproval returns the call of the run in the id of an approval; "" if the run has no such call.
+// callOfApproval returns the id of the call that the approval belongs to; "" if the run has no such call.
 func callOfApproval(v *runlog.View, id string) string {
 	for call := range v.Requests {
 		if approvalID(v.State.Run.RunID, call) == id {
@@ -187,8 +189,8 @@ func callOfApproval(v *runlog.View, id string) string {
 	return ""
 }
 
-// beforeDecisions returns the number of the last event before the decisions of answers, and the number of messages of the run
-// at that event.
+// beforeDecisions returns the id of the last event before the decisions of the answers, and the number of messages of the
+// run at that event.
 func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64, base int) {
 	after, base = v.State.LastID, len(v.State.Messages)
 	for _, answer := range answers {
@@ -205,5 +207,5 @@ func beforeDecisions(v *runlog.View, answers []wire.ApprovalAnswer) (after int64
 	return after, base
 }
 
-// inputs returns the handler of what is stored for runs from outside.
+// inputs returns the handler that stores external input of runs.
 func (h *planner) inputs() *inputHandler { return &inputHandler{h.runStarter} }

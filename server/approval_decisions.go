@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
-// decisionsOf returns the decisions about the calls of the run, oldest first: those in its log, and those that are stored and
-// that the run has not read yet. If the store fails, it returns those of the log only.
+// decisionsOf returns the decisions about calls of the run, oldest first: those in its log, then those that are stored as
+// signals and that the run has not read yet. If the store fails, it returns only those of the log.
 func (rv *runViews) decisionsOf(ctx context.Context, v *runlog.View) []runlog.Decision {
 	out := v.Decisions
 	if v.State.Finished != nil || !slices.ContainsFunc(v.State.Open, isAsked) {
@@ -33,7 +33,7 @@ func (rv *runViews) decisionsOf(ctx context.Context, v *runlog.View) []runlog.De
 	return out
 }
 
-// decided returns the problem for a second decision about a call. It contains the first one if that is known.
+// decided returns the problem for a second decision about a call. It contains the first decision if that is known.
 func (rv *runViews) decided(ctx context.Context, v *runlog.View, call string) *problem {
 	p := conflict("already_decided", "The call has an answer already.")
 	addDecision(p, rv.decisionsOf(ctx, v), call)
@@ -57,7 +57,8 @@ func addDecision(p *problem, all []runlog.Decision, call string) {
 	}
 }
 
-// contradicts reports whether the problem has a decision that is not the one to approve the call, or to deny it.
+// contradicts reports whether the problem contains a decision other than the requested one, which is to approve the call if
+// approve is true, and else to deny it. An expired request counts as denied.
 func contradicts(p *problem, approve bool) bool {
 	if p.Decision == nil {
 		return false

@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
-// Words of [Key.Approve] besides names of keys.
+// Values of [Key.Approve] that are not names of keys.
 const (
-	ApproveOwn    = "own"    // the calls of the key's own runs
-	ApproveOthers = "others" // the calls of the runs of all other keys
+	ApproveOwn    = "own"    // calls in the key's own runs
+	ApproveOthers = "others" // calls in the runs of all other keys
 )
 
-// mayDecide reports whether the key may decide about the calls of a run that was begun for the principal.
+// mayDecide reports whether the key may decide about calls in the runs of the principal.
 func (k *Key) mayDecide(principal string) bool {
 	switch {
 	case k.isAdmin():
@@ -29,12 +29,13 @@ func (k *Key) mayDecide(principal string) bool {
 	return slices.Contains(k.Approve, ApproveOthers) || slices.Contains(k.Approve, principal)
 }
 
-// ownOnly reports whether the key may decide about no runs but its own.
+// ownOnly reports whether the key may decide at most about calls in its own runs.
 func (k *Key) ownOnly() bool {
 	return !k.isAdmin() && !slices.ContainsFunc(k.Approve, func(word string) bool { return word != ApproveOwn && word != k.Name })
 }
 
-// checkApprove refuses words of Approve that name no key.
+// checkApprove returns an error if an element of Approve is not ApproveOwn, ApproveOthers or the name of a key with a
+// secret.
 func (s *setup) checkApprove() error {
 	named := make(map[string]*Key, len(s.Keys))
 	for i := range s.Keys {
@@ -57,13 +58,13 @@ func (s *setup) checkApprove() error {
 	return nil
 }
 
-// mayNotDecide is the answer to a key that may see a run and not decide about its calls.
+// mayNotDecide returns the problem of a key that may see a run but not decide about its calls.
 func mayNotDecide() *problem {
 	return forbidden("approval_forbidden", "This key may not decide about the calls of this run; keys.NAME.approve in the configuration says which keys may.")
 }
 
-// viewToDecide reads a run that is the caller's, or that the caller may decide about: others are as if they did not
-// exist. owned says which it is.
+// viewToDecide reads a run that the caller owns or may decide about. Any other run is reported as not found. owned reports
+// whether the caller owns the run.
 func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *runlog.View, owned bool, p *problem) {
 	v, p = rv.viewAs(ctx, c, id, func(d *event.RunStarted) bool {
 		owned = c.owns(d)
@@ -72,8 +73,8 @@ func (rv *runViews) viewToDecide(ctx context.Context, c *caller, id string) (v *
 	return v, owned, p
 }
 
-// acting returns the caller under which a run is resumed after a decision: the run continues with the rights of the key
-// that started it, not with those of the approver.
+// acting returns the caller under which a run is resumed after a decision. If the approver does not own the run, the run
+// continues with the rights of the key that started it, not with those of the approver.
 func (c *caller) acting(owned bool) *caller {
 	own := *c
 	if !owned {
@@ -82,7 +83,7 @@ func (c *caller) acting(owned bool) *caller {
 	return &own
 }
 
-// decider is the name by which the log knows who decides.
+// decider returns the name of the caller in the log of decisions: the name of its key, or "http" if it has none.
 func (c *caller) decider() string {
 	if c.key.Name == "" {
 		return "http"

@@ -12,17 +12,17 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// An openCall is a call of a run that has no answer. Where it waits for an approval it has everything that a person
+// An openCall is the JSON of a call of a run without a result. If it waits for an approval, it contains all that a person
 // needs to decide.
 type openCall struct {
 	ID        string `json:"tool_call_id"`
 	Tool      string `json:"tool"`
-	Arguments string `json:"arguments"` // as the model wrote them
+	Arguments string `json:"arguments"` // the text that the model wrote
 	State     string `json:"state"`     // awaiting_approval, awaiting_result, begun or planned
-	// The members below are those of a call that waits for an approval.
+	// The members below are set only if the call waits for an approval.
 	//
-	// Exact is the text that the tool gets and that Digest stands for, where it is not Arguments (a call whose
-	// arguments were unwrapped, say). Visible is that text with what cannot be seen as escapes, where that differs.
+	// Exact is the text that the tool gets and whose digest is Digest. It is set if it differs from Arguments, for example
+	// because the arguments were unwrapped. Visible is that text with invisible characters as escapes, if there are any.
 	Exact       string            `json:"exact_arguments,omitempty"`
 	Visible     string            `json:"visible_arguments,omitempty"`
 	Digest      string            `json:"args_digest,omitempty"`
@@ -30,8 +30,8 @@ type openCall struct {
 	Effect      string            `json:"effect,omitempty"`
 	Labels      []string          `json:"tool_labels,omitempty"`
 	Rule        string            `json:"rule,omitempty"`
-	Reason      string            `json:"reason,omitempty"`     // of the rule, where it is known
-	MayDecide   *bool             `json:"may_decide,omitempty"` // whether the key that asks may decide
+	Reason      string            `json:"reason,omitempty"`     // the reason of the rule, if it is known
+	MayDecide   *bool             `json:"may_decide,omitempty"` // whether the key of this request may decide
 	RequestedAt *time.Time        `json:"requested_at,omitempty"`
 	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
 	Facts       []approval.Detail `json:"facts,omitempty"`
@@ -39,7 +39,7 @@ type openCall struct {
 
 func isAsked(o loop.OpenCall) bool { return o.Asked }
 
-// openCalls returns the open calls of the run.
+// openCalls returns the open calls of the run, in the order of the log.
 func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
 	asked := map[string]*approval.Request{}
 	if rv.opts.Approvals != nil {
@@ -64,8 +64,9 @@ func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
 	return out
 }
 
-// describe fills in what a person has to know to decide about the call. What the process that asked knew is in
-// known; after a restart it is nil, and the configuration says what the log does not.
+// describe sets the members of call that a person needs to decide. known is the request in the approval queue of the
+// process that made it. After a restart known is nil: then the members that the log does not have come from the
+// configuration.
 func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known *approval.Request, call *openCall) {
 	r := v.Request(o)
 	may := c.key.mayDecide(v.State.Run.Principal)
@@ -93,7 +94,7 @@ func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known 
 		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule}, Digest: o.Digest, ExpiresAt: o.ExpiresAt}, rv.opts.Now())
 }
 
-// specOf returns the definition of a tool of this server as it is now; nil: there is none of this name.
+// specOf returns the current definition of a tool of this server; nil if there is none with that name.
 func (c *access) specOf(name string) *lathe.ToolSpec {
 	if c.setup == nil {
 		return nil
@@ -101,20 +102,20 @@ func (c *access) specOf(name string) *lathe.ToolSpec {
 	return c.setup.spec(name)
 }
 
-// A waitingCall is a call that waits for the decision of a person, and the run that it is of.
+// A waitingCall is the JSON of a call that waits for an approval, with its run.
 type waitingCall struct {
 	RunID     string    `json:"run_id"`
 	SessionID string    `json:"session_id,omitempty"`
 	Principal string    `json:"principal,omitempty"`
-	Model     string    `json:"model"` // as the request named it
+	Model     string    `json:"model"` // the name of the model in the request
 	Started   time.Time `json:"started"`
 	openCall
 }
 
-// maxWaitingRuns bounds the runs of one page of calls that wait; each costs a read of its log.
+// maxWaitingRuns is the maximum number of runs in one page of waiting calls; the log of each of them is read.
 const maxWaitingRuns = 100
 
-// listApprovals lists the calls that wait for a decision which the caller may make.
+// listApprovals handles GET /api/approvals: the calls that wait for a decision which the caller may make.
 func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
@@ -141,7 +142,8 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 	return answerList(w, calls, next, false)
 }
 
-// waitingCalls returns the calls of a run that no approver has decided yet. It returns nil for a run that does not exist.
+// waitingCalls returns the calls of a run that wait for an approval and have no stored decision. It returns nil if the run
+// has ended or does not exist.
 func (h *runsHandler) waitingCalls(ctx context.Context, c *caller, id string) (out []waitingCall) {
 	v, _, p := h.viewToDecide(ctx, c, id)
 	if p != nil || v.State.Finished != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A budgetRow is an account with its limits, which are absent where there are none.
+// A budgetRow is the JSON of an account. Limits are absent if the account has none.
 type budgetRow struct {
 	Kind           string    `json:"kind"` // key or group
 	Name           string    `json:"name"`
 	Period         string    `json:"period"` // "2026-11-23" or "2026-11", in UTC
 	Resets         time.Time `json:"resets_at"`
-	CostLimit      *float64  `json:"cost_limit,omitempty"` // US dollars, as are the other costs
+	CostLimit      *float64  `json:"cost_limit,omitempty"` // in US dollars, like all costs here
 	TokenLimit     *int64    `json:"token_limit,omitempty"`
 	SpentCost      float64   `json:"spent_cost"`
 	SpentTokens    int64     `json:"spent_tokens"`
-	ReservedCost   float64   `json:"reserved_cost"` // by calls in progress
+	ReservedCost   float64   `json:"reserved_cost"` // reserved by calls in progress
 	ReservedTokens int64     `json:"reserved_tokens"`
 }
 
-// budgetRows returns the accounts of keys, and of the groups that bounds has, with their balances of now.
+// budgetRows returns one row for each of bounds, in the same order, with the current balances.
 func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetRow, error) {
 	accounts := make([]store.Account, len(bounds))
 	for i, b := range bounds {
@@ -53,7 +53,7 @@ func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetR
 	return rows, nil
 }
 
-// boundsOf returns the accounts of a budget on a day.
+// boundsOf returns the two accounts of a budget: that of the day, which has the form 2026-11-23, and that of its month.
 func boundsOf(kind, name, day string, b *store.Budget) []store.Bound {
 	if b == nil {
 		b = &store.NoBudget
@@ -62,9 +62,10 @@ func boundsOf(kind, name, day string, b *store.Budget) []store.Bound {
 		{Account: store.Account{Kind: kind, Name: name, Period: day[:len("2006-01")]}, Limit: b.Month}}
 }
 
-// boundsPage returns the accounts of at most limit keys and groups with a budget that the caller sees: its own key and that key's
-// group, or all for an admin key. Keys come first, both in the order of their names. after is the next of the page before, "" for the first page;
-// next is "" if there are no more. It returns ok false if after is not of that form.
+// boundsPage returns the accounts of at most limit keys and groups that have a budget and that the caller may see: all for
+// an admin key, else its own key and the group of that key. Keys come first, then groups, each sorted by name. after is the
+// value of next of the page before, or "" for the first page. next is "" if this is the last page. ok is false if after is
+// not a value of next.
 func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, next string, ok bool) {
 	kind, last, ok := strings.Cut(after, ":")
 	if after == "" {
@@ -108,22 +109,23 @@ func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, ne
 	return out, next, true
 }
 
-// accountName returns the name of the key that the caller's calls count for.
+// accountName returns the name of the key to which the caller's calls are charged.
 func (k *Key) accountName() string { return cmp.Or(k.Profile, k.Name) }
 
-// A usageRow is a row of the ledger with its cost.
+// A usageRow is a row of the ledger and its cost.
 type usageRow struct {
 	store.UsageRow
-	Cost float64 `json:"cost"` // US dollars, of the calls whose price is known
+	Cost float64 `json:"cost"` // US dollars; only calls with a known price count
 }
 
+// usageBody is the response of GET /api/usage.
 type usageBody struct {
-	Since   string      `json:"since"` // days in UTC: since is included, until is not
-	Until   string      `json:"until"`
+	Since   string      `json:"since"` // a day in UTC, which is included
+	Until   string      `json:"until"` // a day in UTC, which is not included
 	Total   usageTotal  `json:"total"`
 	Data    []usageRow  `json:"data"`
-	Budgets []budgetRow `json:"budgets"`        // a page
-	Next    string      `json:"next,omitempty"` // the page of budgets after it
+	Budgets []budgetRow `json:"budgets"`        // one page of the budgets
+	Next    string      `json:"next,omitempty"` // the cursor of the next page of budgets
 }
 
 type usageTotal struct {
@@ -131,14 +133,14 @@ type usageTotal struct {
 	Cost float64 `json:"cost"`
 }
 
-// maxUsageRows bounds the rows of an answer.
+// maxUsageRows is the maximum number of rows in a response; a query with more gets 400.
 const maxUsageRows = 100_000
 
-// budgetsPage is the number of keys and groups in a page of budgets if the request names none.
+// budgetsPage is the default number of keys and groups in a page of budgets.
 const budgetsPage = 100
 
-// showUsage answers with what the calls of the caller used, by day, key, group and model, and with a page of the budgets; those of
-// all keys for an admin key.
+// showUsage handles GET /api/usage: the usage by day, key, group and model, and one page of the budgets. An admin key gets
+// those of all keys, another key only its own.
 func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Ledger == nil {
 		return notFound("not_found", "This server has no store that counts usage: see serve.store.")
@@ -157,7 +159,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 		return badRequest("after", "after wants the `next` of the page before.")
 	}
 	f := store.UsageFilter{Since: cmp.Or(dayOf(q.Since), now.Format("2006-01")+"-01"), Until: now.AddDate(0, 0, 1).Format(time.DateOnly), Limit: maxUsageRows + 1}
-	if !q.Until.IsZero() { // the day of a time is included
+	if !q.Until.IsZero() { // the day of until is included
 		f.Until = dayOf(q.Until.UTC().AddDate(0, 0, 1))
 	}
 	if !c.key.isAdmin() {
@@ -182,7 +184,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 	return answer(w, body)
 }
 
-// dayOf returns the day of a time in UTC, "" of the zero time.
+// dayOf returns the day of a time in UTC, such as 2026-11-23; "" for the zero time.
 func dayOf(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -9,11 +9,13 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// serve returns the handler of a protocol's requests for an answer: one run, stream or not.
+// serve returns the handler of a protocol's requests for an answer of a model. Each request is one run, streamed or not.
 func (h *chatHandler) serve(pr *protocol) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.answer(w, r, c, pr) }
 }
 
+// answer reads a request, plans its run and writes the answer: that of an earlier run if the request repeats one, else that
+// of its own run. If another run takes precedence, it tries again, at most maxContinued times.
 func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	a, p := h.readChat(r, c, pr)
 	if p != nil {
@@ -33,27 +35,28 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 	return nil
 }
 
-// answerChat runs the job of a and answers with what it comes to. It reports true, and has answered nothing, where
-// another run answers the request: see [job.lost].
+// answerChat executes the job of a and writes the answer. lost is true, and nothing was written, if another run answers the
+// request: see [job.lost].
 func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
 	return h.stream(w, r, a.caller, &a.job, a.enc)
 }
 
-// A wholeAnswer is the encoder of an answer that is not streamed: it is written in one piece, when its run is over.
+// A wholeAnswer is the encoder of an answer that is not streamed: it is written in one piece after the run has ended.
 type wholeAnswer struct {
 	*chat
-	size   int // of the body; 0: there is none yet
+	size   int // of the body in bytes; 0: the body is not encoded yet
 	reason lathe.Reason
 }
 
-// AppendEvent implements [stream.Encoder].
+// AppendEvent implements [stream.Encoder]. It appends nothing: the answer is encoded by AppendEnd.
 func (a *wholeAnswer) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
 	return dst
 }
 
-// AppendRaw implements [stream.RawEncoder]: it keeps the answer of the model server, where it can be given as it is.
+// AppendRaw implements [stream.RawEncoder]. It stores the response of the model server if it is sound: then AppendEnd can
+// return it unchanged.
 func (a *wholeAnswer) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.job.objects.relayed(raw.Bytes)
 	if raw.Sound {
@@ -62,10 +65,10 @@ func (a *wholeAnswer) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	return dst
 }
 
-// AppendKeepAlive appends nothing: a body of JSON has no room for it.
+// AppendKeepAlive appends nothing: a JSON body has no place for a keep-alive.
 func (*wholeAnswer) AppendKeepAlive(dst []byte) []byte { return dst }
 
-// AppendEnd implements [stream.Encoder].
+// AppendEnd implements [stream.Encoder]. It returns the whole body.
 func (a *wholeAnswer) AppendEnd(_ []byte, res *event.Result, _ *problem) []byte {
 	body := a.whole
 	if a.asItCame(res) {
@@ -77,7 +80,8 @@ func (a *wholeAnswer) AppendEnd(_ []byte, res *event.Result, _ *problem) []byte 
 	return body
 }
 
-// Header implements [stream.Encoder].
+// Header implements [stream.Encoder]. If the body is encoded, Header sets its type and length; if it is not, a problem is
+// written instead.
 func (a *wholeAnswer) Header(h http.Header) {
 	a.chat.Header(h)
 	if a.size == 0 {

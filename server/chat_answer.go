@@ -15,49 +15,50 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A content writes what a run says to its client: texts, reasoning, and calls of both sides.
+// A content encodes what a run produces for its client: text, reasoning, and calls of server tools and of client tools.
 type content struct {
 	exchange
-	head     wire.AnswerHead // of the answer
-	writer   wire.Writer     // nil: the response is not streamed, and not written yet
+	head     wire.AnswerHead // id, model and time of the answer
+	writer   wire.Writer     // nil if the response is not streamed, until it is written
 	calls    *handover
-	carriers *splice.Carriers // nil: the wire has none, or its clients do not send them back
-	feed     callFeed         // of a streamed response
-	progress                  // of the answer
-	before   replayed         // messages of the run that this one continues, to write first
-	unshown  []string         // parts of the answer that the client's wire cannot express
+	carriers *splice.Carriers // nil: the wire has no carriers, or its clients do not send them back
+	feed     callFeed         // the calls of server tools that a streamed response shows
+	progress                  // what was written so far
+	before   replayed         // the messages of the run that this one continues, which are written first
+	unshown  []string         // paths of the parts of the answer that the client's wire cannot express
 }
 
-// A chat writes the answer to one request, on any wire. It is the encoder of a stream.
+// A chat writes the answer to one request, on any wire. It is the [stream.Encoder] of a streamed answer.
 type chat struct {
 	content
-	enc       stream.Encoder // the chat itself, or a wholeAnswer of it
-	last      int64          // ID of the last event that was written
-	follows   bool           // another request or process executes the run: events that were missed are read from its log
-	bytesSent bool           // bytes of the model server were written
-	reencodes bool           // after relayed bytes: the rest is encoded by this server
-	whole     []byte         // answer of the model server, for a response that is not streamed
+	enc       stream.Encoder // the chat itself if the answer is streamed, else a wholeAnswer around it
+	last      int64          // the id of the last event that was passed to AppendEvent
+	follows   bool           // another request or process executes the run: missed events are read from its log
+	bytesSent bool           // bytes of the model server were relayed
+	reencodes bool           // the answer began with relayed bytes, and this server encodes the rest
+	whole     []byte         // the body of the model server's response, for an answer that is not streamed
 	finished  bool           // the relayed bytes contained the finish reason
 	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written
 }
 
-// progress is what an answer has so far.
+// progress is the state of an answer that is written piece by piece.
 type progress struct {
-	wroteText bool            // text was written
-	kind      lathe.DeltaKind // of the last text
-	refused   bool            // a refusal was
-	splitText bool            // another element was written after the text, so that the next text is a separate one
-	gap       bool            // an element that the client does not see where it stands followed the text
-	space     bool            // the text ends with white space
-	turn      int             // of the last text that was written
-	signature *lathe.Delta    // opaque data of the reasoning of the turn that was not written yet: what follows is not known
-	followed  followed        // of an answer that follows a run
+	wroteText bool            // the answer contains text
+	kind      lathe.DeltaKind // the kind of the last text
+	refused   bool            // the answer contains a refusal
+	splitText bool            // another element followed the text, so the next text is a separate element
+	gap       bool            // an element that the client does not see at this place followed the text
+	space     bool            // the text so far ends with white space
+	turn      int             // the turn of the last text
+	signature *lathe.Delta    // opaque data of the turn's reasoning; it is written when the next element is known
+	followed  followed        // what was received of the current turn, if the answer follows a run of another request
 }
 
-// between stands between the texts of two turns, which the client sees as one message.
+// between separates the texts of two turns, which the client receives as one message.
 const between = "\n\n"
 
-// begin makes the head of an answer, and what writes the calls of its run.
+// begin sets the head of an answer, its writer and the encoder of its calls. id is the run and, for a later answer of the
+// same run, the event after which the answer begins.
 func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe.Settings, limits *lathe.Limits) {
 	a.head.ID = id.String()
 	if a.req.Stream {
@@ -67,11 +68,12 @@ func (a *content) begin(ctx context.Context, id runlog.AnswerID, settings *lathe
 	a.calls.ids = newCallIDs(ctx, &a.exchange, id.Run)
 }
 
+// AppendEvent implements [stream.Encoder].
 func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
-	writes := !a.bytesSent && !a.broken // else appendRaw has written it, or the stream has ended
-	if writes && a.follows {            // before the carriers have the turn: that of the turns before it may be written here
+	writes := !a.bytesSent && !a.broken // if bytesSent, AppendRaw has written the event; if broken, the stream has ended
+	if writes && a.follows {            // before the carriers get the turn, because the carrier of the turns before may be written here
 		dst = a.appendRest(dst, e)
 		writes = a.followed.note(e.Data, a.protocol.ordered && getsData(&a.content))
 	}
@@ -86,7 +88,7 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 			a.calls.mixed = false
 			return dst
 		}
-		a.broken = true // a run that hands the call over makes no further model call
+		a.broken = true // the beginning of a call was sent; a run that returns this call to the client makes no further model call
 		return a.writer.AppendError(dst, a.caller.apiError(callWithdrawn()))
 	case *event.TextDelta:
 		if d.Delta != nil {
@@ -112,13 +114,13 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 		return dst
 	case *event.ToolCallResult:
 		return a.called(dst, d)
-	default: // is not shown
+	default: // the client does not see other events
 		return dst
 	}
 }
 
-// live appends text of a kind as the model writes it, unless the client gets the text of one turn alone: which turn that is, is
-// known at the end. No word continues in a text of another kind.
+// live appends text while the model writes it. If a.alone, the client gets the text of the last turn only, which is known
+// at the end, so live appends nothing. Text of another kind begins a new paragraph.
 func (a *content) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []byte {
 	if a.alone || text == "" {
 		return dst
@@ -130,7 +132,7 @@ func (a *content) live(dst []byte, turn int, kind lathe.DeltaKind, text string) 
 	return a.text(dst, turn, text)
 }
 
-// delta appends a delta of a turn, except for pieces of calls.
+// delta appends a delta of a turn. Pieces of calls are appended by appendPiece.
 func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
@@ -162,35 +164,39 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 			a.signature = &own
 		}
 		return dst
-	default: // is not shown
+	default: // the client does not see other deltas
 		return dst
 	}
 	return a.writer.AppendDelta(dst, *d)
 }
 
-// getsData reports whether the client gets the opaque data of the model's reasoning: they have the same wire.
-func getsData(a *content) bool { return a.plan.model.Loop.Wire() == a.protocol.Wire() }
+// getsData reports whether the client gets the opaque data of the model's reasoning: only if client and model use the same
+// wire. A stored response whose model is no longer configured is returned without that data.
+func getsData(a *content) bool {
+	return a.job.loop != nil && a.job.loop.Wire() == a.protocol.Wire()
+}
 
-// appendPiece appends a piece of a call of a turn. The data of the reasoning before the call is not written: a carrier has the turn.
+// appendPiece appends a piece of a call. The opaque data of the reasoning before the call is dropped: a carrier contains
+// the whole turn.
 func (a *content) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
 	a.signature = nil
 	if len(a.calls.names) > 0 {
 		dst = a.lead(dst)
 	}
 	dst = a.calls.appendPiece(dst, turn, d)
-	a.gap = a.wroteText && a.turn == turn && (a.calls.begun == nil || !a.protocol.ordered) // else it stands between the texts
+	a.gap = a.wroteText && a.turn == turn && (a.calls.begun == nil || !a.protocol.ordered) // otherwise the piece of the call is itself an element between the texts
 	return dst
 }
 
-// start says what the run took over, before anything else.
+// start appends the messages of the run that this run continues, once, before anything else.
 func (a *content) start(dst []byte) []byte {
 	before := a.before
 	a.before = replayed{}
 	return a.replay(dst, &before, nil)
 }
 
-// lead appends the elements before a delta: those of the continued run, the carrier of the turns before, and the data of the reasoning
-// before the delta.
+// lead appends the elements that precede a delta: the messages of the continued run, the carrier of the turns before, and
+// the opaque data of reasoning.
 func (a *content) lead(dst []byte) []byte {
 	dst = a.start(dst)
 	if a.carriers != nil {
@@ -206,6 +212,8 @@ func (a *content) lead(dst []byte) []byte {
 	return dst
 }
 
+// text appends text of a turn. It separates the texts of two turns by a blank line, and text after an unseen element by a
+// newline.
 func (a *content) text(dst []byte, turn int, text string) []byte {
 	if text == "" {
 		return dst
@@ -225,12 +233,13 @@ func (a *content) text(dst []byte, turn int, text string) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// lastEvent returns the id of the last event that the encoder was given.
+// lastEvent returns the id of the last event that was passed to AppendEvent.
 func (a *chat) lastEvent() int64 { return a.last }
 
-// AppendKeepAlive appends bytes that the client ignores.
+// AppendKeepAlive implements [stream.Encoder]. The bytes that it appends are ignored by clients.
 func (a *chat) AppendKeepAlive(dst []byte) []byte { return a.writer.AppendKeepAlive(dst) }
 
+// AppendEnd implements [stream.Encoder].
 func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if p != nil {
 		return a.writer.AppendError(dst, a.caller.apiError(p))
@@ -247,7 +256,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	}
 	dst = a.appendShown(a.start(dst), true)
 	dst = a.lead(dst)
-	if !a.wroteText && !a.refused && res.Answer != "" { // of a model that did not stream it
+	if !a.wroteText && !a.refused && res.Answer != "" { // the model returned its answer without streaming it
 		dst = a.text(dst, len(res.Trace), res.Answer)
 	}
 	for _, ask := range a.approvalsOf(res) {
@@ -268,8 +277,8 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	return a.writer.AppendFinish(dst, f, a.extra(res))
 }
 
-// appendHanded appends the calls that the client is to execute, and the carrier of their turn: before the calls, or after them if
-// the client has got the beginning of one. What the carrier contains is not known before the end of the turn.
+// appendHanded appends the calls that the client is to execute, and the carrier of their turn. The carrier precedes the
+// calls, unless the beginning of a call was already written: its content is known only at the end of the turn.
 func (a *chat) appendHanded(dst []byte, res *event.Result, calls []lathe.ToolCall) []byte {
 	carrier := ""
 	if a.carriers != nil && len(calls) > 0 {
@@ -290,16 +299,17 @@ func (a *exchange) added(res *event.Result) []lathe.Message {
 	return afterMessages(res.History, a.base)
 }
 
-// finish returns the end of the answer: the reason, the usage, and the calls that the client is to execute.
+// finish returns the end of the answer: the finish reason, the usage, and the calls that the client is to execute. It also
+// stores what a later request needs to continue the conversation.
 func (a *chat) finish(res *event.Result) *lathe.Finish {
 	f := &lathe.Finish{Usage: res.Usage, Reason: lathe.FinishStop}
 	if !a.stored && res.Reason != lathe.ReasonAwaitingApproval && a.equal != (requestSum{}) {
-		a.handler.turns.Forget(a.equal.key()) // an equal request from now on begins a run of its own
+		a.handler.turns.Forget(a.equal.key()) // a later equal request begins a new run
 	}
 	if res.Cost > 0 {
 		f.ProviderCost = &res.Cost
 	}
-	if n := len(res.Trace); n > 1 && !a.handler.opts.SumUsage { // clients take it for the size of their conversation
+	if n := len(res.Trace); n > 1 && !a.handler.opts.SumUsage { // clients use the usage as the size of their conversation, so it is that of the last turn
 		f.Usage, f.ProviderCost = res.Trace[n-1].Usage, nil
 	}
 	f.Message.Role = lathe.RoleAssistant
@@ -316,7 +326,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		for len(own) > 0 && own[0].Role == lathe.RoleTool { // results of the calls that the answer before handed over
+		for len(own) > 0 && own[0].Role == lathe.RoleTool { // skip the results of calls that the previous answer returned to the client
 			own = own[1:]
 		}
 		a.handler.turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
@@ -338,7 +348,8 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 	return f
 }
 
-// handedOver returns the calls that the client is to execute after a run that came to res, as the client gets them.
+// handedOver returns the calls that the client is to execute after the run ended with res, with the names and ids that the
+// client has for them.
 func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	switch res.Reason {
 	case lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval, lathe.ReasonAwaitingToolResults:
@@ -352,7 +363,8 @@ func (a *chat) handedOver(res *event.Result) []lathe.ToolCall {
 	}
 }
 
-// Withdrawn implements [stream.Withdrawer].
+// Withdrawn implements [stream.Withdrawer]. It returns a problem if the stream contains the beginning of a call that the
+// run does not make, or if a compaction produced no usable summary.
 func (a *chat) Withdrawn(res *event.Result) *problem {
 	if a.broken || res != nil && !a.bytesSent && !a.calls.completes(a.handedOver(res)) {
 		return callWithdrawn()
@@ -363,12 +375,12 @@ func (a *chat) Withdrawn(res *event.Result) *problem {
 	return nil
 }
 
-// hands reports whether the client executes the call.
+// hands reports whether the client, not this server, executes the call.
 func (a *chat) hands(call lathe.ToolCall) bool {
 	return a.calls.names[strings.ReplaceAll(call.Name, ".", "_")] || a.calls.names[call.Name]
 }
 
-// theirs returns those of the calls that the client is to execute.
+// theirs returns the subset of calls that the client is to execute: all of them if the run is relayed.
 func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
 	if a.job.in != nil && a.job.in.Relay != nil {
 		return calls
@@ -376,29 +388,32 @@ func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })
 }
 
-// A report is the object `lathe` of an answer: how the run went. It holds no argument and no output.
+// A report is the object `lathe` of an answer: ids, reason, turns, calls and usage of the run. It contains no arguments and
+// no outputs of calls.
 type report struct {
 	RunID     string       `json:"run_id"`
 	RequestID string       `json:"request_id"`
 	Session   string       `json:"session,omitempty"`
-	Continues string       `json:"continues,omitempty"` // the run whose calls and results the run took over
+	Continues string       `json:"continues,omitempty"` // the id of the run whose calls and results this run took over
 	Reason    lathe.Reason `json:"reason"`
-	ToolCalls []callReport `json:"tool_calls"` // of this server, executed or refused
+	ToolCalls []callReport `json:"tool_calls"` // calls of tools of this server, executed or refused
 	Turns     []turnReport `json:"turns"`
-	LostJoins int          `json:"lost_joins,omitempty"` // turns whose calls and results of this server the model does not see
-	Usage     lathe.Usage  `json:"usage"`                // of all model calls
-	Cost      float64      `json:"cost,omitempty"`       // in US dollars, of all model calls whose cost is known
+	LostJoins int          `json:"lost_joins,omitempty"` // the number of turns whose hidden calls and results could not be restored, so the model does not get them
+	Usage     lathe.Usage  `json:"usage"`                // the usage of all model calls together
+	Cost      float64      `json:"cost,omitempty"`       // in US dollars; only model calls with a known cost count
 	Dropped   []string     `json:"dropped,omitempty"`    // members of the request that the model's wire cannot express, and parts of the answer that the client's cannot
-	Pending   []string     `json:"pending,omitempty"`    // the calls that wait; those of the client under the ids that it has
-	Ignored   []string     `json:"ignored,omitempty"`    // members of the request that had no effect
-	Passed    []string     `json:"passed,omitempty"`     // members that were sent to the model server although Lathe does not read them
+	Pending   []string     `json:"pending,omitempty"`    // the ids of the calls that are open; calls of the client have the ids that the client knows
+	Ignored   []string     `json:"ignored,omitempty"`    // names of members of the request that had no effect
+	Passed    []string     `json:"passed,omitempty"`     // members of the request that were sent to the model server although Lathe does not read them
 }
 
+// A callReport is a call of a tool of this server in a report.
 type callReport struct {
 	Turn int `json:"turn"`
 	event.CallTrace
 }
 
+// A turnReport is a model call in a report.
 type turnReport struct {
 	Turn   int                `json:"turn"`
 	Model  string             `json:"model"`
@@ -406,6 +421,7 @@ type turnReport struct {
 	Usage  lathe.Usage        `json:"usage"`
 }
 
+// extra returns the members of the answer that the wire does not define: the object `lathe` with the report.
 func (a *chat) extra(res *event.Result) []lathe.Member {
 	r := report{RunID: a.caller.runID, RequestID: a.caller.requestID, Session: a.session, Continues: a.continues, Reason: res.Reason,
 		ToolCalls: []callReport{}, Turns: []turnReport{}, LostJoins: a.lost, Usage: res.Usage, Cost: res.Cost, Dropped: slices.Clone(a.dropped), Ignored: a.ignored, Passed: a.passedNames()}
@@ -416,7 +432,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	drop := func(paths []string) {
 		for _, path := range paths {
 			if path == loop.FormatPath && !slices.Contains(res.Trace[len(res.Trace)-1].Dropped, path) {
-				continue // the last turn had the format
+				continue // the last turn did not drop response_format, so the answer has the format
 			}
 			if path = a.place(path); !slices.Contains(r.Dropped, path) && len(r.Dropped) < wire.MaxDropped {
 				r.Dropped = append(r.Dropped, path)
@@ -442,7 +458,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 	}
 	raw, err := json.Marshal(&r)
 	if err != nil {
-		return nil // it is numbers and words
+		return nil // encoding a report does not fail
 	}
 	return []lathe.Member{{Name: "lathe", Value: raw}}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// planChat makes the plan of a request for an answer: the input of its run with the hidden turns of the conversation, or the run
-// that the request resumes or attaches to.
+// planChat sets the plan and the job of a request for an answer: a new run with the hidden turns spliced into its
+// conversation, or an existing run that the request resumes or attaches to.
 func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions) *problem {
 	if p := h.planInput(ctx, a, options); p != nil {
 		return p
@@ -54,7 +54,7 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 	return nil
 }
 
-// planInput checks what the request says about its run, and makes the input of the run without the conversation.
+// planInput checks the options, tools and limits of the request and sets the plan, still without the conversation.
 func (h *planner) planInput(ctx context.Context, a *chat, options *requestOptions) *problem {
 	req := a.req
 	a.session = options.session
@@ -77,17 +77,18 @@ func (h *planner) planInput(ctx context.Context, a *chat, options *requestOption
 	return h.restoreIDs(ctx, a)
 }
 
-// passOn sets what the model server gets as the client sent it.
+// passOn sets the members of the request that the model server gets unchanged and, if the request is relayed, the relay.
 func (a *chat) passOn() {
 	if a.in.Overrides = a.passed; !a.plan.relayed {
 		return
 	}
 	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Opaque: a.req.Foreign != nil || a.req.N != 1}
-	a.in.Allow = []string{} // whatever tools come to be here meanwhile
+	a.in.Allow = []string{} // a reload may add tools to the server; none of them may join a relayed run
 }
 
-// continueOrResume puts the response that the request continues before its messages. done is set if the run of that response waits for the
-// results in the request: then the request resumes it.
+// continueOrResume puts the conversation of the response that the request continues (previous_response_id) before the
+// messages of the request. If the run of that response is suspended until it gets the results in the request, the request
+// resumes that run, and done is true.
 func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *problem) {
 	waits, p := h.responses.continueResponse(ctx, a)
 	if p != nil || waits == nil {
@@ -99,7 +100,8 @@ func (h *planner) continueOrResume(ctx context.Context, a *chat) (done bool, p *
 	return done, p
 }
 
-// relayBody has the model server get the body of a request that is relayed and whose conversation is as the client sent it.
+// relayBody passes the body of the client to the model server, without the ignored members, if the request is relayed and
+// model servers accept its calls. The caller has checked that the conversation is unchanged.
 func (a *exchange) relayBody() {
 	if !a.plan.relayed || !sendable(&a.members) {
 		return
@@ -110,7 +112,8 @@ func (a *exchange) relayBody() {
 	}
 }
 
-// converse sets the conversation of the run.
+// converse sets the conversation of the run. If the request is not relayed, converse checks that the model supports the
+// content of the messages, and records the parts that are left out.
 func (a *exchange) converse(messages []lathe.Message) *problem {
 	a.in.Messages, a.base = messages, len(messages)
 	if a.plan.relayed {
@@ -123,8 +126,8 @@ func (a *exchange) converse(messages []lathe.Message) *problem {
 	return p
 }
 
-// attachEqual attaches the request to the run of an equal one that waits for a person. It reports false if there is none, or the client asks for a
-// new one.
+// attachEqual attaches the request to the run of an equal request that is suspended until a person decides. It returns
+// false, and changes nothing, if there is no such run or the client requires a new one.
 func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 	if !h.mayWait(a) {
 		return false
@@ -138,13 +141,13 @@ func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 	return true
 }
 
-// mayWait reports whether the run of the request may wait for a person.
+// mayWait reports whether the run of the request may be suspended until an approver decides.
 func (h *planner) mayWait(a *chat) bool {
 	return h.opts.Index != nil && !a.plan.relayed && h.asks(&a.settings)
 }
 
-// planRun makes the job of a run of its own. A run that hands calls over ends; what comes back is a run of its own. One that asks a person waits,
-// where it is kept.
+// planRun sets the job of a new run. A run that returns calls to the client ends there, and the results of the calls come
+// in a further run. A run that requires an approval is suspended in the store, if there is one.
 func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions) {
 	in, waits := &a.in, h.mayWait(a)
 	in.Park, in.HandOver = h.opts.Index != nil, true
@@ -171,14 +174,14 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 	}
 }
 
-// asks reports whether a run under the settings may ask a person.
+// asks reports whether a run with these settings may request an approval.
 func (h *planner) asks(s *lathe.Settings) bool {
 	return h.opts.Approvals != nil && s.ToolUseMode != lathe.ModeDisabled
 }
 
-// restore returns the conversation of the request as a model receives it: with its hidden turns, and with the content of the
-// carriers, calls of this server and compaction items in it. That of a compaction ends with the request for the summary. Its size is
-// checked, and its memory reserved.
+// restore returns the conversation of the request as the model receives it: hidden turns are spliced in, and carriers,
+// calls of this server and compaction items are replaced by their content. If the request asks for a compaction, a message
+// that asks for the summary is added at the end. restore checks the size of the conversation and reserves its memory.
 func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.Spliced, *problem) {
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.conversationOf(ctx, a, relayed)
@@ -202,7 +205,8 @@ func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.S
 	return j, h.checkSize(ctx, a.caller, j.Messages)
 }
 
-// setAliases sets the names by which the client knows its tools: prompts and histories have these, and models call the tools by them.
+// setAliases sets as aliases of renamed tools the names under which the client declared them: prompts and histories contain
+// those names, and models call the tools by them.
 func setAliases(req *wire.ClientRequest) {
 	for _, t := range req.Tools {
 		own, renamed := req.Names[t.Name]
@@ -215,8 +219,9 @@ func setAliases(req *wire.ClientRequest) {
 	}
 }
 
-// accept sorts the members of the request that Lathe does not read, and refuses a request that could only be relayed if it
-// is not relayed.
+// accept checks what depends on the protocol and on whether the run is relayed: compaction, hosted tools, objects of the
+// vendor's account, and the members that Lathe does not read. It refuses a request that Lathe cannot serve itself if the
+// request is not relayed.
 func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem {
 	if p := a.acceptCompaction(ctx, m); p != nil {
 		return p
@@ -251,8 +256,8 @@ func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem 
 	return nil
 }
 
-// sendable reports whether model servers take the calls of the conversation as they are, under their own ids. Calls of forms that
-// the server does not read are not judged.
+// sendable reports whether model servers accept the calls of the conversation unchanged, under the ids that the client has.
+// Calls in forms that the server does not read count as sendable.
 func sendable(ms *members) bool {
 	req := ms.req
 	if req.Foreign != nil || ms.callTurns != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Every process reads the stored events of a run from the store, whichever process owns the run. Deltas are not stored:
-// a process with subscribers of a run that another process owns requests the deltas from the owner, with a key that the
-// processes share. The next stored event holds the text of deltas that were lost on the way.
+// Every process reads the stored events of a run from the store, whichever process owns the run. Deltas are not stored. If
+// a process has subscribers of a run that another process owns, it requests the deltas from the owner, with a key that the
+// processes share. If deltas are lost on the way, the next stored event contains their text.
 
-// A Cluster configures the requests between processes that share a store.
+// A Cluster configures the requests between the processes that share a store.
 type Cluster struct {
-	// Key authenticates the requests between the processes. If it is zero, this process sends none and refuses all.
+	// Key authenticates requests between the processes. If it is zero, this process sends no such requests and refuses all.
 	Key secret.Secret
 	// Address is the base URL at which other processes reach this process, such as http://10.0.3.7:8700. If it is empty,
 	// this process advertises no address. An address requires a Key.
@@ -32,18 +32,18 @@ type Cluster struct {
 	Client *http.Client
 }
 
-// clusterPath is the path prefix of requests between processes.
+// clusterPath is the prefix of the paths for requests between processes.
 const clusterPath = "/cluster/v1/"
 
-// Limits of the responses of other processes.
+// Limits of the requests to other processes. maxDeltaLine is the maximum size in bytes of a line of their responses.
 const (
 	maxDeltaLine = 1 << 20
-	relayRetry   = time.Second      // between attempts to reach the owner of a run
-	relayIdle    = 30 * time.Second // the longest time between two questions for the owner of a run without one
-	relayTimeout = 10 * time.Second // until the owner sends its response headers
+	relayRetry   = time.Second      // pause between attempts to reach the owner of a run
+	relayIdle    = 30 * time.Second // longest pause between two queries for the owner, while the run has none
+	relayTimeout = 10 * time.Second // time in which the owner must send its response headers
 )
 
-// check says what is wrong with the cluster.
+// check returns an error if the configuration of the cluster is not valid.
 func (c *Cluster) check() error {
 	if key := c.Key.Reveal(); key != "" && len(key) < middleware.MinToken {
 		return fmt.Errorf("the cluster's key is shorter than %d characters", middleware.MinToken)
@@ -61,11 +61,11 @@ func (c *Cluster) check() error {
 	return nil
 }
 
-// authenticate refuses requests that do not have the key of the cluster.
+// authenticate returns a problem unless the request has the key of the cluster.
 func (c *Cluster) authenticate(r *http.Request) *problem {
 	var tokens middleware.Tokens
 	if c.Key.Reveal() != "" {
-		tokens.AddUnchecked("cluster", c.Key) // check has refused a short one
+		tokens.AddUnchecked("cluster", c.Key) // check has refused a key that is too short
 	}
 	if i, _ := tokens.Find(r); i < 0 {
 		return unauthorized("invalid_cluster_key", "This is for processes of the same cluster.")
@@ -73,14 +73,14 @@ func (c *Cluster) authenticate(r *http.Request) *problem {
 	return nil
 }
 
-// clusterPeers is the key under which requests of the other processes of the cluster are counted.
+// clusterPeers is the key under which requests of other processes of the cluster are counted.
 var clusterPeers = &Key{Name: "cluster peers"}
 
-// streamDeltas streams the deltas of a run that this process executes to another process, one JSON line for each, until the
-// run ends or is suspended. If this process executes one step of the run, the stream ends with the model call.
+// streamDeltas sends the deltas of a run that this process executes to another process, one JSON line for each delta, until
+// the run ends or is suspended. If this process executes only one step of the run, the stream ends with the model call.
 func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
-	stepped := !h.executes(id) // the next step may be that of another process
+	stepped := !h.executes(id) // this process executes one step; another process may execute the next
 	if h.opts.Bus == nil || stepped && !h.opts.Engine.Owns(id) {
 		return noRun()
 	}
@@ -91,7 +91,7 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
 	rc := http.NewResponseController(w)
-	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	defer func() { _ = rc.SetWriteDeadline(time.Time{}) }() // the next request of the connection must not get this deadline
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
@@ -111,7 +111,7 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 			if stepped {
 				return nil
 			}
-		default: // it goes on
+		default: // the run continues
 		}
 		if !event.IsDelta(e.Data) {
 			continue
@@ -119,28 +119,29 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 		if line, err = e.AppendWithContent(line[:0]); err != nil {
 			return nil
 		}
-		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // a test's writer has none
+		_ = rc.SetWriteDeadline(time.Now().Add(h.opts.Limits.WriteTimeout)) // the writers of tests have no deadline
 		if _, err := w.Write(append(line, '\n')); err != nil || rc.Flush() != nil {
 			return nil
 		}
 	}
 }
 
-// relays are the runs of other processes whose deltas this process requests for its subscribers.
+// relays contains the runs of other processes whose deltas this process requests for its subscribers.
 type relays struct {
 	mu sync.Mutex
-	of map[string]*deltaRelay // by run
+	of map[string]*deltaRelay // by run id
 }
 
+// A deltaRelay requests the deltas of one run while it has watchers. over is closed when its goroutine has ended.
 type deltaRelay struct {
 	watchers int
 	cancel   context.CancelFunc
 	over     chan struct{}
 }
 
-// relay publishes the deltas of a run on the bus of this process while another process owns the run. The caller must
-// call leave exactly once; when the last caller has left, relaying stops. Without a shared store or a cluster key relay
-// does nothing.
+// relay publishes the deltas of a run on the bus of this process while another process owns the run. The caller must call
+// leave exactly once; relaying stops when the last caller has left. relay does nothing if the store is not shared or there
+// is no cluster key.
 func (co *core) relay(id string) (leave func()) {
 	if co.shared == nil || co.opts.Cluster.Key.Reveal() == "" {
 		return func() {}
@@ -178,8 +179,9 @@ func (co *core) relay(id string) (leave func()) {
 }
 
 // copyDeltas requests the deltas of the run from the process that owns it, and repeats the request 1 s (relayRetry) after
-// each response ends, until ctx is done. While no process owns the run, as when it waits for an approval, it asks the store
-// less and less often, down to every 30 s (relayIdle); 1 s after a notification of the run it asks again.
+// each response ends, until ctx is done. While no process owns the run, for example because it waits for an approval,
+// copyDeltas queries the owner less often, down to every 30 s (relayIdle). After a notification of the run the next query
+// follows in 1 s.
 func (co *core) copyDeltas(ctx context.Context, id string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -213,8 +215,8 @@ func (co *core) copyDeltas(ctx context.Context, id string) {
 	}
 }
 
-// copyOnce publishes the deltas that the owner of the run sends on the bus of this process, until the response ends. owned is
-// false if the store knows that no process owns the run.
+// copyOnce requests the deltas once and publishes them on the bus of this process until the response ends. owned is false
+// if no process owns the run; it is true if the store failed.
 func (co *core) copyOnce(ctx context.Context, id string) (owned bool, err error) {
 	owner, err := co.shared.Owner(ctx, id)
 	if err != nil || owner == "" {
@@ -223,6 +225,8 @@ func (co *core) copyOnce(ctx context.Context, id string) (owned bool, err error)
 	return true, co.copyFrom(ctx, owner, id)
 }
 
+// copyFrom makes the request of copyOnce to the process owner. It does nothing if the owner is this process or has no
+// address.
 func (co *core) copyFrom(ctx context.Context, owner, id string) error {
 	if owner == co.opts.Engine.Node() {
 		return nil
@@ -244,7 +248,7 @@ func (co *core) copyFrom(ctx context.Context, owner, id string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // no more of it is read
+	defer func() { _ = resp.Body.Close() }() // the rest of the body is not needed
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answered %d", resp.StatusCode)
 	}

@@ -17,26 +17,29 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
-// A compaction shortens a conversation: POST /v1/responses/compact, or a request to POST /v1/responses whose input ends with an item
-// compaction_trigger, for a model whose server does not get that item because it speaks another wire. The run is that of any request,
-// except that it has no tools and that the conversation ends with a message that asks for a summary. The answer is a shorter conversation:
-// a compaction item whose encrypted_content is the summary as a sealed text (package seal), and before it, unless an item asked for the
-// compaction, the last messages of the user. In the input of a later request the server replaces the item by the summary, as a message of
-// the user: its text comes from the conversation, so it must not have the authority of instructions. The item is bound to the
-// key, not to a position, since clients add and remove items around it. A sealed item that cannot be opened is an error, since
-// the model would continue without what it stands for. Compaction items of vendors, which are not sealed here, are passed on.
+// A compaction shortens a conversation. A client requests it with POST /v1/responses/compact, or with an item
+// compaction_trigger at the end of the input of POST /v1/responses. The server makes the compaction itself if the model
+// server uses another wire and so does not support that item. The run is like that of any request, except that it has no
+// tools and its conversation ends with a message that asks for a summary.
+//
+// The answer is a shorter conversation: a compaction item whose encrypted_content is the summary as a sealed text (package
+// seal) and, unless an item requested the compaction, the last messages of the user before it. In the input of a later
+// request the server replaces the item by the summary as a message of the user: the summary comes from the conversation, so
+// it must not have the authority of instructions. The item is bound to the key, not to a position, since clients add and
+// remove items around it. A sealed item that cannot be opened is an error, since the model would continue without the
+// content that the item represents. Compaction items of vendors are not sealed here and are passed on.
 
 const (
-	// maxKeptInput limits the messages of the user that a compacted conversation repeats, in bytes.
+	// maxKeptInput is the maximum size in bytes of the user messages that a compacted conversation repeats.
 	maxKeptInput = 32 << 10
-	// maxSummary limits the summary, in bytes.
+	// maxSummary is the maximum size of the summary in bytes.
 	maxSummary = 256 << 10
-	// maxCompactions limits the compaction items of one request.
+	// maxCompactions is the maximum number of compaction items in one request.
 	maxCompactions = 64
 )
 
-// askSummary is the last message of the conversation for the model that summarizes it. summaryHead begins the message with the
-// summary in the conversation of a later request.
+// askSummary is the last message of the conversation for the model that writes the summary. summaryHead is the beginning of
+// the user message with the summary in the conversation of a later request.
 const (
 	askSummary = "Summarize this conversation for a model that will continue it and sees only the summary. State the user's goals and " +
 		"constraints; the decisions and facts, with exact names, paths, numbers and ids; what was done, and what tools returned; and what " +
@@ -44,50 +47,53 @@ const (
 	summaryHead = "Summary of the conversation so far, which was compacted:\n\n"
 )
 
-// compacted is the content of a compaction item.
+// compacted is the JSON that is sealed in a compaction item.
 type compacted struct {
 	Summary string `json:"summary"`
 }
 
-// compactionBinding returns what a compaction item of the caller is bound to.
+// compactionBinding returns the context to which the sealed text of a compaction item of the caller is bound: its key.
 func (c *caller) compactionBinding() []string { return []string{"compaction", c.key.Name} }
 
-// compacting is the codec of Responses for requests to compact a conversation, and for the answers to them.
+// compacting is the codec of the Responses wire for requests for a compaction, and for their answers.
 type compacting struct {
 	responses.Codec
-	asked *exchange // whose conversation is compacted
+	asked *exchange // the exchange whose conversation is compacted
 	ring  *seal.Ring
-	item  bool // an item of the input asks for the compaction
+	item  bool // an item of the input requests the compaction
 }
 
+// ParseRequest implements [wire.Served] for the body of a request for a compaction.
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	return c.ParseCompaction(body)
 }
 
+// NewWriter implements [wire.Served]. The writer collects the summary and writes the compaction.
 func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return &compactionWriter{textWriter{Writer: c.Codec.NewWriter(head)}, &c, head}
 }
 
+// compactedResponses is the protocol of POST /v1/responses/compact.
 var compactedResponses = func() *protocol {
 	pr := *responsesAPI
 	pr.Served = compacting{}
 	return &pr
 }()
 
-// A compactionWriter writes a compaction in the place of its text, which is the summary.
+// A compactionWriter collects the text of the answer, which is the summary, and writes a compaction item instead.
 type compactionWriter struct {
 	textWriter
 	answer *compacting
 	head   *wire.AnswerHead
 }
 
-// AppendCarrier implements [wire.Writer].
+// AppendCarrier implements [wire.Writer]. It appends nothing.
 func (*compactionWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
 
-// AppendFinish implements [wire.Writer].
+// AppendFinish implements [wire.Writer]. It appends the compaction.
 func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	a := w.answer.asked
-	content, _ := json.Marshal(&compacted{Summary: w.text.String()}) // a string
+	content, _ := json.Marshal(&compacted{Summary: w.text.String()}) // a struct of one string: encoding it does not fail
 	c := &responses.Compaction{ID: w.head.ID, Created: w.head.Created, Sealed: w.answer.ring.Seal(content, a.caller.compactionBinding()...), Usage: f.Usage}
 	if !w.answer.item {
 		c.Kept = keptInput(a.req.Messages)
@@ -97,7 +103,8 @@ func (w *compactionWriter) AppendFinish(dst []byte, f *lathe.Finish, extra []lat
 	return w.Writer.AppendFinish(dst, f, extra)
 }
 
-// acceptCompaction makes the plan that of a compaction, if the request asks for one that the model's server does not make itself.
+// acceptCompaction changes the plan to that of a compaction, without tools, if the request asks for one that the model
+// server does not make itself.
 func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 	item := a.req.Compact && a.protocol == responsesAPI && m.Loop.Wire() != lathe.WireResponses
 	if !item && a.protocol != compactedResponses {
@@ -122,7 +129,7 @@ func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 	return nil
 }
 
-// withoutTrigger returns the messages without the item at their end that asks for the compaction.
+// withoutTrigger returns the messages without their last part, the item compaction_trigger.
 func withoutTrigger(messages []lathe.Message) []lathe.Message {
 	last := messages[len(messages)-1]
 	messages = messages[: len(messages)-1 : len(messages)-1]
@@ -132,13 +139,13 @@ func withoutTrigger(messages []lathe.Message) []lathe.Message {
 	return messages
 }
 
-// compacts reports whether the answer is a compaction.
+// compacts reports whether the answer to the request is a compaction made by this server.
 func (ms *members) compacts() bool {
 	c, ok := ms.protocol.Served.(compacting)
 	return ok && c.ring != nil
 }
 
-// checkSummary refuses a result that is not a complete summary.
+// checkSummary returns a problem with status 502 if the result is not a complete summary of at most maxSummary bytes.
 func checkSummary(res *event.Result) *problem {
 	switch {
 	case res.Reason != lathe.ReasonAnswered || strings.TrimSpace(res.Answer) == "":
@@ -149,7 +156,7 @@ func checkSummary(res *event.Result) *problem {
 	return nil
 }
 
-// keptInput returns the last messages of the user that fit into maxKeptInput, the oldest first.
+// keptInput returns the last user messages that fit into maxKeptInput, in their order.
 func keptInput(messages []lathe.Message) (kept []lathe.Message) {
 	bytes := 0
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -166,7 +173,7 @@ func keptInput(messages []lathe.Message) (kept []lathe.Message) {
 	return kept
 }
 
-// sealedCompaction returns the sealed text of a compaction item of a server like this one; "" if the part is none.
+// sealedCompaction returns the sealed text if the part is a compaction item that a Lathe server sealed; else "".
 func sealedCompaction(p lathe.Part) string {
 	o, ok := p.(lathe.Opaque)
 	if !ok {
@@ -178,7 +185,7 @@ func sealedCompaction(p lathe.Part) string {
 	return ""
 }
 
-// openCompactions replaces the sealed compaction items in the messages of j by their summaries.
+// openCompactions replaces the sealed compaction items in the messages of j by their summaries, as messages of the user.
 func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
 	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {
 		return nil

@@ -8,8 +8,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// checkContent refuses content of the messages that the model's server has no form for, and returns the places of what is left out. All
-// requests for runs pass it, on every wire; at returns the place in the request for a place in the messages.
+// checkContent returns a problem if the model server does not support content of the messages, and returns the paths of
+// content that is left out. It is called for every run, on every wire. at converts a path in the messages to a path in the
+// request.
 func (m *Model) checkContent(messages []lathe.Message, at func(path string) string) (dropped []string, p *problem) {
 	dropped, err := m.Loop.CheckContent(messages)
 	var bad *wire.ContentError
@@ -22,7 +23,7 @@ func (m *Model) checkContent(messages []lathe.Message, at func(path string) stri
 	return dropped, nil
 }
 
-// place returns the place in the client's request for a path in the messages of the run.
+// place converts a path in the messages of the run to a path in the client's request.
 func (a *exchange) place(path string) string {
 	if a.placed == nil {
 		a.placed = places.Of(a.protocol.Wire(), a.req.Body, a.parsed, a.in.Messages)

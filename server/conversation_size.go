@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// checkSize refuses a conversation with more messages, parts or tool calls than the limits allow, so
-// that the work before a run is bounded by more than the size of the body, and reserves the memory of the conversation. It is called
-// for the conversation of the body, and for the one that the model receives.
+// checkSize returns a problem if a conversation has more messages, parts or tool calls than the limits allow, which bounds
+// the work before a run more tightly than the size of the body does. It also reserves the memory of the conversation. It is
+// called for the conversation in the body, and for the one that the model gets.
 func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Message) *problem {
 	if p := gone(ctx); p != nil {
 		return p
@@ -45,11 +45,10 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 	return c.reserved.Converse(memory.SizeOf(messages))
 }
 
-// statusClientGone is what the log says of a request whose client closed the connection before it was
-// answered. No client reads it.
+// statusClientGone is the status that is logged for a request whose client closed the connection before the response.
 const statusClientGone = 499
 
-// gone ends the work on a request whose client has left.
+// gone returns a problem if the client has left, which ends the work on its request.
 func gone(ctx context.Context) *problem {
 	if ctx.Err() == nil {
 		return nil
@@ -57,14 +56,14 @@ func gone(ctx context.Context) *problem {
 	return problems.New(statusClientGone, "client_gone", "The client closed the connection.")
 }
 
-// checkElements refuses a body with more tools, or more elements in its conversation, than the limits allow. It counts them in
-// the text of the body, before that is parsed, and stops at the first one too many: what follows costs time and memory in
-// proportion to the limits, and not to the size of the body. conversation and tools are the members that have them. The body
-// may be anything.
+// checkElements returns a problem if the body has more tools, or more elements in its conversation, than the limits allow.
+// It counts elements in the text of the body before it is parsed, and stops at the first one too many: so parsing costs
+// time and memory in proportion to the limits, not to the size of the body. conversation and tools are the names of the
+// members to count in. The body may be invalid JSON.
 func (co *core) checkElements(body []byte, conversation, tools string) *problem {
 	l := &co.opts.Limits
-	most := l.MaxMessages + l.MaxParts + l.MaxCalls                                     // each element becomes at least one of them
-	few := func(v []byte, most int) bool { return bytes.Count(v, []byte{'{'}) <= most } // each tool and each element is an object
+	most := l.MaxMessages + l.MaxParts + l.MaxCalls                                     // each element becomes at least one message, part or call
+	few := func(v []byte, most int) bool { return bytes.Count(v, []byte{'{'}) <= most } // each tool and each element is an object, so there are not more of them than braces
 	if few(body, min(most, l.MaxTools)) {
 		return nil
 	}
@@ -83,12 +82,13 @@ func (co *core) checkElements(body []byte, conversation, tools string) *problem 
 	return nil
 }
 
+// tooLarge returns the problem of a body with too many elements; format completes "The request has".
 func tooLarge(param, format string, args ...any) *problem {
 	return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has "+format+". Send fewer, or raise the limit.", args...).WithParam(param)
 }
 
-// atMost reports whether an array has no more than most elements. An element with arrays in the members inner counts as many as
-// they have, and at least one. The content of a tool's result counts as one.
+// atMost reports whether an array has at most most elements. An element that has arrays in the members inner counts as the
+// number of their elements, but at least one. A message with the role tool counts as one.
 func atMost(array []byte, most int, inner ...string) bool {
 	n := 0
 	for el := range rawjson.Elements(array) {

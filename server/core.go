@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The handlers are layers of types, each of which embeds the one below: core (the state that all share), runViews (what the
-// logs of runs say), runStarter (runs that requests start and wait for), and one handler for each protocol.
+// The handlers are layers of types, each of which embeds the one below: core (the state that all of them share), runViews
+// (reads the logs of runs), runStarter (starts runs and waits for them), and one handler for each group of routes.
 
 // core is the state that the handlers of a server share.
 type core struct {
@@ -22,23 +22,23 @@ type core struct {
 	work     work
 	locks    *runLocks
 	inflight inflightRuns
-	facts    store.SignalStore // nil: no store keeps runs
-	shared   store.Shared      // nil: no other process executes runs of the store
+	facts    store.SignalStore // stores signals of runs; nil: the server has no store of runs
+	shared   store.Shared      // the shared store; nil: no other process executes runs of the store
 	relays   relays
-	waiters  waiters // watchers of runs
-	sockets  sockets // WebSockets of clients
+	waiters  waiters // watchers that wait for notifications of runs
+	sockets  sockets // WebSocket connections of clients
 	objects  *knownObjects
 	memory   *memory.Pool
 	seals    *seal.Keys
 
 	draining atomic.Bool
-	stop     context.CancelCauseFunc // cancels the runs of clients
+	stop     context.CancelCauseFunc // cancels stopped, which ends the runs of clients
 	stopped  context.Context
-	leave    context.CancelFunc // ends the streams of watchers
+	leave    context.CancelFunc // cancels leaving, which ends the streams of watchers
 	leaving  context.Context
 }
 
-// newCore checks the options and sets their defaults.
+// newCore returns the core for the options, after it has checked them and set their defaults.
 func newCore(opts *Options) (*core, error) {
 	if opts == nil || opts.Engine == nil {
 		return nil, errors.New("an engine is required")
@@ -79,13 +79,14 @@ func newCore(opts *Options) (*core, error) {
 	return co, nil
 }
 
-// runViews read what the logs of runs say.
+// runViews reads the logs of runs for callers.
 type runViews struct{ *core }
 
-// A runStarter starts the runs that requests ask for, and streams what they say to the clients.
+// A runStarter starts runs for requests, and streams their events to clients.
 type runStarter struct{ *runViews }
 
-// A planner makes the plan of a request for an answer of a model, whatever the protocol: its run, or the run that answers it.
+// A planner makes the plan of a request for an answer of a model, on any protocol: a new run, or an existing run that
+// answers the request.
 type planner struct {
 	*runStarter
 	turns     *splice.Turns
@@ -95,32 +96,32 @@ type planner struct {
 	newer     newerHeaders
 }
 
-// A chatHandler answers requests for an answer of a model.
+// A chatHandler serves requests for an answer of a model, on all protocols except that of chat pages.
 type chatHandler struct{ *planner }
 
-// A responsesHandler serves stored responses.
+// A responsesHandler serves the stored responses of the Responses API.
 type responsesHandler struct{ *planner }
 
-// A tokenCounter counts the tokens of requests for an answer.
+// A tokenCounter serves requests that count the tokens of a request for an answer.
 type tokenCounter struct{ *planner }
 
-// A runsHandler serves /api/runs: it starts, lists, shows and streams runs.
+// A runsHandler serves /api/runs: it starts, imports, replays, lists, shows and streams runs.
 type runsHandler struct{ *runStarter }
 
-// A sessionsHandler serves the sessions of clients: the runs that belong together, under their titles.
+// A sessionsHandler serves /api/sessions: groups of runs with the same session id, and their titles.
 type sessionsHandler struct{ *runStarter }
 
-// A removalHandler removes runs: one, those of a session or those of a principal.
+// A removalHandler deletes runs: one run, or those of a session or of a principal.
 type removalHandler struct{ *sessionsHandler }
 
-// An inputHandler serves the input of runs that are under way: approvals, results of client tools, cancellation.
+// An inputHandler serves the input of runs in progress: approvals, results of client tools, cancellation, resumption.
 type inputHandler struct{ *runStarter }
 
 // A uiHandler serves the streams of chat pages.
 type uiHandler struct{ *runStarter }
 
-// A catalogHandler serves what there is: models, tools, limits, summaries of model calls.
+// A catalogHandler serves lists of models, tools, limits, evaluations and model calls.
 type catalogHandler struct{ *core }
 
-// A peerHandler serves the other processes of the cluster.
+// A peerHandler serves requests of other processes of the cluster.
 type peerHandler struct{ *core }

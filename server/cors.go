@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Header fields of requests and responses that pages of a configured origin may use. Browsers send OpenAI's
-// SDK's own fields (openai-*, x-stainless-*) with each request and block it if one of them is not allowed.
+// Header fields that pages of a configured origin may send and read. OpenAI's SDK sends its own fields (openai-*,
+// x-stainless-*) with each request, and browsers block a request if one of its fields is not allowed.
 var (
 	allowedHeaders = []string{"Authorization", "Content-Type", "Last-Event-ID", "X-Request-Id", "Idempotency-Key", "User-Agent",
 		"OpenAI-Organization", "OpenAI-Project", "OpenAI-Beta", "X-Api-Key", "X-Goog-Api-Key", "X-Lathe-Protocol", "X-Lathe-New-Run"}
@@ -18,12 +18,12 @@ var (
 )
 
 const (
-	maxAsked      = 64 // header fields of a preflight that are looked at
-	maxAskedBytes = 64 // of each one's name
+	maxAsked      = 64 // maximum number of header fields that are read from a preflight
+	maxAskedBytes = 64 // maximum length of the name of such a field
 )
 
-// allowOrigin sets the headers that let a page of origin, which the configuration names, read the answer to r. If r is
-// a preflight, they let it send the header fields that it asks for and that the gateway knows.
+// allowOrigin sets the headers that allow a page of origin, which is a configured one, to read the response to r. For a
+// preflight they also allow the page to send the header fields that it names and that the gateway knows.
 func allowOrigin(h http.Header, r *http.Request, origin string) {
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -32,7 +32,7 @@ func allowOrigin(h http.Header, r *http.Request, origin string) {
 		return
 	}
 	h.Add("Vary", "Access-Control-Request-Headers")
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Methods", strings.Join(routeMethods, ", "))
 	h.Set("Access-Control-Max-Age", "600")
 	allowed := slices.Clone(allowedHeaders)
 	asked := strings.SplitN(r.Header.Get("Access-Control-Request-Headers"), ",", maxAsked+1)

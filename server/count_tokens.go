@@ -15,40 +15,41 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
-// Estimates of [estimateTokens].
+// Factors of [estimateTokens].
 const (
 	bytesPerToken    = 4
 	tokensPerMessage = 4
-	tokensPerBlob    = 1500 // an image or a page
+	tokensPerBlob    = 1500 // tokens of an image or of a page of a document
 )
 
-// counting is the codec of Messages for requests to count tokens, in which max_tokens is not required.
+// counting is the codec of Messages for requests to count tokens, which do not require max_tokens.
 type counting struct{ messages.Codec }
 
 func (c counting) ParseRequest(body []byte) (*wire.ClientRequest, error) { return c.ParseCount(body) }
 
+// countedMessages is the protocol of POST /v1/messages/count_tokens.
 var countedMessages = func() *protocol {
 	pr := *messagesAPI
 	pr.Served = counting{}
 	return &pr
 }()
 
-// countMessages answers with the number of tokens of a request of Anthropic's API.
+// countMessages handles POST /v1/messages/count_tokens.
 func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	return h.countTokens(w, r, c, countedMessages)
 }
 
-// countResponse answers with the number of tokens of a request of Responses, with the response that it continues.
+// countResponse handles POST /v1/responses/input_tokens. The response that the request continues is counted, too.
 func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	return h.countTokens(w, r, c, responsesAPI)
 }
 
-// estimatedHeader says whether the number of tokens in an answer is an estimate of this server ("true") or was counted by the
-// model's server ("false").
+// estimatedHeader is the response header that is "true" if the number of tokens is an estimate of this server, and "false"
+// if the model server has counted them.
 const estimatedHeader = "X-Lathe-Estimated"
 
-// countTokens answers with the number of tokens of a request, in the form of its wire: as the model's server counts them if it
-// has the same wire and such a method, else an estimate.
+// countTokens responds with the number of tokens of a request, in the format of its protocol. The model server counts if it
+// uses the same wire and can count; otherwise the number is an estimate.
 func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *caller, pr *protocol) *problem {
 	req, _, p := h.read(c, pr, r, c.body)
 	if p == nil {
@@ -86,7 +87,8 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 	return answerRaw(w, http.StatusOK, count(nil, n))
 }
 
-// completeInput sets the messages of a request of Responses to those that a model would receive.
+// completeInput sets the messages of a Responses request to those that a model would get, including the response that it
+// continues.
 func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
 	a := &chat{}
 	a.request = request{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
@@ -112,7 +114,8 @@ func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.C
 	return p
 }
 
-// askCount returns the number of tokens that the model's server counts; ok is false if it does not.
+// askCount requests the number of tokens from the model server. ok is false if that server uses another wire, cannot count,
+// or fails.
 func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protocol, req *wire.ClientRequest) (n int64, ok bool) {
 	if m.Loop.Wire() != pr.Wire() || req.Foreign != nil {
 		return 0, false
@@ -121,7 +124,7 @@ func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protoc
 	given, _, _ := h.reasoning.apply(c.key.Name, req.Model, req.Messages)
 	for i := range given {
 		message := given[i]
-		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), splice.IsCarrier) // no server but this one can open it
+		message.Parts = slices.DeleteFunc(slices.Clone(message.Parts), splice.IsCarrier) // only this server can open a carrier
 		counted.Messages = append(counted.Messages, message)
 	}
 	for _, t := range req.Hosted {
@@ -142,7 +145,7 @@ func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protoc
 	return n, err == nil
 }
 
-// estimateTokens estimates the tokens of a request from the size of its texts, since the server has no vendor's tokenizer.
+// estimateTokens estimates the tokens of a request from the size of its texts. The server has no tokenizer of the vendor.
 func estimateTokens(req *wire.ClientRequest) int64 {
 	bytes, n := 0, 0
 	for i := range req.Messages {
@@ -173,8 +176,8 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 	return int64(n + (bytes+bytesPerToken-1)/bytesPerToken)
 }
 
-// read parses the body of a request, unless it has more elements than the limits allow, without the vendor's tools that the caller may
-// not use. withheld are their types.
+// read checks the number of elements in the body against the limits, removes the vendor's tools that the caller may not
+// use, and parses the body. withheld contains the types of the removed tools.
 func (h *planner) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
 	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
 		return nil, nil, p

@@ -8,13 +8,13 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A chat completion without a session and without `detach` does not have to survive this process. Its events are
-// stored when the run is over (deferred persistence), and its client does not wait for the store.
+// A chat completion without a session and without `detach` need not survive this process. Its events are stored after the
+// run has ended (deferred persistence), so its client does not wait for the store.
 
-// due returns a function that reports whether an event of such a run must be stored at once nevertheless: a planned call
-// to a server tool that may do more than read, an approval request, a pause, and the end of a run that hands calls to
-// the client after the server has results of its own, which are spliced in when the client sends its results. own are
-// the tools of the client.
+// due returns a function that reports whether an event of such a run must still be stored at once: a planned call of a
+// server tool that may do more than read, an approval request, a suspension, and the end of a run that returns calls to the
+// client after it has results of server tools. Those results are spliced in when the client sends the results of its calls.
+// own are the tools of the client.
 func (c *access) due(own []*lathe.ToolSpec) func(event.Data) bool {
 	answered := false
 	return func(data event.Data) bool {
@@ -33,7 +33,7 @@ func (c *access) due(own []*lathe.ToolSpec) func(event.Data) bool {
 	}
 }
 
-// unknownTool is what events call a tool that is not registered.
+// unknownTool is the name in events of a tool that is not registered.
 const unknownTool = "unknown"
 
 // mayWrite reports whether a tool may do more than read. It returns true for a tool that has been removed from the
@@ -48,7 +48,7 @@ func (s *Setup) mayWrite(tool string) bool {
 	return tool != searchTool
 }
 
-// spec returns the definition of a tool of this server; nil: there is none of this name.
+// spec returns the definition of a tool of this server; nil if there is none with that name.
 func (s *Setup) spec(name string) *lathe.ToolSpec {
 	if s.Tools == nil {
 		return nil
@@ -61,5 +61,5 @@ func (s *Setup) spec(name string) *lathe.ToolSpec {
 	return specs[at]
 }
 
-// searchTool is the name of the tool with which a model searches for others. It is no tool of the set, and it only reads.
+// searchTool is the name of the tool with which a model searches for other tools. It is not in Tools, and it only reads.
 const searchTool = "tool_search"

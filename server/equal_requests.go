@@ -15,23 +15,23 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// labelRequest is the label under which the log of a run has the digest of the request that it was begun by. It is
-// not listed with those of the client.
+// labelRequest is the label of a run that contains the digest of the request that began it. Clients do not see it among the
+// labels of the run.
 const labelRequest = "lathe_equal_request_sha256"
 
-// hiddenLabel reports whether a label is one of the gateway's own.
+// hiddenLabel reports whether only the gateway sets the label, so that clients do not see it.
 func hiddenLabel(name string) bool {
 	return name == labelFingerprint || name == splice.LabelConversation || name == labelRequest || name == labelResponse
 }
 
-// shownLabels returns the labels without those of the gateway.
+// shownLabels returns a copy of the labels without hidden ones.
 func shownLabels(labels map[string]string) map[string]string {
 	shown := maps.Clone(labels)
 	maps.DeleteFunc(shown, func(name, _ string) bool { return hiddenLabel(name) })
 	return shown
 }
 
-// withLabel returns the labels with a further one, if their number is below the limit.
+// withLabel returns the labels and a further one with the digest, or only the labels if there are loop.MaxLabels.
 func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map[string]string {
 	if len(labels) >= loop.MaxLabels {
 		return labels
@@ -39,10 +39,11 @@ func withLabel(labels map[string]string, name string, sum [sha256.Size]byte) map
 	return withOwn(labels, map[string]string{name: hex.EncodeToString(sum[:])})
 }
 
-// A requestSum is the digest of a request of a key: equal requests have the same one, whether they stream or not.
+// A requestSum is the digest of a request and its key. Equal requests have the same digest, whether or not they are
+// streamed.
 type requestSum [sha256.Size]byte
 
-// digest returns the digest of the request. It is computed when it is first needed: a request that is relayed needs none.
+// digest returns the digest of the request. It computes it at the first call: a relayed request needs none.
 func (a *request) digest() requestSum {
 	if a.equal == (requestSum{}) {
 		a.equal = a.sumRequest()
@@ -50,12 +51,12 @@ func (a *request) digest() requestSum {
 	return a.equal
 }
 
-// sumRequest returns the digest of the request, whose body was checked. The order of members does not count, at any depth: Codex
-// writes the members of client_metadata in another order each time it sends a request again.
+// sumRequest computes the digest of the request, whose body was checked. The order of members, at any depth, has no effect:
+// Codex changes the order of the members of client_metadata each time it sends a request again.
 func (a *request) sumRequest() requestSum { return a.sumFirst(-1) }
 
-// sumFirst returns the digest that the request would have with the first n elements of its conversation alone; with all
-// below 0. What Gemini's paths say is part of the request, except for whether its answer is streamed.
+// sumFirst computes the digest that the request would have if its conversation ended after the first n elements; n < 0
+// stands for all. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
 func (a *request) sumFirst(n int) requestSum {
 	body := a.req.Body
 	members := map[string][]byte{}
@@ -77,7 +78,7 @@ func (a *request) sumFirst(n int) requestSum {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		c.Text(name)
 		v := members[name]
-		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // else it is deeper than that allows, and counts as it is
+		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // if the value is nested too deeply, its bytes are used unchanged
 			canonical, v = text, text
 		}
 		c.Bytes(v)
@@ -85,13 +86,13 @@ func (a *request) sumFirst(n int) requestSum {
 	return requestSum(c.Sum())
 }
 
-// key is where the run that waits, begun by an equal request, is kept.
+// key returns the key under which splice.Turns stores the run that the request began and that waits for an approval.
 func (s requestSum) key() (k splice.Key) {
 	return sha256.Sum256(append([]byte("waiting "), s[:]...))
 }
 
-// A waitingNote is a sink that keeps the run of a request when it begins to wait for a person, so that an equal
-// request is answered by that run and does not ask again.
+// A waitingNote is a sink that stores the run of a request when the run is suspended for an approval, so that an equal
+// request attaches to that run and does not request the approval again.
 type waitingNote struct {
 	turns *splice.Turns
 	sum   requestSum
@@ -104,8 +105,8 @@ func (n *waitingNote) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// equalRun returns the run that an equal request began and that waits for a person, or whose answer no client has
-// got since it waited; nil: there is none.
+// equalRun returns the run that an equal request began, if that run waits for an approval, or has completed after it waited
+// and no client has received its answer. It returns nil if there is no such run or the store fails.
 func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
 	t := h.turns.Find(a.digest().key())
 	if t == nil {
@@ -116,7 +117,7 @@ func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
 		return v
 	}
 	if p != nil && !p.Absent() {
-		return nil // the store did not answer
+		return nil // the store failed, so the run may exist
 	}
 	h.turns.Forget(a.digest().key())
 	if p != nil || v.State.Finished == nil || v.State.Finished.Reason.Status() != "completed" {
@@ -125,7 +126,8 @@ func (h *planner) equalRun(ctx context.Context, a *chat) *runlog.View {
 	return v
 }
 
-// attach has the request answered by a run that is there: with what it has done since an event, at which it had base messages.
+// attach makes an existing run answer the request, with its events after the event after. base is the number of its
+// messages at that event.
 func (a *chat) attach(ctx context.Context, m *Model, v *runlog.View, after int64, base int) {
 	a.session, a.base = v.State.Run.SessionID, base
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""

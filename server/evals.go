@@ -10,30 +10,30 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// Evals are the results of evaluations that the server shows to admin keys. The methods may be called from several goroutines
-// at once. For a result or a run that does not exist they return an error of code not_found.
+// Evals contains the results of evaluations that the server shows to admin keys. The methods may be called from several
+// goroutines at once. They return an error with code not_found for a result or a run that does not exist.
 type Evals interface {
-	// List returns the results, the newest first. It reports whether there are more than it has read.
+	// List returns the results, newest first. truncated is true if there are more than it has read.
 	List(ctx context.Context) (rows []EvalRow, truncated bool, err error)
-	// Show returns a result with a row for each of its runs.
+	// Show returns a result with one row for each of its runs.
 	Show(ctx context.Context, id string) (*EvalResult, error)
-	// Run returns the file of one run, with its conversation, as the evaluation wrote it.
+	// Run returns the file of one run, which includes its conversation, unchanged.
 	Run(ctx context.Context, id, name string) (json.RawMessage, error)
 }
 
-// An EvalRow describes a result.
+// An EvalRow is the JSON of a result in a list.
 type EvalRow struct {
 	ID      string    `json:"id"`
 	Suite   string    `json:"suite,omitempty"`
 	Status  string    `json:"status,omitempty"` // passed, failed or inconclusive
-	Started time.Time `json:"started,omitzero"` // the first run
-	// Models are the rates of each model, as in summary.json.
+	Started time.Time `json:"started,omitzero"` // the start of the first run
+	// Models contains the success rates of each model, as in summary.json.
 	Models []EvalModel `json:"models"`
-	// Problem says why the result cannot be read; the other members are empty then.
+	// Problem is the reason why the result cannot be read; the other members are then empty.
 	Problem string `json:"problem,omitempty"`
 }
 
-// An EvalModel is what a result says of one model.
+// An EvalModel contains the figures of one model in a result.
 type EvalModel struct {
 	Model    string   `json:"model"`
 	Strategy string   `json:"strategy,omitempty"`
@@ -41,7 +41,7 @@ type EvalModel struct {
 	Runs     int      `json:"runs"`
 	OK       int      `json:"ok"`
 	Errors   int      `json:"errors"`
-	Rate     *float64 `json:"ok_rate"` // null without runs
+	Rate     *float64 `json:"ok_rate"` // null if there are no runs
 	Low      *float64 `json:"ok_rate_low"`
 	High     *float64 `json:"ok_rate_high"`
 	P50      int64    `json:"ms_p50"`
@@ -49,18 +49,18 @@ type EvalModel struct {
 	Cost     float64  `json:"cost,omitempty"`
 }
 
-// An EvalResult is one result: the summary as the evaluation published it, and its runs.
+// An EvalResult is the JSON of one result: the summary that the evaluation wrote, and a row for each run.
 type EvalResult struct {
 	EvalRow
 	Summary json.RawMessage `json:"summary"`
-	Runs    []EvalRun       `json:"runs"` // by name
-	// Truncated says that there are more runs than were read.
+	Runs    []EvalRun       `json:"runs"` // sorted by name
+	// Truncated is set if there are more runs than were read.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// An EvalRun describes one run of an evaluation.
+// An EvalRun is the JSON of one run of an evaluation.
 type EvalRun struct {
-	Name     string    `json:"name"` // of its file, without .json
+	Name     string    `json:"name"` // the name of its file, without .json
 	Model    string    `json:"model"`
 	Scenario string    `json:"scenario"`
 	Category string    `json:"category,omitempty"`
@@ -76,6 +76,7 @@ type EvalRun struct {
 	Cost     float64   `json:"cost,omitempty"`
 }
 
+// evalRoutes returns the routes for results of evaluations, which only admin keys may use.
 func (h *catalogHandler) evalRoutes() []route {
 	return []route{
 		{pattern: "GET /api/evals", handle: h.listEvals, needs: evalResults, admin: true},
@@ -112,7 +113,7 @@ func (h *catalogHandler) showEvalRun(w http.ResponseWriter, r *http.Request, c *
 	return answerRaw(w, http.StatusOK, raw)
 }
 
-// evalProblem returns the problem of an error of [Evals].
+// evalProblem converts an error of [Evals] to a problem.
 func (h *catalogHandler) evalProblem(c *caller, err error) *problem {
 	if lathe.CodeOf(err) == lathe.CodeNotFound {
 		return notFound("eval_not_found", "There is no such result of an evaluation.")

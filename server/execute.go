@@ -13,42 +13,49 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A job is a run that is about to begin.
+// A job says which run answers a request and how it begins: a new run of in, a suspended run that is resumed, or a run of
+// another process that is followed.
 type job struct {
 	loop   *loop.Loop
 	in     *loop.Input
-	detach bool // it continues when its client disconnects
-	// due reports whether an event of a run with deferred persistence must be stored at once; nil: every event is.
+	detach bool // the run continues when its client disconnects
+	// due reports whether an event of a run with deferred persistence must be stored at once. If it is nil, persistence is
+	// not deferred: every event is stored at once.
 	due func(event.Data) bool
-	// track is the request, if repetitions of it get the answer of the same run; nil: they do not.
+	// track is the tracked request, if a repetition of the request must get the answer of the same run; nil: repetitions
+	// begin new runs.
 	track *tracked
-	// claim learns whether the run has begun, if another process may begin it, too; nil: no other process may.
+	// claim is the sink that waits for the first event of the run. It is set if another process may begin the same run; its
+	// err is set if this process did not begin it.
 	claim *first
-	// out is the stream, if part of it was written before the run began; nil: nothing was written.
+	// out is the response, if a part of it was written before the run began; else nil.
 	out *stream.Writer
-	// resume is the ID of a suspended run that is resumed instead of starting a new run of in.
+	// resume is the id of a suspended run that is resumed, instead of a new run of in. answers are the results of its
+	// client calls.
 	resume  string
 	answers map[string]lathe.Output
-	// stepped is that run, if an [Executor] executes it; nil: none does.
+	// stepped is the log of the resumed run, if an [Executor] executes that run; else nil.
 	stepped *runlog.View
-	// follow is the ID of a run in another process that answers the request, instead of a new run of in.
+	// follow is the id of a run that another request or process executes and whose answer this request gets, instead of a
+	// new run of in.
 	follow string
-	after  int64      // the event after which it is followed
-	note   event.Sink // one more sink; nil: none
-	// objects records those of the vendor's account in the answers of the models.
+	after  int64      // the id of the event after which that run is followed
+	note   event.Sink // an additional sink of the run; nil: none
+	// objects records the ids of objects of the vendor's account (files, responses) that the answers of the models contain.
 	objects *objectNote
-	// holds reports whether the answer is held open while the run waits; nil: never.
+	// holds reports whether the response is held open while the run is suspended, given the result of the run; nil: it is
+	// not held open.
 	holds func(*event.Result) bool
 }
 
-// sinks returns the sinks of the run, which the caller asks for.
+// sinks returns the sinks of the run, in order: those that must get an event before the client, then more, then note.
 func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
 	j.objects = newObjectNote(co, c, c.key.Name)
 	more = j.objects.with(more...)
 	if j.note != nil {
 		more = append(more, j.note)
 	}
-	var first []event.Sink // before the client sees the event
+	var first []event.Sink // sinks that get an event before the client does
 	if j.claim != nil {
 		first = append(first, j.claim)
 	}
@@ -61,35 +68,37 @@ func (j *job) sinks(co *core, c *caller, more []event.Sink) []event.Sink {
 	return append(first, more...)
 }
 
-// An inflightRun is a run that a client waits for.
+// An inflightRun is a run in progress that the request of a client waits for.
 type inflightRun struct {
-	over   chan struct{} // closed when the run has ended or waits
-	res    *event.Result // good once over is closed
+	over   chan struct{} // closed when the run has ended or is suspended
+	res    *event.Result // the result; read it only after over is closed
 	cancel context.CancelCauseFunc
 	detach bool
 	once   sync.Once
 	id     string
 
 	mu      sync.Mutex
-	clients int           // that wait for the run; without any it is cancelled
-	left    bool          // the client that began it has left
-	among   *inflightRuns // nil: the supervisor tracks it
-	wake    func()        // called when over is closed; nil: not called
+	clients int           // number of clients that wait for the run; at 0 the run is cancelled
+	left    bool          // the client that began the run has left
+	among   *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
+	wake    func()        // called after over is closed; may be nil
 }
 
 var _ engine.Leaver = (*inflightRun)(nil)
 
-// Emit implements [event.Sink]. The last event of a detached run ends the wait of its clients: only the supervisor waits
-// for the goroutine that executes the run.
+// Emit implements [event.Sink]. The last event of a detached run ends the wait of its clients: they do not wait for the
+// goroutine that executes the run, which only the supervisor does.
 func (f *inflightRun) Emit(_ context.Context, e event.Event) {
 	if res := loop.Ended(e.Data); res != nil {
 		f.finish(res)
 	}
 }
 
-// Leave implements [engine.Leaver]: another process owns the run, or will acquire it.
+// Leave implements [engine.Leaver]. It is called when this process stops executing the run because another process owns it
+// or will acquire it.
 func (f *inflightRun) Leave(string) { f.finish(takenOverResult(nil)) }
 
+// finish sets the result and ends the wait of the clients. Only the first call has an effect.
 func (f *inflightRun) finish(res *event.Result) {
 	f.once.Do(func() {
 		f.res = res
@@ -103,7 +112,7 @@ func (f *inflightRun) finish(res *event.Result) {
 	})
 }
 
-// isDone reports whether the run has ended or waits.
+// isDone reports whether the run has ended or is suspended.
 func (f *inflightRun) isDone() bool {
 	select {
 	case <-f.over:
@@ -113,8 +122,9 @@ func (f *inflightRun) isDone() bool {
 	}
 }
 
-// start begins the run of a job, and calls wake, once, when it is over. leave must be called once: it ends the run
-// where it does not go on by itself, and returns when nothing of it is at work any more.
+// start begins the run of a job, and calls wake once when the run is over. The caller must call leave once. It detaches the
+// client: a run that is not detached is cancelled unless another client waits for it, and leave returns after the goroutine
+// that executes it has ended.
 func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(), sinks ...event.Sink) (f *inflightRun, leave func(), p *problem) {
 	if j.follow != "" {
 		c.runID = j.follow
@@ -148,7 +158,8 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 	}, nil
 }
 
-// join adds a client that waits for the run. leave must be called once; it is nil where the run is being cancelled.
+// join adds a client that waits for the run. The caller must call leave once. leave is nil if the run has no client any
+// more and is being cancelled.
 func (f *inflightRun) join() (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +170,7 @@ func (f *inflightRun) join() (leave func()) {
 	return f.leave
 }
 
-// leave removes a client. The run is cancelled when the last one has left.
+// leave removes one client. When the last one has left, the run is cancelled.
 func (f *inflightRun) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +179,7 @@ func (f *inflightRun) leave() {
 	}
 }
 
-// quit removes the client that began the run. Further calls do nothing.
+// quit removes the client that began the run. Further calls have no effect.
 func (f *inflightRun) quit() {
 	f.mu.Lock()
 	left := f.left
@@ -190,13 +201,13 @@ func (ex *runStarter) register(ctx context.Context, c *caller, j *job, wake func
 	}
 	context.AfterFunc(asked, f.quit)
 	ex.inflight.add(f)
-	if ex.stopped.Err() != nil { // before it could be found
+	if ex.stopped.Err() != nil { // the server stopped before the run was registered, so the interrupt did not reach it
 		f.cancel(context.Cause(ex.stopped))
 	}
 	return ctx, f
 }
 
-// name gives the run its id.
+// name sets the id of the run in the caller, and in the input if the run is new and has none.
 func (j *job) name(ex *runStarter, c *caller) {
 	switch {
 	case j.resume != "":
@@ -209,7 +220,7 @@ func (j *job) name(ex *runStarter, c *caller) {
 	}
 }
 
-// startSupervised lets the supervisor execute the run of the job.
+// startSupervised passes the run of the job to the supervisor, which executes it independently of the request.
 func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event.Sink) error {
 	if j.resume == "" {
 		_, err := ex.opts.Supervisor.Start(ctx, j.loop, j.in, &engine.RunOptions{Sinks: sinks})
@@ -218,7 +229,7 @@ func (ex *runStarter) startSupervised(ctx context.Context, j *job, sinks []event
 	return ex.opts.Supervisor.Resume(ctx, j.loop, j.resume, j.answers, sinks...)
 }
 
-// execute runs a job to its end, or until it waits. cancel cancels ctx.
+// execute executes the run of a job until it has ended or is suspended, and returns its result. cancel cancels ctx.
 func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFunc, j *job, sinks []event.Sink) *event.Result {
 	switch {
 	case j.due != nil:
@@ -233,13 +244,13 @@ func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFun
 	switch {
 	case res != nil:
 		return res
-	case lathe.CodeOf(err) == lathe.CodeUnavailable: // it waits as before
+	case lathe.CodeOf(err) == lathe.CodeUnavailable: // the store is unreachable, and the run is still suspended
 		return &event.Result{Reason: lathe.ReasonInterrupted, Err: err}
 	}
 	return takenOverResult(err)
 }
 
-// takenOverResult is that of a run which another process went on with.
+// takenOverResult returns the result for the clients of a run that another process has resumed.
 func takenOverResult(err error) *event.Result {
 	return &event.Result{Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeConflict, Op: "gateway: resume", Err: err}}
 }

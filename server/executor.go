@@ -11,33 +11,33 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// An Executor executes detached runs step by step, in this process or in others, such as the workflows of Temporal. The log of such
-// a run names its executor, and no engine.Supervisor acquires it. Everything else about the run comes from the store, as that of
-// other runs does. Its methods may be called from several goroutines at once.
+// An Executor executes detached runs step by step, in this process or in others, for example as workflows of Temporal. The
+// log of such a run names its executor, and no engine.Supervisor acquires the run. Everything else about the run is in the
+// store, as for other runs. The methods may be called from several goroutines at once.
 type Executor interface {
-	// Name is the name of the executor in the rows of its runs, see [store.RunSummary].
+	// Name returns the name of the executor in the rows of its runs: see [store.RunSummary].
 	Name() string
 	// Start stores the beginning of a run, as engine.Engine.Accept does, and starts its execution. If the engine behind the
-	// executor cannot be reached, a run that Start has stored is executed later. l is the loop of in.Target.
+	// executor cannot be reached after the run was stored, the run is executed later. l is the loop of in.Target.
 	Start(ctx context.Context, l *loop.Loop, in *loop.Input) (runID string, err error)
-	// Wake makes the executor read the signals of a run in the store. target is that of the run. If the engine behind the executor cannot be reached,
-	// Wake returns nil for input and a cancel request, which it repeats later, and an error of code unavailable for WakeResume, which
-	// is not stored.
+	// Wake makes the executor read the stored signals of a run. target is the target of the run. If the engine behind the
+	// executor cannot be reached, Wake returns nil for WakeInput and WakeCancel, and repeats the notification later. For
+	// WakeResume, which is not stored, it returns an error with code unavailable.
 	Wake(ctx context.Context, runID, target string, why Wake) error
 }
 
 // Wake is the reason for which [Executor].Wake is called.
 type Wake uint8
 
-// The reasons.
+// The reasons for which Wake is called.
 const (
-	WakeInput  Wake = iota // a signal of the run is in the store, or a request for approval has expired
-	WakeCancel             // a cancel request is in the store, or the run was deleted
-	WakeResume             // a client resumes a run that was parked, `interrupted`
+	WakeInput  Wake = iota // a signal of the run was stored, or a request for approval has expired
+	WakeCancel             // a cancel request was stored, or the run was deleted
+	WakeResume             // a client resumes a run that was suspended with reason `interrupted`
 )
 
-// Loop returns the loop of the model of that name in the configuration in force, for an [Executor]. The configuration is kept until
-// release is called. Call it once. For a model that is not configured any more the error has the code not_found.
+// Loop returns the loop of the model target in the current configuration, for an [Executor]. The configuration stays valid
+// until release is called, which the caller must do once. The error has code not_found if the model is not configured.
 func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	s := g.work.begin()
 	defer g.work.end(s)
@@ -48,7 +48,7 @@ func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	return m.Loop, g.hold(&caller{access: access{setup: s}}).free, nil
 }
 
-// reaches returns a problem if another executor than that of this process executes the run, else nil.
+// reaches returns a problem if the run has an executor and this process does not use that executor.
 func (co *core) reaches(v *runlog.View) *problem {
 	name := v.State.Executor
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
@@ -57,7 +57,7 @@ func (co *core) reaches(v *runlog.View) *problem {
 	return conflict("run_elsewhere", "The run is executed by %s: send the request to a server that was started with that engine.", name)
 }
 
-// wake wakes a run of an executor.
+// wake notifies the executor of the run: see [Executor].Wake.
 func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *problem {
 	if p := co.reaches(v); p != nil {
 		return p
@@ -68,7 +68,7 @@ func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *
 	return nil
 }
 
-// resumeStepped resumes a suspended run of an executor, with the results of client tool calls.
+// resumeStepped stores the results of client calls and makes the executor resume the suspended run.
 func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
 	if p := ex.reaches(v); p != nil {
 		return p
@@ -88,7 +88,7 @@ func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runlog.Vi
 	return ex.wake(ctx, c, v, why)
 }
 
-// startStepped starts a detached run of an executor, or resumes one, and follows it for the client.
+// startStepped starts a new detached run with the executor, or resumes one, and follows it for the client.
 func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake func(), sinks []event.Sink) (f *inflightRun, leave func(), p *problem) {
 	after := int64(0)
 	if v := j.stepped; v != nil {
@@ -103,14 +103,14 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 	return f, leave, nil
 }
 
-// beginStepped starts a detached run of an executor and responds with it.
+// beginStepped starts a detached run with the executor and responds with the run.
 func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
 	id, err := h.opts.Executor.Start(r.Context(), n.loop, n.in)
 	if err != nil {
 		return h.runFailed(c, err)
 	}
 	c.runID = id
-	if key != nil { // another process may have begun it, for another request
+	if key != nil { // another process may have begun a run with this id for another request
 		if _, p := h.earlier(r.Context(), c, key); p != nil {
 			return p
 		}
@@ -118,17 +118,17 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 	return h.created(w, r, c, id, n.status)
 }
 
-// cancelStepped requests the cancellation of a run of an executor, and waits for a limited time until the run has ended. The cancel
-// request is in the store.
+// cancelStepped notifies the executor of a stored cancel request, and waits at most logTimeout until the run has ended. Its
+// results are those of tryCancel.
 func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
 	status, p = h.applyStepped(ctx, c, v, WakeCancel, func(d event.Data) bool {
 		_, is := d.(*event.RunFinished)
 		return is
 	})
-	return status == http.StatusOK, status, p // its log says how it has ended
+	return status == http.StatusOK, status, p // the next attempt reads from the log how the run has ended
 }
 
-// applyStepped makes a run of an executor read its stored signals, as apply does.
+// applyStepped makes the executor of a run read its stored signals. Its results are those of apply.
 func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, why Wake, settles func(event.Data) bool) (int, *problem) {
 	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
 	defer sub.Close()

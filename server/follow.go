@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A request can be answered by a run that it does not execute: one that waits for a person and whose stream is held
-// open until then, or one that an equal request has begun. It follows the events of that run, whichever process
-// executes it.
+// A request can be answered by a run that it does not execute: a run that is suspended until a person decides and whose
+// stream is held open until then, or a run that an equal request has begun. Such a request follows the events of that run,
+// whichever process executes it.
 
-// maxWholeHold bounds the time for which an answer that is not streamed is held: it has no keep-alives.
+// maxWholeHold bounds how long an answer that is not streamed is held back: such a response has no keep-alives.
 const maxWholeHold = 5 * time.Minute
 
-// holdFor returns how long the answer of a run that came to res is held; 0: it is given now.
+// holdFor returns how long the response of a run with result res is held open; 0: it ends now.
 func (ex *runStarter) holdFor(c *caller, j *job, res *event.Result) time.Duration {
 	if j.holds == nil || ex.opts.Index == nil || ex.opts.Bus == nil || ex.leaving.Err() != nil || !j.holds(res) {
 		return 0
@@ -25,7 +25,8 @@ func (ex *runStarter) holdFor(c *caller, j *job, res *event.Result) time.Duratio
 	return c.setup.Hold
 }
 
-// holds reports whether the answer of the run may be held: it waits for a person and for nothing of the client.
+// holds reports whether the response may be held open: the run waits for an approval and for no result of the client. If
+// so, it sets a.follows.
 func (a *chat) holds(res *event.Result) bool {
 	if res.Reason != lathe.ReasonAwaitingApproval || len(a.theirs(res.Pending)) > 0 {
 		return false
@@ -34,13 +35,14 @@ func (a *chat) holds(res *event.Result) bool {
 	return true
 }
 
-// follow begins to follow a run from after an event. With hold the run waits: it is followed no longer than hold
-// while it does. The inflightRun is over when the run waits, has ended, or is followed no longer. leave must be called once.
+// follow follows a run from the event after. If hold is not 0 the run is suspended, and it is followed until it resumes,
+// but at most for that time. The returned run is over when the followed run is suspended, has ended, or is followed no
+// longer. The caller must call the returned function once: it stops following.
 func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after int64, hold time.Duration, wake func(), sinks []event.Sink) (*inflightRun, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &inflightRun{over: make(chan struct{}), id: id, detach: true, cancel: func(error) { cancel() }, wake: wake}
 	x := &watch{views: ex.runViews, runID: id, last: after, sub: ex.opts.Bus.Subscribe(id), follow: "pause"}
-	own := *c // which the goroutine of the request changes
+	own := *c // a copy: the goroutine of the request changes *c
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -60,8 +62,9 @@ func (ex *runStarter) follow(ctx context.Context, c *caller, id string, after in
 	}
 }
 
-// untilRest passes on the events of the run until it is suspended or has ended, or ctx is done, and returns its result. A
-// run that is suspended when untilRest begins is followed for the time hold, or until it resumes.
+// untilRest passes the events of the run to the sink until the run is suspended or has ended, or ctx is done, and returns
+// the result of the run. If the run is suspended when untilRest begins, it is followed until it resumes, but at most for
+// hold.
 func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *event.Result {
 	waiting, cancel := ctx, context.CancelFunc(func() {})
 	if hold > 0 {
@@ -69,7 +72,7 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 	}
 	defer func() { cancel() }()
 	for {
-		_ = x.run(waiting) // the log says what has become of the run
+		_ = x.run(waiting) // the log, which is read next, has the state of the run
 		v, p := x.views.viewOther(context.WithoutCancel(ctx), c, x.runID)
 		switch {
 		case p != nil:
@@ -77,27 +80,28 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 		case ctx.Err() != nil, (v.State.Finished != nil || v.State.Paused != "") && v.State.LastID <= x.last:
 			return v.Result()
 		}
-		cancel() // it went on: the time of the hold does not count any more
+		cancel() // the run resumed: the time limit of the hold no longer applies
 		waiting, cancel = ctx, func() {}
 	}
 }
 
-// A followed is what an answer that follows a run has received of the current turn. If another process executes the run, deltas come
-// without what is not text: the data of reasoning, parts of the vendor, and ends of texts. If the answer lags, the last deltas do not come. The
-// message at the end of the turn has all of it; a turn that breaks off has none.
+// A followed counts what an answer that follows a run has received of the current turn. If another process executes the
+// run, some deltas come without content: the opaque data of reasoning, parts of the vendor, and ends of texts. If the
+// answer lags behind, the last deltas are missing. The message at the end of the turn contains everything; a turn that is
+// interrupted has no message.
 type followed struct {
-	text      []byte        // commentary included
-	textEnd   int           // where the last end of a text was, in bytes of text
-	reasoning int           // bytes
-	refusal   int           // bytes
-	data      int           // opaque data of reasoning
-	parts     int           // of the vendor
-	waits     bool          // a delta came without its content: what follows it is written with the rest of the turn
-	held      []lathe.Delta // what followed it, if the turn breaks off
+	text      []byte        // the text received, commentary included
+	textEnd   int           // offset in text of the last end of a text
+	reasoning int           // bytes of reasoning received
+	refusal   int           // bytes of a refusal received
+	data      int           // number of opaque data of reasoning
+	parts     int           // number of parts of the vendor
+	waits     bool          // a delta came without content: the deltas after it are written with the rest of the turn
+	held      []lathe.Delta // the deltas after the one without content, which are written if the turn has no message
 }
 
-// note notes an event, and reports whether it is written now. With ordered the client needs all parts of the answer in their order: what
-// follows a delta without content is not written now.
+// note counts an event, and reports whether it is written now. If ordered is true, the client needs all parts of the answer
+// in order, so the deltas after one without content are not written now.
 func (f *followed) note(data event.Data, ordered bool) bool {
 	switch d := data.(type) {
 	case *event.ModelCallStarted:
@@ -130,11 +134,12 @@ func (f *followed) note(data event.Data, ordered bool) bool {
 	return !f.waits
 }
 
+// hold adds a delta to those that are written at the end of the turn.
 func (f *followed) hold(kind lathe.DeltaKind, text string) {
 	f.held = append(f.held, lathe.Delta{Kind: kind, Text: text})
 }
 
-// add notes what a delta has.
+// add counts the content of a delta.
 func (f *followed) add(d *event.TextDelta) {
 	if d.Delta == nil {
 		f.text = append(f.text, d.Text...)
@@ -153,10 +158,10 @@ func (f *followed) add(d *event.TextDelta) {
 	}
 }
 
-// rest returns the deltas of a message that were not received. What stands before text that was received, and is not text, is left out where
-// its place has passed. It returns nothing if the text is another one.
+// rest returns the deltas of the message m that were not received. An element other than text that precedes received text
+// is left out, since its place has passed. rest returns nil if the received text is not the beginning of the text of m.
 func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
-	at := 0 // in the text
+	at := 0 // offset in the text of m
 	unread := string(f.text)
 	cut := func(s string, received *int) string {
 		n := min(len(s), *received)
@@ -189,7 +194,7 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 				continue
 			}
 		case lathe.DeltaCallStart:
-			if f.data > 0 { // the data behind the call was received
+			if f.data > 0 { // the data after the call was received, so the call was, too
 				continue
 			}
 		default:
@@ -203,8 +208,8 @@ func (f followed) rest(m *lathe.Message) (rest []lathe.Delta) {
 	return rest
 }
 
-// appendRest appends, at the end of a turn of a run that is executed elsewhere, or was before, what a stream has of the turn and this one
-// does not.
+// appendRest appends the part of a turn that this stream has not received, at the end of the turn. It is called for a run
+// that another request or process executes or has executed.
 func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 	d, ends := e.Data.(*event.ModelCallFinished)
 	if !ends {
@@ -220,7 +225,7 @@ func (a *content) appendRest(dst []byte, e *event.Event) []byte {
 	for i := range rest {
 		switch d := &rest[i]; {
 		case d.Kind == lathe.DeltaCallStart:
-			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [chat.appendPiece]; the calls follow at the end of the answer
+			a.signature, a.gap = nil, a.wroteText && a.turn == e.Turn // as in [content.appendPiece]; the calls follow at the end of the answer
 		case d.Kind == lathe.DeltaRefusal && d.Text == "":
 		default:
 			dst = a.delta(dst, e.Turn, d)

@@ -8,20 +8,20 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Gemini's paths end in MODEL:VERB, and the names of models may have slashes and colons. The body of a request names
-// neither the model nor whether the answer is streamed.
+// Gemini's paths end in MODEL:VERB, and names of models may contain slashes and colons. The body of a request names neither
+// the model nor whether the answer is streamed.
 
-// The verbs of Gemini's paths that are served.
+// The verbs of Gemini's paths that this server supports.
 const (
 	verbGenerate = "generateContent"
 	verbStream   = "streamGenerateContent"
 	verbCount    = "countTokens"
 )
 
-// geminiPrefixes are the paths before the name of a model.
+// geminiPrefixes are the prefixes of Gemini's paths, which precede the name of a model.
 var geminiPrefixes = []string{"/v1beta/models/", "/v1/models/"}
 
-// geminiVerb returns the model and the verb of a path; "" if it names no verb.
+// geminiVerb returns the model and the verb in a path; both are "" if the path has no verb.
 func geminiVerb(path string) (model, verb string) {
 	for _, prefix := range geminiPrefixes {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
@@ -45,7 +45,7 @@ func isGemini(r *http.Request) bool {
 	return (path == "/v1/models" || strings.HasPrefix(path, "/v1/models/")) && (r.Header["X-Goog-Api-Key"] != nil || r.URL.Query().Has("key"))
 }
 
-// gemini serves the paths that name a model and a verb.
+// gemini handles POST /v1beta/models/MODEL:VERB and the same path under /v1.
 func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	switch _, verb := geminiVerb(r.URL.Path); verb {
 	case verbStream:
@@ -61,7 +61,7 @@ func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) 
 	return notFound("unknown_url", "There is no such method of a model. %s, %s and %s are served.", verbGenerate, verbStream, verbCount)
 }
 
-// completeGemini sets the fields of a request that are in its path and query: the model, and whether to stream.
+// completeGemini sets the model and the stream flag of a request from its path, and checks the query parameter alt.
 func completeGemini(r *http.Request, req *wire.ClientRequest) *problem {
 	model, verb := geminiVerb(r.URL.Path)
 	req.Model, req.Stream = model, verb == verbStream

@@ -120,6 +120,12 @@ func TestHostsAndOrigins(t *testing.T) { // T10, T26
 	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "https://chat.example.com" {
 		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
 	}
+	if got := resp.Header.Get("Access-Control-Allow-Methods"); got != "GET, POST, PATCH, DELETE" {
+		t.Errorf("preflight allows the methods %s", got)
+	}
+	if resp, _ := f.do("PUT", "/api/sessions/s", ""); resp.StatusCode != 405 || resp.Header.Get("Allow") != "PATCH, DELETE" {
+		t.Errorf("PUT of a session: %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
+	}
 	if got := resp.Header.Get("Access-Control-Allow-Headers"); strings.Contains(got, "x-stainless") {
 		t.Errorf("preflight without names allows %s", got)
 	}

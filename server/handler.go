@@ -8,17 +8,17 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
-// A Server is the handler: the middleware and the table of routes in front of one handler for each protocol. It may be
-// used by several goroutines at once.
+// A Server is the http.Handler of the gateway: the middleware and the routing table in front of one handler for each
+// protocol. It may be used by several goroutines at once.
 type Server struct {
 	*core
 	table []route
 	mux   *http.ServeMux
-	// consoleMux has the routes of the console's own listener.
+	// consoleMux serves the routes of the console's own listener.
 	consoleMux *http.ServeMux
 	gate       *gate
 	browsers   *signIns
-	unready    atomic.Bool // /readyz has logged why
+	unready    atomic.Bool // /readyz failed, and the cause was logged
 
 	chat     *chatHandler
 	stored   *responsesHandler
@@ -33,7 +33,7 @@ type Server struct {
 	maintain *maintenance
 }
 
-// New returns the server. It returns an error with code invalid_config if the options are not valid.
+// New returns a server with the options. It returns an error with code invalid_config if the options are not valid.
 func New(opts *Options) (*Server, error) {
 	co, err := newCore(opts)
 	if err != nil {
@@ -60,7 +60,7 @@ func New(opts *Options) (*Server, error) {
 }
 
 // Reload replaces the setup for further requests. If it returns an error, nothing has changed. Requests in progress and
-// detached runs keep the setup that they began with; former is closed when the last of them that uses the previous
+// detached runs keep the setup that they began with. former is closed when the last request or run that uses the previous
 // setup has ended.
 func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	next, err := newSetup(s)
@@ -71,6 +71,7 @@ func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	return g.work.replace(next), nil
 }
 
+// invalid wraps an error about options in a *lathe.Error with code invalid_config.
 func invalid(op string, err error) error {
 	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "gateway: " + op, Err: err}
 }

@@ -11,51 +11,50 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A handover writes calls to the client's tools into the stream of an answer. Calls to tools of this server are
-// not written.
+// A handover writes calls of client tools into the stream of an answer. Calls of tools of this server are not written.
 //
-// The first call of a turn is begun early: its arguments are written as the model writes them, once it is certain which
-// tool it names, under which id, and that it is within the limits. The piece that closes the arguments is written after
+// The first call of a turn may be begun early: its arguments are written while the model writes them, once its tool and its
+// id are known and it is certain that it is within the limits. The piece that closes the arguments is written only after
 // the run has ended with the call: until then the model server may report the call as unreadable, and the run may refuse
-// it, while some clients execute a call as soon as its arguments are whole. If the run continues or ends without a call
+// it, while some clients execute a call as soon as its arguments are complete. If the run continues or ends without a call
 // that was begun, the stream ends with an error: see [chat.Withdrawn]. The other calls are written at the end, because
-// clients read one call after the other. On wires that show the calls of this server, a call of the client is not begun
-// early if a call of this server is before it in its turn, so that the answer has them in this order.
+// clients read one call after the other. On wires that show calls of this server, a client call is not begun early if a
+// call of this server precedes it in the turn, so that the answer has the calls in their order.
 type handover struct {
 	writer  wire.Writer
-	ids     *splice.CallIDs // of the calls; nil: they have those of the model server
-	turn    int             // of the calls, if the messages of the run are replayed; 0: it is that of the events
-	names   map[string]bool // of the client's tools
-	early   bool            // the first call is begun before the end of its turn
-	ordered bool            // it is not begun early after a call of this server in its turn
-	mixed   bool            // the turn has a call of this server
-	mends   bool            // arguments in a fence, or written as a JSON string, are unwrapped
-	single  bool            // only the first call of a turn is handed over
-	most    int             // calls of the run that are handed over
-	planned int             // calls of earlier turns
-	begun   *begunCall      // nil: the client has not got the beginning of a call
+	ids     *splice.CallIDs // converts the ids of calls; nil: clients get the ids of the model server
+	turn    int             // the turn of the calls, if the messages of the run are replayed; 0: the turn of each event
+	names   map[string]bool // names of client tools; false: the model may not call the tool
+	early   bool            // the first call may be begun before the end of its turn
+	ordered bool            // it is not begun early if a call of this server precedes it in the turn
+	mixed   bool            // the current turn has a call of this server
+	mends   bool            // arguments in a code fence or in a JSON string are unwrapped
+	single  bool            // the client gets only the first call of a turn (parallel_tool_calls: false)
+	most    int             // maximum number of calls of the run
+	planned int             // number of calls of earlier turns
+	begun   *begunCall      // the call whose beginning was written; nil: none
 }
 
-// A begunCall is a call of which the client has got the beginning.
+// A begunCall is a call whose beginning was written to the client.
 type begunCall struct {
-	id       string // as the client got it
-	theirs   string // of the model server
-	space    string // before the arguments
-	sent     []byte // the argument text that the client has got
+	id       string // the id that the client has
+	theirs   string // the id of the model server
+	space    string // white space before the arguments
+	sent     []byte // the text of the arguments that was written
 	object   openObject
 	deferred bool // the rest of the arguments is written at the end
 }
 
-// handOver has the answer of the run hand over calls to the client's tools.
+// handOver makes the handover for the calls of the answer.
 func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 	a.calls = newHandover(a.writer, a.req.Tools, s, l)
 	a.calls.ordered, a.calls.early = a.shows, a.calls.early && a.protocol.pieces
 }
 
-// newHandover returns one for a run that hands over calls to these tools.
+// newHandover returns a handover for a run with these client tools, settings and limits.
 func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings, l *lathe.Limits) *handover {
 	h := &handover{writer: writer, single: s.ParallelToolCalls != nil && !*s.ParallelToolCalls, most: l.WithDefaults().MaxToolCalls}
-	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // else a turn may be taken back
+	h.early = s.OnParseError != lathe.ParseErrorRetryWithout // with that setting a turn whose calls cannot be read is repeated without tools
 	h.mends = s.Repair != lathe.RepairOff
 	if len(tools) > 0 {
 		h.names = make(map[string]bool, len(tools))
@@ -66,7 +65,7 @@ func newHandover(writer wire.Writer, tools []*lathe.ToolSpec, s *lathe.Settings,
 	return h
 }
 
-// appendPiece appends a piece of a call of a turn, if the call is begun early.
+// appendPiece appends a piece of a call if the call is begun early, and appends nothing otherwise.
 func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []byte {
 	if !h.names[d.Tool] {
 		h.mixed = true
@@ -93,7 +92,7 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 			c.space = text
 			return dst
 		}
-		c.deferred = begin[0] != '{' // it may be unwrapped, and each piece of a number is a number
+		c.deferred = begin[0] != '{' // other arguments may be unwrapped at the end, and each prefix of a number is a number
 	}
 	if c.deferred = c.deferred || c.object.closedBy(text); c.deferred {
 		return dst
@@ -102,8 +101,8 @@ func (h *handover) appendPiece(dst []byte, turn int, d *event.ToolCallDelta) []b
 	return h.appendArgs(dst, 0, text)
 }
 
-// forClient returns the call of a turn as the client gets it: under its own id, with its arguments unwrapped, as those of a tool of
-// this server are.
+// forClient returns the call of a turn as the client gets it: with the id that the client has, and with unwrapped
+// arguments, like those of a tool of this server.
 func (h *handover) forClient(turn int, call lathe.ToolCall) lathe.ToolCall {
 	call.ID = h.ids.Of(turn, call.ID)
 	if h.mends {
@@ -119,8 +118,8 @@ func (h *handover) appendArgs(dst []byte, index int, text string) []byte {
 	return h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: index, Text: text})
 }
 
-// rest returns the arguments of the begun call that the client has not got. It reports false if call is another one, or
-// has other arguments than those that were written.
+// rest returns the part of the arguments of call that was not written. It returns false if call is not the begun call, or
+// its arguments do not begin with those that were written.
 func (c *begunCall) rest(call *lathe.ToolCall) (string, bool) {
 	if c == nil || call.ID != c.id {
 		return "", false
@@ -128,7 +127,7 @@ func (c *begunCall) rest(call *lathe.ToolCall) (string, bool) {
 	return strings.CutPrefix(call.Arguments, string(c.sent))
 }
 
-// completes reports whether the call that was begun, if any, is one of the calls that are handed over.
+// completes reports whether the begun call is one of calls. It returns true if no call was begun.
 func (h *handover) completes(calls []lathe.ToolCall) bool {
 	return h.begun == nil || slices.ContainsFunc(calls, func(call lathe.ToolCall) bool {
 		_, ok := h.begun.rest(&call)
@@ -136,7 +135,7 @@ func (h *handover) completes(calls []lathe.ToolCall) bool {
 	})
 }
 
-// appendAll appends the calls that are handed over, which complete the call that was begun.
+// appendAll appends the calls that the client is to execute: first the rest of the begun call, then the others.
 func (h *handover) appendAll(dst []byte, calls []lathe.ToolCall) []byte {
 	for i := range calls {
 		if rest, ok := h.begun.rest(&calls[i]); ok {
@@ -162,14 +161,14 @@ func (h *handover) appendEnd(dst []byte, index int) []byte {
 	return h.writer.AppendDelta(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
 }
 
-// An openObject reads the text of a JSON object up to its closing brace. The zero value has read nothing.
+// An openObject scans the text of a JSON object piece by piece. The zero value is at the start of the object.
 type openObject struct {
 	depth            int
 	inString, escape bool
 }
 
-// closedBy reads more text and reports whether the object ends in it. Text that is no JSON may seem to end early, never
-// late.
+// closedBy scans the next piece and reports whether the object ends in it. If the text is not JSON, the end may be reported
+// too early, but never too late.
 func (o *openObject) closedBy(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {

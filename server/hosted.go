@@ -15,12 +15,12 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// Hosted tools are tools that a client declares and that the vendor's server executes, such as web_search. They are sent to
-// models of the client's wire. For other models they are listed as ignored, not refused, since agents declare them in every
-// request. A request whose tool choice forces such a tool is refused.
+// Hosted tools are tools that a client declares and the vendor's server executes, such as web_search. They are sent to
+// models on the client's wire. For models on other wires they are listed as ignored rather than refused, since agents
+// declare them in every request. A request whose tool choice forces such a tool is then refused.
 
-// acceptHosted accepts, ignores or refuses each hosted tool of the request. relayed is whether the body is sent to the model
-// server unchanged.
+// acceptHosted accepts, ignores or refuses each hosted tool of the request for the model m. relayed is true if the body is
+// sent to the model server unchanged.
 func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 	same := m.Loop.Wire() == a.protocol.Wire()
 	for _, t := range a.req.Hosted {
@@ -29,12 +29,12 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 			if p := a.acceptServer(t.JSON, relayed); p != nil {
 				return p
 			}
-		case relayed, same && t.Item != "": // the model's server gets it as it is
+		case relayed, same && t.Item != "": // the model server gets the tool unchanged with the body or the item
 		case same && t.Disallowed:
 			a.in.HostedTools = append(a.in.HostedTools, disallowedTool(t.JSON))
 		case same:
 			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
-		case t.Disallowed: // it could not be called anyway
+		case t.Disallowed: // the request does not allow the tool, so leaving it out has no effect
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
 		default:
@@ -44,15 +44,15 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 	return nil
 }
 
-// disallowedTool returns a hosted tool as one that the model may not call.
+// disallowedTool returns a copy of a hosted tool that is marked as one that the model may not call.
 func disallowedTool(tool []byte) json.RawMessage {
 	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.DisallowedMember },
 		func(dst []byte) []byte { return append(wire.AppendKey(dst, wire.DisallowedMember), "true"...) })
 }
 
-// acceptServer accepts a tool of type mcp that names a configured MCP server, whose tools the run has without it. It refuses all
-// others, since a client must not choose the servers that this server connects to. It refuses all tools of that type in a request that
-// is relayed: there they would be servers that the vendor connects to.
+// acceptServer accepts a tool of type mcp only if it names a configured MCP server, whose tools the run has anyway: a
+// client must not choose the servers that this server connects to. If the request is relayed, it refuses every tool of that
+// type: the vendor would connect to its server.
 func (a *request) acceptServer(raw []byte, relayed bool) *problem {
 	value, _ := rawjson.Get(raw, "server_label")
 	label, err := rawjson.AppendUnquote(nil, value)
@@ -63,7 +63,8 @@ func (a *request) acceptServer(raw []byte, relayed bool) *problem {
 	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this server's configuration.")
 }
 
-// checkItemServers refuses tools of type mcp in items of the input: a model's server would connect to the servers that they name.
+// checkItemServers returns a problem if an item of the input has a tool of type mcp: the model server would connect to the
+// server that the tool names.
 func checkItemServers(req *wire.ClientRequest) *problem {
 	if slices.ContainsFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item != "" && t.Type == "mcp" }) {
 		return badRequest("input", "An item of the input must not have a tool of type mcp. Declare an MCP server of this server's configuration in tools.")
@@ -71,11 +72,11 @@ func checkItemServers(req *wire.ClientRequest) *problem {
 	return nil
 }
 
-// maxBetas limits the values of anthropic-beta in a request.
+// maxBetas is the maximum number of values of anthropic-beta that are read from a request; further ones are ignored.
 const maxBetas = 64
 
-// acceptBetas reads the values of the header anthropic-beta. For models on other wires than Messages it lists the header as
-// ignored.
+// acceptBetas reads the header anthropic-beta. Models on Messages get its values; for models on other wires the header is
+// listed as ignored.
 func (a *exchange) acceptBetas(m *Model, header http.Header) {
 	if a.protocol != messagesAPI {
 		return
@@ -95,7 +96,7 @@ func (a *exchange) acceptBetas(m *Model, header http.Header) {
 	}
 }
 
-// betasOf returns the values of the header anthropic-beta.
+// betasOf returns the values of the header anthropic-beta that have the form of a name, at most maxBetas.
 func betasOf(header http.Header) (betas []string) {
 	for _, value := range header["Anthropic-Beta"] {
 		for beta := range strings.SplitSeq(value, ",") {
@@ -107,9 +108,9 @@ func betasOf(header http.Header) (betas []string) {
 	return betas
 }
 
-// acceptVersion reads the header anthropic-version. A model on Messages gets it as it is, also a version that is newer than the codec;
-// what is no version of the API is refused. For models on other wires the header has no effect, and another version than the codec's
-// is listed as ignored.
+// acceptVersion reads the header anthropic-version. A model on Messages gets the version of the client, even if it is newer
+// than the codec; a value that is not a version of the API is refused. For models on other wires the header has no effect,
+// and a version other than that of the codec is listed as ignored.
 func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
 	const name = "anthropic-version"
 	values := header["Anthropic-Version"]
@@ -135,7 +136,8 @@ func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
 	return nil
 }
 
-// sampled returns a member that newer versions of Anthropic's API refuse, if the request has one.
+// sampled returns the first sampling member of the request that newer versions of Anthropic's API refuse; "" if there is
+// none.
 func sampled(s *lathe.Sampling) string {
 	switch {
 	case s.Temperature != nil:
@@ -148,16 +150,16 @@ func sampled(s *lathe.Sampling) string {
 	return ""
 }
 
-// maxNoted limits the values of headers that a newerHeaders remembers, and so those that it logs.
+// maxNoted is the maximum number of header values that a newerHeaders logs.
 const maxNoted = 64
 
-// newerHeaders logs each value of a header that is newer than the codec once.
+// newerHeaders logs header values that are newer than the codec, each value once.
 type newerHeaders struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// note logs a value of the header name, unless it or maxNoted others have been logged.
+// note logs a value of the header, unless it was logged before or maxNoted values were.
 func (n *newerHeaders) note(log *slog.Logger, name, value string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,8 +174,8 @@ func (n *newerHeaders) note(log *slog.Logger, name, value string) {
 		"header", name, "value", value)
 }
 
-// restrictTools bars the tools of this server that the request does not allow from the run. Their definitions are sent, since prompt caches
-// depend on them.
+// restrictTools removes the tools that the request does not allow from the tools that the run may call. Their definitions
+// are still sent to the model, as disallowed client tools, since prompt caches depend on them.
 func (a *exchange) restrictTools() {
 	if a.req.Allowed == nil || a.plan.relayed {
 		return

@@ -20,26 +20,27 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// labelFingerprint is the label under which the log of a run has the request that it was begun by. It
-// is not listed with those of the client.
+// labelFingerprint is the label of a run that contains the hash of the request that began it. Clients do not see it among
+// the labels of the run.
 const labelFingerprint = "lathe_request_sha256"
 
-// onceWindow is how long an Idempotency-Key is good for: between one and two of them.
+// onceWindow is the period of Idempotency-Keys: a key is valid for one to two periods.
 const onceWindow = 24 * time.Hour
 
-// maxOnceKey bounds an Idempotency-Key, in bytes.
+// maxOnceKey is the maximum length of an Idempotency-Key in bytes.
 const maxOnceKey = 255
 
-// A once is an Idempotency-Key. The id of the run that is begun with it is made of the day, the
-// principal and the key: so the store itself keeps a second run from being begun, in whichever
-// process, and nothing else has to be kept.
+// A once is an Idempotency-Key. The id of the run that is begun with it is derived from the period, the principal and the
+// key. So the store itself, which accepts one run for each id, prevents a second run in any process, and nothing else needs
+// to be stored.
 type once struct {
-	name        string // of the lock
+	name        string // the name of the lock
 	hash        [sha256.Size]byte
 	fingerprint string
 }
 
-// onceOf reads the Idempotency-Key of a request; nil where it has none.
+// onceOf reads the Idempotency-Key of a request; nil if the request has none. body is the text that must be equal if the
+// key is sent again.
 func onceOf(r *http.Request, c *caller, body []byte) (*once, *problem) {
 	given := r.Header.Values("Idempotency-Key")
 	if len(given) == 0 {
@@ -61,19 +62,19 @@ func onceOf(r *http.Request, c *caller, body []byte) (*once, *problem) {
 	return o, nil
 }
 
-// timeOfID is the length of the prefix and the time of an id.
+// timeOfID is the length of the part of a run id that consists of the prefix and the time.
 const timeOfID = len(runlog.RunPrefix) + 10
 
-// crockford is the alphabet of ids.
+// crockford is the base 32 alphabet of run ids.
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// id is that of a run which is begun at that time: the form of all ids, with the beginning of the
-// window for the time, and the key for what is random.
+// id returns the id of a run that is begun with the key at the given time. It has the form of other run ids: the start of
+// the period takes the place of the time, and the hash of the key that of the random bits.
 func (o *once) id(at time.Time) string {
 	return newRunID(uint64(max(at.Truncate(onceWindow).UnixMilli(), 0)), &o.hash)
 }
 
-// newRunID returns the id of a run in the form of all ids: a time in milliseconds, and 80 bits of a hash in place of what is random.
+// newRunID returns a run id with a time in milliseconds, and 80 bits of a hash instead of random bits.
 func newRunID(ms uint64, hash *[sha256.Size]byte) string {
 	hi, lo := ms<<16|uint64(binary.BigEndian.Uint16(hash[:2])), binary.BigEndian.Uint64(hash[2:10])
 	id := []byte(runlog.RunPrefix)
@@ -87,11 +88,11 @@ func newRunID(ms uint64, hash *[sha256.Size]byte) string {
 	return string(id)
 }
 
-// onceSkew is how far the clocks of processes that share a store may be apart.
+// onceSkew is the maximum difference between the clocks of processes that share a store.
 const onceSkew = time.Hour
 
-// earlier returns the run that was begun with the key; "" where there is none. One that the store has removed
-// since is a problem: begun again, its tools would be called twice.
+// earlier returns the id of the run that was begun with the key; "" if there is none. If the store has deleted that run, or
+// another request began it, earlier returns a problem: a new run would call the tools twice.
 func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, *problem) {
 	now := h.opts.Now()
 	ids := []string{o.id(now.Add(-onceWindow)), o.id(now), o.id(now.Add(onceSkew))}

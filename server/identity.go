@@ -15,44 +15,45 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// An IdentityProvider identifies callers by tokens that another server has signed. Its methods may be called from several
+// An IdentityProvider identifies callers by tokens that another server has signed. The methods may be called from several
 // goroutines at once.
 type IdentityProvider interface {
-	// Issuer is the issuer of all tokens that Identify accepts.
+	// Issuer returns the issuer of all tokens that Identify accepts.
 	Issuer() string
-	// Settings is a hash of everything that the result of Identify depends on besides the token: sessions and sign-in
-	// links of identified callers end when a reload changes it.
+	// Settings returns a hash of everything except the token on which the result of Identify depends. If a reload changes
+	// it, the sessions and sign-in links of identified callers end.
 	Settings() [sha256.Size]byte
-	// Identify verifies a token and returns its holder. Clients get the text of the error, which must have nothing of the
-	// token: with status 403 if it is [ErrNoProfile], 503 if it is [ErrNoIssuer], and 401 otherwise.
+	// Identify verifies a token and returns the identity of its holder. Clients get the text of the error, which must
+	// contain no part of the token. The status is 403 if the error is [ErrNoProfile], 503 if it is [ErrNoIssuer], and 401
+	// otherwise.
 	Identify(ctx context.Context, token string) (*Identity, error)
 }
 
-// The errors of [IdentityProvider] that are not about the token.
+// Errors of [IdentityProvider] for which the token is not the cause.
 var (
 	ErrNoProfile = errors.New("no key of the configuration is a profile for this caller")
 	ErrNoIssuer  = errors.New("the token could not be verified, since its issuer could not be reached")
 )
 
-// An Identity is the holder of a token.
+// An Identity is the holder of a verified token.
 type Identity struct {
 	Issuer  string
 	Subject string
-	// Key is the name of the key in [Setup].Keys that the caller has the rights and limits of.
+	// Key is the name of the key in [Setup].Keys whose rights and limits the caller has.
 	Key     string
-	Labels  map[string]string // of the caller's runs; requests cannot set them
-	Expires time.Time         // of the token; zero: it does not expire
+	Labels  map[string]string // labels of the caller's runs; requests cannot set them
+	Expires time.Time         // when the token expires; zero: never
 }
 
-// Principal is the owner of the runs of the caller: the issuer and the subject, with # between. It is the name of no key, and
-// an issuer has no # in it.
+// Principal returns the owner of the runs of the caller: ISSUER#SUBJECT. No key has such a name, and an issuer contains no
+// #.
 func (i *Identity) Principal() string { return i.Issuer + "#" + i.Subject }
 
-// isSigned reports whether a credential has the form of a signed token (RFC 7515, compact serialization), whose first part
-// is an encoded JSON object.
+// isSigned reports whether a credential has the form of a signed token (RFC 7515, compact serialization): three parts, the
+// first of which is an encoded JSON object.
 func isSigned(s string) bool { return strings.HasPrefix(s, "eyJ") && strings.Count(s, ".") == 2 }
 
-// identify returns the key of the holder of a token.
+// identify verifies a token and returns the key with the rights of its holder.
 func (s *setup) identify(ctx context.Context, token string) (*Key, *problem) {
 	id, err := s.Identity.Identify(ctx, token)
 	switch {
@@ -69,18 +70,19 @@ func (s *setup) identify(ctx context.Context, token string) (*Key, *problem) {
 	return nil, noProfile()
 }
 
-// codeInvalidToken is the code of an answer to a request whose token was refused. RFC 6750 has the same word.
+// codeInvalidToken is the error code for a refused token. RFC 6750 defines the same word.
 const codeInvalidToken = "invalid_token"
 
-// identityRetry is the time after which a client may send a token again whose issuer could not be reached.
+// identityRetry is the time, sent as Retry-After, after which a client may send a token again whose issuer could not be
+// reached.
 const identityRetry = 10 * time.Second
 
 func noProfile() *problem {
 	return forbidden("unknown_profile", "The token is valid, and no key of the configuration is its profile: serve.oidc.profiles says which are.")
 }
 
-// keyOfIdentity returns the key of an identified caller; nil if its profile is no key, or if its issuer is not that of the
-// setup.
+// keyOfIdentity returns a copy of the profile key of the identity, with its principal and labels. It returns nil if there
+// is no such key, or if the setup has another issuer.
 func (s *setup) keyOfIdentity(id *Identity) *Key {
 	if s.Identity == nil || s.Identity.Issuer() != id.Issuer {
 		return nil
@@ -95,7 +97,7 @@ func (s *setup) keyOfIdentity(id *Identity) *Key {
 	return &k
 }
 
-// withOwn returns labels with those of the caller, which win.
+// withOwn returns a copy of labels with those in own added; own replaces labels with the same name.
 func withOwn(labels, own map[string]string) map[string]string {
 	if len(own) == 0 {
 		return labels
@@ -108,7 +110,7 @@ func withOwn(labels, own map[string]string) map[string]string {
 	return out
 }
 
-// CheckIdentityLabels returns an error if runs cannot have the labels of [Identity].
+// CheckIdentityLabels returns an error if a run cannot have the labels as those of an [Identity].
 func CheckIdentityLabels(labels map[string]string) error {
 	for name := range labels {
 		if hiddenLabel(name) {
@@ -118,16 +120,16 @@ func CheckIdentityLabels(labels map[string]string) error {
 	return loop.CheckLabels(labels)
 }
 
-// run describes the runs of the caller.
+// run returns the RunInfo for runs of the caller.
 func (c *caller) run() *lathe.RunInfo {
 	return &lathe.RunInfo{Principal: c.key.Name, Profile: c.key.Profile, Labels: c.key.Labels}
 }
 
-// admitted is the context key of the caller's *Key.
+// admitted is the context key for the *Key of the caller.
 type admitted struct{}
 
-// CallerOf returns the key of the caller of a request to [Options].MCP whose context is ctx, without its secret. The key has
-// no name if the setup has no keys. ok is false for any other context.
+// CallerOf returns the key, without its secret, of the caller of a request to [Options].MCP with the context ctx. The key
+// has no name if the setup has no keys. ok is false for any other context.
 func CallerOf(ctx context.Context) (k Key, ok bool) {
 	p, ok := ctx.Value(admitted{}).(*Key)
 	if ok {

@@ -7,21 +7,22 @@ import (
 	"sync"
 )
 
-// idleConns bounds the connections of a server between two requests: each of them costs a descriptor and
-// some 20 KB. Beyond the bound the one that has been idle longest is closed.
+// idleConns bounds the number of connections without a request in progress: each of them costs a descriptor and about 20
+// KB. If there are more than most, it closes the one that has been idle longest.
 type idleConns struct {
 	most int
 
 	mu    sync.Mutex
 	of    map[net.Conn]*list.Element
-	order *list.List // of net.Conn, the longest idle first
+	order *list.List // elements are net.Conn, the one idle longest first
 }
 
 func newIdleConns(most int) *idleConns {
 	return &idleConns{most: most, of: map[net.Conn]*list.Element{}, order: list.New()}
 }
 
-// changed is the server's ConnState.
+// changed is the ConnState callback of the http.Server: it tracks idle connections, and closes the one idle longest if
+// there are more than most.
 func (c *idleConns) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	if e := c.of[conn]; e != nil {
@@ -38,6 +39,6 @@ func (c *idleConns) changed(conn net.Conn, state http.ConnState) {
 	}
 	c.mu.Unlock()
 	if over != nil {
-		_ = over.Close() // its client opens another one
+		_ = over.Close() // its client will open a new connection
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A run in this process is executed by a request or by the supervisor.
+// A run of this process is executed either by a request or by the supervisor.
 
-// inflightRuns are the runs that requests execute.
-type inflightRuns struct{ of sync.Map } // *inflightRun by run id
+// inflightRuns contains the runs that requests of this process execute.
+type inflightRuns struct{ of sync.Map } // maps run id to *inflightRun
 
-// add remembers the inflightRun of a run until it is removed.
+// add registers a run until remove is called.
 func (l *inflightRuns) add(f *inflightRun) { l.of.Store(f.id, f) }
 
 func (l *inflightRuns) remove(f *inflightRun) { l.of.CompareAndDelete(f.id, f) }
 
-// interrupt ends all of them.
+// interrupt cancels all registered runs with the cause.
 func (l *inflightRuns) interrupt(cause error) {
 	for _, f := range l.of.Range {
 		f.(*inflightRun).cancel(cause)
@@ -46,10 +46,10 @@ func (co *core) waitRun(ctx context.Context, id string) (res *event.Result, ok b
 			return nil, true
 		}
 	}
-	if co.opts.Supervisor == nil { // the run has ended since the caller looked
+	if co.opts.Supervisor == nil { // no request executes the run any more, and nothing else can
 		return nil, false
 	}
-	res, ok, _ = co.opts.Supervisor.Wait(ctx, id) // the log of the run has its result
+	res, ok, _ = co.opts.Supervisor.Wait(ctx, id) // the error is not needed: the log of the run has its result
 	return res, ok
 }
 

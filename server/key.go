@@ -19,57 +19,58 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Key authenticates callers and bounds their rights. Its name is the principal of their runs and restricts every query
-// of the store.
+// A Key authenticates callers and limits their rights. Its name is the principal of their runs and restricts every query of
+// the store.
 type Key struct {
 	Name string
-	// Secret is what callers send, and Hash its SHA-256, for a secret that the configuration does not have. A key with
-	// neither is a profile of [Setup].Identity: callers whom that identifies have its rights and limits.
+	// Secret is the text that callers send. Hash is its SHA-256, for a configuration without the secret itself. A key with
+	// neither is a profile of [Setup].Identity: it has the rights and limits of callers that Identity assigns to it.
 	Secret secret.Secret
 	Hash   [sha256.Size]byte
 	Models []string // nil: every model
 	Tools  []string // nil: every tool of this server
-	// Approve lists the owners of the runs whose calls the key may approve, deny and answer: [ApproveOwn],
-	// [ApproveOthers] and names of keys. nil: its own runs; empty: none.
+	// Approve lists the owners of runs whose calls the key may approve, deny and answer: [ApproveOwn], [ApproveOthers] and
+	// names of keys. nil: only its own runs; empty: none.
 	Approve []string
 	// Admin lets the key see the runs of all keys, decide about all calls, and see and change the state of the server.
 	Admin bool
 	// Metrics lets the key read /metrics, which shows the use of all keys.
 	Metrics bool
-	// VendorObjects are the objects of the account at the model's vendor that requests may name besides those that answers to the key
-	// had: kinds of objects, such as "file", ids, or "*" for all. nil: none.
+	// VendorObjects lists the objects of the vendor's account that requests of the key may name, in addition to objects
+	// that were in answers to the key: kinds of objects such as "file", ids, or "*" for all. nil: none.
 	VendorObjects []string
-	// VendorTools are the tools that the vendor may execute for requests, such as "web_search". nil: all.
+	// VendorTools lists the types of tools that the vendor may execute for requests of the key, such as "web_search". nil:
+	// all.
 	VendorTools []string
-	// Limits narrow those of the models; a zero field does not narrow.
+	// Limits narrow the limits of the models; a zero field does not narrow.
 	Limits            lathe.Limits
-	RequestsPerMinute int // 0: no bound
-	Concurrency       int // requests at once; 0: no bound
-	// Profile and Labels are set for a caller whom [Setup].Identity has identified: the name of the key in [Setup].Keys
-	// that it has the rights of, and the labels of its runs. Name is [Identity.Principal] then. [New] and [Server.Reload]
-	// refuse a setup that has them.
+	RequestsPerMinute int // 0: unlimited
+	Concurrency       int // number of concurrent requests; 0: unlimited
+	// Profile and Labels are set for a caller that [Setup].Identity has identified: Profile is the name of the key in
+	// [Setup].Keys whose rights it has, and Labels are the labels of its runs. Name is then [Identity.Principal]. [New] and
+	// [Server.Reload] refuse a setup with keys that have them.
 	Profile string
 	Labels  map[string]string
 
 	identity *Identity
-	settings [sha256.Size]byte // [IdentityProvider].Settings of the setup that identity was found in
-	// Group and the budgets of the key and of the group are what listings show: [loop.Options].Meter enforces them. nil: none.
+	settings [sha256.Size]byte // hash of [IdentityProvider].Settings when identity was found
+	// Group, Budget and GroupBudget are only shown in lists: [loop.Options].Meter enforces budgets. nil: no budget.
 	Group               string
 	Budget, GroupBudget *store.Budget
 }
 
-// A setup is a [Setup] that was checked.
+// A setup is a checked [Setup] with the data derived from it.
 type setup struct {
 	Setup
 	tokens  middleware.Tokens
-	holders []int        // the index in Keys of each token
-	byName  func() []int // the indexes of Keys in the order of their names; made at the first use, since there may be many keys
+	holders []int        // for each token, the index of its key in Keys
+	byName  func() []int // the indexes of Keys sorted by name; computed at the first call, since there may be many keys
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
 	waiting *approval.Sentence
-	log     *slog.Logger  // of the server; nil while a setup is only checked
-	users   int           // requests and runs that use it; guarded by the mutex of work, as unused is
-	unused  chan struct{} // closed when it was replaced and nothing uses it any more
+	log     *slog.Logger  // the log of the server; nil while a setup is only checked
+	users   int           // number of requests and runs that use the setup; guarded by the mutex of work, as unused is
+	unused  chan struct{} // closed when the setup was replaced and users is 0
 }
 
 // Check returns an error if [New] or [Server.Reload] would refuse the setup.
@@ -80,6 +81,7 @@ func (s *Setup) Check() error {
 	return nil
 }
 
+// newSetup checks a Setup and returns it with the data that requests need: tokens, hosts, origins and the waiting sentence.
 func newSetup(s *Setup) (*setup, error) {
 	out := &setup{Setup: *s, hosts: map[string]bool{}, origins: http.NewCrossOriginProtection()}
 	if s.Models == nil {
@@ -120,10 +122,11 @@ func newSetup(s *Setup) (*setup, error) {
 // needsKey reports whether requests without a key or a token are refused.
 func (s *setup) needsKey() bool { return s.RequireKey || len(s.Keys) > 0 }
 
-// anyone is the key of every caller where no key is required.
+// anyone is the key of every caller if no key is required.
 var anyone = &Key{}
 
-// addKey adds the token of a key. named has the names of the keys before it, and gets its name.
+// addKey checks the key with index i and adds its token. named contains the names of the keys before it; addKey adds its
+// name.
 func (s *setup) addKey(i int, named map[string]bool) error {
 	k := &s.Keys[i]
 	taken := named[k.Name]
@@ -159,8 +162,8 @@ func (s *setup) sortKeys() []int {
 	return order
 }
 
-// keysAfter returns the indexes of at most limit keys that the caller sees, all for an admin key and else its own, in the order of
-// their names, which come after that name; next is the last name if there are more.
+// keysAfter returns the indexes of at most limit keys that the caller may see, in the order of their names, beginning after
+// the name after. An admin key sees all keys, another key only itself. next is the last name of the page if there are more.
 func (c *caller) keysAfter(after string, limit int) (page []int, next string) {
 	name := func(i int) string { return c.setup.Keys[i].Name }
 	order := c.setup.byName()
@@ -177,7 +180,7 @@ func (c *caller) keysAfter(after string, limit int) (page []int, next string) {
 	return page, ""
 }
 
-// hash is the SHA-256 of the secret of a configured key.
+// hash returns the SHA-256 of the secret of a configured key.
 func (k *Key) hash() [sha256.Size]byte {
 	if k.Secret.IsZero() {
 		return k.Hash
@@ -185,7 +188,7 @@ func (k *Key) hash() [sha256.Size]byte {
 	return sha256.Sum256([]byte(k.Secret.Reveal()))
 }
 
-// configured is the name in the configuration of the key that the caller has the rights of.
+// configured returns the name of the configured key whose rights the caller has.
 func (k *Key) configured() string {
 	if k.Profile != "" {
 		return k.Profile
@@ -193,7 +196,7 @@ func (k *Key) configured() string {
 	return k.Name
 }
 
-// authenticate returns the key that the request has.
+// authenticate returns the key of the request, or a problem if it has none, an unknown one, or the keys of two callers.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	if !s.needsKey() {
 		return anyone, nil
@@ -221,7 +224,7 @@ func (s *setup) authenticate(r *http.Request) (*Key, *problem) {
 	return found, nil
 }
 
-// holder returns the holder of a key, or of a token of the identity provider.
+// holder returns the key to which text belongs: an API key, or a signed token of the identity provider.
 func (s *setup) holder(ctx context.Context, text string) (*Key, *problem) {
 	if i := s.tokens.FindToken(text); i >= 0 {
 		return &s.Keys[s.holders[i]], nil
@@ -236,12 +239,12 @@ func unknownKey() *problem {
 	return unauthorized("invalid_api_key", "The API key is not known here.")
 }
 
-// foreignKeyHeaders are headers in which clients of Anthropic's and Google's APIs send their key.
+// foreignKeyHeaders are the headers in which clients of the APIs of Anthropic and Google send their key.
 var foreignKeyHeaders = []string{"X-Api-Key", "X-Goog-Api-Key"}
 
-// foreignKeys returns the keys of a request besides its bearer token: those of the headers, and, on Google's paths, that of the
-// query parameter `key`. A header or parameter that is empty or given more than once has none. If the request has no bearer
-// token, the first of them is its key.
+// foreignKeys returns the keys that a request has in addition to its bearer token: those of foreignKeyHeaders and, on the
+// paths of Google's API, that of the query parameter `key`. A header or parameter that is empty or repeated is ignored. If
+// the request has no bearer token, the first of these keys is used.
 func foreignKeys(r *http.Request) (keys []string) {
 	for _, name := range foreignKeyHeaders {
 		if given := r.Header[name]; len(given) == 1 && given[0] != "" {
@@ -257,15 +260,16 @@ func foreignKeys(r *http.Request) (keys []string) {
 	return keys
 }
 
-// twoKeys refuses a request that has keys of two callers: the rights of which of them it has would depend on the place of a key.
+// twoKeys is the problem of a request with keys of two callers, whose rights would otherwise depend on the place of a key.
 func twoKeys() *problem {
 	return badRequest("", "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
 }
 
-// codeNoKey is the code of the answer to a request without a key.
+// codeNoKey is the error code for a request without a key.
 const codeNoKey = "missing_api_key"
 
-// noKey is the answer to a request without a key. It names Azure's header if that has the key.
+// noKey is the problem of a request without a key. If the request has the header api-key of Azure, the message says that
+// this header is not read.
 func noKey(r *http.Request) *problem {
 	p := unauthorized(codeNoKey, "Send an API key: Authorization: Bearer KEY.")
 	if r.Header["Api-Key"] != nil {
@@ -277,7 +281,7 @@ func noKey(r *http.Request) *problem {
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
 
-// Narrowed returns limits narrowed by those of the key.
+// Narrowed returns the limits narrowed by those of the key: the lower value of each field.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
 	limits, _ = limits.Narrow(k.Limits)
 	return limits

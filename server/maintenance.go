@@ -10,38 +10,40 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A suspendedRun is what the log of a run that waits said when it was read.
+// A suspendedRun is the state of a suspended run when its log was last read.
 type suspendedRun struct {
 	lastID int64
-	asked  int // calls that wait for a person
+	asked  int // number of open calls that require an approval
 }
 
-// maintenance resumes runs without a request of a client: those whose approvals have expired, and on a shared store those
-// that no process owns.
+// maintenance resumes runs without a request of a client: runs whose approval requests have expired and, if the store is
+// shared, runs that no process owns.
 type maintenance struct {
 	*runStarter
 	turns *splice.Turns
-	seen  map[string]suspendedRun // by run; of the goroutine that surveys
+	seen  map[string]suspendedRun // the runs of the last survey, by id; used only by the goroutine that surveys
 }
 
-// Bounds of one survey of a shared store, which every process on it makes: without them the cost of runs that wait would grow
-// with their number and with that of the processes.
+// Limits of one survey, in which a process reads the runs that wait for an approval. Every process of a shared store makes
+// surveys: without limits their cost would grow with the number of suspended runs times the number of processes.
 const (
-	// maxSurveyed is how many of the runs that wait are read, the newest first: the gauge and the turns in memory hold no more.
+	// maxSurveyed is the number of suspended runs that a survey of a shared store lists, newest first. The gauge and the
+	// turns in memory have no more.
 	maxSurveyed = 10_000
-	// maxSurveyReads is how many logs are read. The others are read by the next surveys.
+	// maxSurveyReads is the number of logs that a survey of a shared store reads. Later surveys read the others.
 	maxSurveyReads = 200
-	// surveyShare is the inverse of the share of the time that surveys may take, on any store.
+	// surveyShare limits the time spent on surveys: the pause after a survey is surveyShare times its duration. It applies
+	// to every store.
 	surveyShare = 50
-	// maxSurveyPause is the longest time between two surveys.
+	// maxSurveyPause is the maximum time between two surveys.
 	maxSurveyPause = 5 * time.Minute
 )
 
-// recount reads which runs of the store wait for a person, whichever process asked: it sets the gauge of open
-// approvals, keeps the runs for equal requests, and, on a store of this process alone, has the approval queue hold what was
-// asked. A log is read again only where it has changed.
+// recount makes one survey: it reads the suspended runs that wait for an approval, whichever process executed them. It sets
+// the gauge of open approvals, remembers the runs for equal requests and, if the store is not shared, adds the requests to
+// the approval queue. It reads a log again only if the log has changed.
 func (mt *maintenance) recount(ctx context.Context) {
-	_ = mt.opts.Engine.Flush(ctx, "") // the list says what is wrong with the store
+	_ = mt.opts.Engine.Flush(ctx, "") // if the store fails, the list below reports it
 	count := func() (map[string]int, error) {
 		next, open := map[string]suspendedRun{}, map[string]int{}
 		f := &store.RunFilter{Status: "parked", Limit: maxPage}
@@ -85,11 +87,11 @@ func (mt *maintenance) recount(ctx context.Context) {
 	}
 }
 
-// readSuspended reads a run that waits.
+// readSuspended reads the log of a suspended run. It returns the zero value if the run cannot be read.
 func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRun {
 	v, p := mt.view(ctx, mt.serverCaller(), id)
 	if p != nil {
-		return suspendedRun{} // it is gone by now
+		return suspendedRun{} // the run was deleted in the meantime
 	}
 	s := suspendedRun{lastID: v.State.LastID}
 	for i := range v.State.Open {
@@ -110,7 +112,7 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 	return s
 }
 
-// recountEvery surveys again and again until ctx is done. took is how long the last survey took.
+// recountEvery repeats the survey until ctx is done. took is the duration of the last survey.
 func (mt *maintenance) recountEvery(ctx context.Context, took time.Duration) {
 	next := time.NewTimer(surveyPause(mt.opts.Limits.Expiry, took))
 	defer next.Stop()
@@ -126,7 +128,7 @@ func (mt *maintenance) recountEvery(ctx context.Context, took time.Duration) {
 	}
 }
 
-// surveyPause returns the time between two surveys: every, or longer if the last one took long.
+// surveyPause returns the time until the next survey: every, or longer if the last survey took long.
 func surveyPause(every, took time.Duration) time.Duration {
 	return max(every, min(surveyShare*took, maxSurveyPause))
 }

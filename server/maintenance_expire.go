@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Maintain resumes runs whose requests for approval have expired, those of earlier processes too; on a shared store it resumes
-// all runs that no process owns. It returns when ctx is done or the gateway is drained, and is called once.
+// Maintain resumes runs whose approval requests have expired, including those of earlier processes. If the store is shared,
+// it resumes all runs that no process owns. It returns when ctx is done or the server drains. Call it once.
 func (g *Server) Maintain(ctx context.Context) {
 	if g.opts.Index != nil && g.opts.Supervisor != nil {
 		g.maintain.run(ctx)
 	}
 }
 
-// run does the maintenance until ctx is done or the server is drained.
+// run surveys the store and resumes expired runs until ctx is done or the server drains.
 func (mt *maintenance) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,7 +40,7 @@ func (mt *maintenance) run(ctx context.Context) {
 		for _, r := range mt.opts.Approvals.Expired() {
 			if p := mt.expire(ctx, r.RunID); p != nil && ctx.Err() == nil {
 				mt.opts.Log.Error("a run whose request for approval has expired could not be resumed", "run_id", r.RunID, "code", p.Code)
-				mt.opts.Approvals.Await(r) // the next round tries again
+				mt.opts.Approvals.Await(r) // the request is queued again, so the next tick retries it
 			}
 		}
 		select {
@@ -51,17 +51,17 @@ func (mt *maintenance) run(ctx context.Context) {
 	}
 }
 
-// serverCaller is the caller of what the gateway does by itself. It may see every run.
+// serverCaller returns the caller for operations that the server itself begins. It may see every run.
 func (co *core) serverCaller() *caller { return &caller{access: access{key: anyone}} }
 
-// expire resumes a run if it waits for an approval whose request has expired.
+// expire resumes the run if it is suspended and one of its approval requests has expired. It does nothing otherwise.
 func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 	c := mt.serverCaller()
 	c.setup = mt.work.begin()
 	defer mt.work.end(c.setup)
 	unlock, p := mt.locks.lock(ctx, id)
 	if p != nil {
-		return nil // the server stops
+		return nil // ctx is done: the server stops
 	}
 	defer unlock()
 	v, p := mt.view(ctx, c, id)
@@ -70,7 +70,7 @@ func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 		return nil
 	case p != nil:
 		return p
-	case v.State.Paused == "", v.State.Finished != nil, mt.executes(id), v.Stepped() != nil: // an executor has a timer of its own
+	case v.State.Paused == "", v.State.Finished != nil, mt.executes(id), v.Stepped() != nil: // the executor of a stepped run has its own timer
 		return nil
 	}
 	for i := range v.State.Open {

@@ -13,24 +13,26 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Members of a request that Lathe does not read go to the model server if the wire's published schema has them, or if
-// the model's entry lists them (Model.Pass: what its profile knows, and models.NAME.pass). All others are refused by
-// name: with some a client would choose a model, server, tool or account that its key does not give it.
+// A member of a request that Lathe does not read is sent to the model server if the published schema of the wire has it, or
+// if the entry of the model lists it (Model.Pass: members that its profile knows, and models.NAME.pass). All other members
+// are refused by name: with some of them a client could choose a model, server, tool or account that its key does not
+// allow.
 
-// members are those of a request that the server does not read.
+// members records how the members of a request are handled that the server does not read.
 type members struct {
 	protocol *protocol
 	req      *wire.ClientRequest
-	ignored  []string       // they have no effect
-	passed   []lathe.Member // the model server gets them
-	dropped  []string       // places of what the wire of the model's server has no form for
-	// callTurns are the turns of the messages of req whose calls have ids of this server, by index; nil: no part has such an id.
+	ignored  []string       // names of the members that have no effect
+	passed   []lathe.Member // the members that the model server gets
+	dropped  []string       // paths of members that the wire of the model server cannot express
+	// callTurns maps the index of a message of req to its turn, for messages whose calls have ids that this server made;
+	// nil: there are none.
 	callTurns map[int]*splice.CallTurn
 }
 
-// sort takes the members of the request that are not read: those that are passed on to m, and those that have no
-// effect: also those that the wire of the model's server does not have. relayed says that the client gets the model server's
-// own bytes.
+// sort divides the members that the server does not read into those that m gets and those without effect, including those
+// that the wire of the model server does not have. It refuses unknown members. relayed is true if the client gets the model
+// server's bytes unchanged.
 func (ms *members) sort(m *Model, relayed bool) *problem {
 	if p := ms.requireWholeConversation(relayed, m.Pass); p != nil {
 		return p
@@ -55,15 +57,17 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 	return nil
 }
 
-// storedParts are members that refer to a part of the conversation or of the prompt that the vendor's server stores. If they were
-// ignored, the model would answer without that part.
+// storedParts are the members that refer to a part of the conversation or of the prompt which the vendor's server stores.
+// If they were ignored, the model would answer without that part.
 var storedParts = rawjson.NewNames("cachedContent", "cached_content", "conversation", "previous_interaction_id", "previous_response_id", "prompt", "thread")
 
-// noThreads is the error detail after which the tool runners of Anthropic's libraries send the whole conversation, without a thread.
+// noThreads is the error detail that makes the tool runners of Anthropic's libraries send the whole conversation instead of
+// a thread.
 const noThreads = `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`
 
-// requireWholeConversation refuses a request with a member of storedParts that the codec did not read. pass are the members that the
-// model's entry passes on: a relayed request may have those, since the model server that gets them stores the part.
+// requireWholeConversation returns a problem if the request has a member of storedParts that the codec did not read. pass
+// lists the members that the entry of the model passes on: a relayed request may have those, since the model server that
+// gets them stores the part.
 func (ms *members) requireWholeConversation(relayed bool, pass []string) *problem {
 	for _, m := range ms.req.Unknown {
 		if !storedParts.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
@@ -79,12 +83,12 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 	return nil
 }
 
-// likes returns the member of the wire's schema that name equals under case folding without being it; "" if there is none.
+// likes returns the member of the wire's schema that differs from name only in case; "" if there is none.
 func (ms *members) likes(name string) string {
 	return cmp.Or(ms.protocol.withheld.Like(name), ms.protocol.published.Like(name))
 }
 
-// unknown is the answer to a request with a member that is not passed on.
+// unknown returns the problem of a request with a member that is not passed on.
 func (ms *members) unknown(m *Model, name string) *problem {
 	if like := ms.likes(name); like != "" {
 		return badRequest(name, "The member %.64q differs from %s in the case or the form of its letters only. Send it as %s.", name, like, like).WithCode("ambiguous_member")
@@ -103,10 +107,10 @@ func (ms *members) asked() []byte {
 	return nil
 }
 
-// maxListed bounds the names of members that an answer lists.
+// maxListed is the maximum number of names in each list of members that the client gets.
 const maxListed = 32
 
-// passedNames are the members that were passed on, for the client to see.
+// passedNames returns the names of the members that were passed on, at most maxListed.
 func (ms *members) passedNames() []string {
 	var names []string
 	for _, m := range ms.passed[:min(len(ms.passed), maxListed)] {
@@ -115,6 +119,7 @@ func (ms *members) passedNames() []string {
 	return names
 }
 
+// Header implements [stream.Encoder]. It sets the headers about the run and about ignored, passed and dropped members.
 func (a *chat) Header(h http.Header) {
 	h.Set("X-Lathe-Run-Id", a.caller.runID)
 	list := func(name string, members []string) {
@@ -132,10 +137,11 @@ func (a *chat) Header(h http.Header) {
 	list("X-Lathe-Dropped", a.dropped)
 }
 
-// isPath reports whether the path of a member can stand in a header: names, and indexes in brackets.
+// isPath reports whether the path of a member has only characters that are safe in a header: names, and indexes in
+// brackets.
 func isPath(s string) bool { return isToken(strings.NewReplacer("[", ".", "]", ".").Replace(s)) }
 
-// isToken reports whether a name can stand in a header.
+// isToken reports whether a name has 1 to 64 characters that are safe in a header.
 func isToken(s string) bool {
 	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'

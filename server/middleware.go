@@ -14,14 +14,15 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/workers"
 	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// Every request passes the same middleware, whatever its route: [Server.ServeHTTP] gives it an id, a deadline for its
-// body, a line in the log, a count in the metrics and an answer if its handler panics. [gate.admit] then checks it by the
-// row that its route has in the table of routes. A handler gets an admitted caller and, where the row says so, a body that
-// was read within its limits.
+// Every request passes the same middleware, whatever its route. [Server.ServeHTTP] assigns an id to the request, sets a
+// deadline for its body, logs and counts it, and writes a response if its handler panics. [gate.admit] then checks the
+// request by the row of its route in the routing table. A handler gets an admitted caller and, if the bodyRule of the row
+// is wholeBody, a body that was read within its limits.
 
-// An access is what a caller may use: the tools and models of a setup that its key has.
+// An access is what a caller may use: the tools and models of a setup that the key of the caller allows.
 type access struct {
 	key   *Key
 	setup *setup
@@ -30,30 +31,32 @@ type access struct {
 // A caller is the sender of one request, and the setup under which the request is served.
 type caller struct {
 	access
-	pool      *workers.Pool // of a worker's connection; else nil
-	body      []byte        // decompressed; of routes with wholeBody
+	pool      *workers.Pool // the pool of a worker, if the request opens a worker's connection; else nil
+	body      []byte        // the decompressed body, on routes with wholeBody; else nil
 	requestID string
 	arrived   time.Time
 	form      problems.Form
-	memory    memory.Reservation  // of the request
-	reserved  *memory.Reservation // memory, also in copies of the caller; nil: the route has no body
-	left      bool                // the request does not count as work any more
-	console   bool                // the listener serves the console, whose sessions it takes
-	session   bool                // the caller has a session in place of a key
-	challenge string              // WWW-Authenticate of an answer 401; empty: Bearer
-	// For the request log.
+	memory    memory.Reservation  // the memory that is reserved for the request
+	reserved  *memory.Reservation // points to memory, also in copies of the caller; nil: the route has no body
+	left      bool                // the request is no longer counted as work, so a drain does not wait for it
+	console   bool                // the listener serves the console, so sessions of the console are accepted
+	session   bool                // the caller was authenticated by a session of the console instead of a key
+	challenge string              // WWW-Authenticate header of a 401 response; "": Bearer
+	// These fields are for the request log: the route, the model that the request names, the run, the error code, and
+	// whether the route is a probe.
 	pattern, named, runID, code string
 	probe                       bool
 }
 
-// A gate is the middleware in front of every route.
+// A gate is the middleware in front of every route: it authenticates requests and enforces the limits of keys.
 type gate struct {
 	*core
 	usage    *admission.Limiter
 	browsers *signIns
 }
 
-// A handler answers an admitted request. If it returns a problem it has written nothing, and the middleware answers with that.
+// A handler responds to an admitted request. If it returns a problem it has written nothing, and the middleware writes the
+// problem.
 type handler func(w http.ResponseWriter, r *http.Request, c *caller) *problem
 
 // ServeHTTP implements http.Handler.
@@ -61,7 +64,8 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.gate.serve(w, r, g.mux, !g.opts.SeparateConsole)
 }
 
-// serve answers a request by the routes of a listener. console reports whether it serves the console.
+// serve runs the middleware for one request and dispatches it to mux. console reports whether the listener serves the
+// console.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux, console bool) {
 	c := &caller{access: access{anyone, g.work.begin()}, arrived: time.Now(), form: formOf(r), console: console}
 	c.requestID = requestID(r.Header.Get("X-Request-Id"))
@@ -80,7 +84,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(v)
 			}
-			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v))
+			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v), "stack", stack.Functions())
 			if rec.status == 0 {
 				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed.", NoRetry: true})
 			}
@@ -97,7 +101,8 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 	mux.ServeHTTP(rec, r)
 }
 
-// guarded returns the handler of a route with the checks of the middleware in front of it.
+// guarded returns the HTTP handler of a route: it admits the request, checks permissions, calls the handler of the route
+// and writes its problem.
 func (g *gate) guarded(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callerOf(w)
@@ -121,8 +126,8 @@ func (g *gate) guarded(rt *route) http.Handler {
 	})
 }
 
-// admit checks a request by the row of its route, the cheap checks and those that need no secret first. release, which is
-// called once, returns its place in the pool.
+// admit checks a request by the row of its route: the cheap checks, and those that need no secret, come first. If p is nil,
+// the request has a place in its pool, and the caller must call release once to return it.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *route) (release func(), p *problem) {
 	if p := c.setup.admits(w.Header(), r, rt); p != nil {
 		return nil, p
@@ -160,10 +165,12 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request, c *caller, rt *rout
 	return release, nil
 }
 
-// maxMessage is what is reserved for a message whose length the client does not say.
+// maxMessage is the maximum size in bytes that is assumed for a messageBody. It is also assumed if the request has no
+// Content-Length.
 const maxMessage = 4 << 20
 
-// messageBytes returns the length of the body of a request that its handler reads.
+// messageBytes returns the assumed size of a messageBody in bytes: its Content-Length, at most maxMessage. The middleware
+// reserves twice as much memory.
 func messageBytes(r *http.Request) int64 {
 	if r.ContentLength < 0 {
 		return maxMessage
@@ -171,7 +178,8 @@ func messageBytes(r *http.Request) int64 {
 	return min(r.ContentLength, maxMessage)
 }
 
-// authenticate finds the holder of the request's credential.
+// authenticate sets c.key to the key that the credential of the request belongs to. For a route with apiKey it accepts a
+// session of the console if the request has no key.
 func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) {
 	switch rt.credential {
 	case workerToken:
@@ -200,8 +208,8 @@ func (g *gate) authenticate(r *http.Request, c *caller, rt *route) (p *problem) 
 	return p
 }
 
-// admits refuses requests that a page of another site makes a browser send: those under a host name that is not this
-// server's (a name that was rebound to its address), and those from another origin.
+// admits refuses requests that a page of another site makes a browser send: requests with an unknown host name (DNS
+// rebinding), and requests from an origin that is not allowed. Allowed origins get the headers of CORS.
 func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 	if rt.machinesOnly {
 		return refusePages(r)
@@ -210,7 +218,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		return forbidden("unknown_host", "The server is not known under this host name; serve.hosts in the configuration adds it.")
 	}
 	checked := r
-	if rt.upgrades { // the check admits every GET
+	if rt.upgrades { // the check of origins accepts every GET, so it is shown a POST
 		checked = r.Clone(r.Context())
 		checked.Method = http.MethodPost
 	}
@@ -224,7 +232,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 	return nil
 }
 
-// refusePages refuses requests of pages on routes that only programs use.
+// refusePages refuses requests that a page sends, which have an Origin header. It is for routes with machinesOnly.
 func refusePages(r *http.Request) *problem {
 	if r.Header.Get("Origin") == "" {
 		return nil
@@ -236,6 +244,9 @@ func preflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
+// knowsHost reports whether the host name of a request is that of this server: localhost, an IP address or a name in
+// serve.hosts. If serve.hosts is not set, any name is accepted on an address that is not loopback, provided that requests
+// need a key.
 func (s *setup) knowsHost(r *http.Request) bool {
 	host := httpname.Host(r.Host)
 	if host == "localhost" || s.hosts[host] || middleware.IsAddress(host) {
@@ -248,7 +259,9 @@ func (s *setup) knowsHost(r *http.Request) bool {
 	return s.needsKey() && local != nil && !httpname.IsLoopback(local.String())
 }
 
-// readBody reads the body of a request, unless it is a message of a WebSocket that was read before, within the limits of the server, and reserves the memory of the body and of the conversation that is decoded from it.
+// readBody reads and decompresses the body of a request within the limits of the server. It reserves memory for the body
+// and for the conversation that is decoded from it. If the request is a message of a WebSocket, its text was read before,
+// and readBody returns that.
 func (g *gate) readBody(w http.ResponseWriter, r *http.Request, c *caller, rt *route) ([]byte, *problem) {
 	if s := socketOf(r.Context()); s != nil {
 		c.memory.Beside = s.message.reserved.Size() + s.reserved.Size()

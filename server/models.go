@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A modelRow is a model as OpenAI lists it.
+// A modelRow is the JSON of a model in OpenAI's format.
 type modelRow struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -24,7 +24,8 @@ func (c *access) modelNames() []string {
 	return names
 }
 
-// model returns the model that a request names, if the key may use it.
+// model returns the model that a request names, or a problem if it does not exist, cannot be used, or the key may not use
+// it.
 func (c *caller) model(name string) (*Model, *problem) {
 	m, err := c.setup.Models.Model(name)
 	switch {

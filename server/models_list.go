@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// listModels lists the models of the key, in the form of the client's wire.
+// listModels handles GET /v1/models and /v1beta/models: the models that the key may use, in the format of the client's API.
 func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows := []modelRow{}
 	for _, name := range c.modelNames() {
@@ -38,6 +38,7 @@ func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *c
 	}{"list", rows})
 }
 
+// showModel handles GET of one model, in the format of the client's API.
 func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("id")
 	m, p := c.model(name)
@@ -54,7 +55,7 @@ func (h *catalogHandler) showModel(w http.ResponseWriter, r *http.Request, c *ca
 	return answer(w, &row)
 }
 
-// newModelRow describes a model; m is nil if it cannot be used now.
+// newModelRow returns the row of a model; m is nil if the model cannot be used now.
 func newModelRow(name string, m *Model) modelRow {
 	row := modelRow{ID: name, Object: "model", OwnedBy: "lathe"}
 	if m != nil && !m.Created.IsZero() {

@@ -1,11 +1,11 @@
 package server
 
 import (
-	_ "embed" // the document
+	_ "embed" // for document
 	"net/http"
 )
 
-// document describes everything that the gateway serves, as OpenAPI 3.1.
+// document is the OpenAPI 3.1 description of all routes of the gateway.
 //
 //go:embed openapi.json
 var document []byte

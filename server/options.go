@@ -24,13 +24,13 @@ type Model struct {
 	// Settings and Limits are those that the loop was created with. A request can only narrow the limits.
 	Settings lathe.Settings
 	Limits   lathe.Limits
-	Created  time.Time // for listings
+	Created  time.Time // the time that lists of models show
 	// Pass lists request members that Lathe does not read and still sends to the model server, although OpenAI's
 	// published schema does not define them or lets the server store data because of them.
 	Pass []string
 }
 
-// Models are the models that requests may name. The methods may be called from several goroutines at once.
+// Models contains the models that requests may name. The methods may be called from several goroutines at once.
 type Models interface {
 	Names() []string // sorted
 	// Model returns the model with that name; "" is the default model. For an unknown name it returns an error with
@@ -38,53 +38,57 @@ type Models interface {
 	Model(name string) (*Model, error)
 }
 
-// Tools are the tools of this server. The methods may be called from several goroutines at once.
+// Tools contains the tools of this server. The methods may be called from several goroutines at once.
 type Tools interface {
-	// Specs returns the definitions of all tools, sorted by name. The server does not change the slice.
+	// Specs returns the definitions of all tools, sorted by name. The server does not modify the slice.
 	Specs() []*lathe.ToolSpec
 	// Advertised returns the specs of the tools that the run advertises to its model. allow restricts them by name; nil
 	// allows all.
 	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
-	// Execute executes one tool call with all stages of the runner, as the only call of a run. limits narrow those of the
-	// runner, also for a run that the call starts; zero fields do not narrow. Its events are passed to emit.
+	// Execute executes one tool call with all stages of the runner, as the only call of a run. The limits narrow those of
+	// the runner, including those of a run that the call starts; zero fields do not narrow. Its events are passed to emit.
 	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, limits lathe.Limits, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error)
 }
 
-// A Setup is the part of the configuration that can be replaced while the server runs. See [Server.Reload].
+// A Setup is the part of the configuration that [Server.Reload] replaces while the server runs.
 type Setup struct {
 	Models Models
 	Tools  Tools // nil: none
 	// Policy is the policy of the runners. Listings show its decision for each tool; nil: they show none.
 	Policy lathe.Policy
-	// State describes the parts of the server to operators; nil: /api/servers and the like answer 404.
+	// State describes the parts of the server to operators; nil: /api/servers and the other routes for operators return
+	// 404.
 	State State
-	// Evals are results of evaluations for admin keys; nil: /api/evals answers 404.
+	// Evals contains results of evaluations, for admin keys; nil: /api/evals returns 404.
 	Evals Evals
-	// Replay returns the loop of a model over tools that answer from a recorded run, without a tool being called, for one run
-	// that repeats it. record is the run's log from the first event. An unknown model is an error of code not_found, a record
-	// without its content one of code content_removed. nil: POST /api/runs/{id}/replay repeats no run with recorded results.
+	// Replay returns a loop for one run that repeats a recorded run: it uses the named model, and calls get their results
+	// from the record, so no tool is called. record is the log of the recorded run from the first event on. The error has
+	// code not_found if the model is unknown, and content_removed if the record has lost its content. nil: POST
+	// /api/runs/{id}/replay does not support recorded results.
 	Replay func(model string, record []event.Event) (*loop.Loop, error)
 	Keys   []Key // nil: all clients are the same caller, unless RequireKey is set
-	// RequireKey refuses requests without a key also if Keys is empty: then every request that needs a key is answered 401.
+	// RequireKey refuses requests without a key even if Keys is empty: every route that requires a key then returns 401.
 	RequireKey bool
-	// Warnings are texts about the configuration that do not keep it from being put in force, without a secret. POST /api/reload
-	// answers with them.
+	// Warnings are messages about a configuration that is valid and in force. They contain no secret. POST /api/reload
+	// returns them.
 	Warnings []string
-	// Identity identifies callers by signed tokens, besides Keys; nil: none. It needs Keys, which are their profiles.
+	// Identity identifies callers by signed tokens, in addition to Keys; nil: tokens are not accepted. It requires Keys,
+	// which are the profiles of these callers.
 	Identity IdentityProvider
 	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
 	// names are always refused; on other addresses they are refused only if Hosts is not empty.
 	Hosts []string
-	// PublicURL is the scheme and host under which clients reach the server, such as https://lathe.example.com. The metadata of
-	// RFC 9728, which the server publishes if Identity is set, has it. Empty: those of each request.
+	// PublicURL is the scheme and host at which clients reach the server, such as https://lathe.example.com. If Identity is
+	// set, the server publishes it in its metadata of RFC 9728. If PublicURL is empty, the scheme and host of each request
+	// are used.
 	PublicURL string
 	// Origins are the origins of pages on other hosts that may call the server, such as https://chat.example.com.
 	Origins []string
 	// WaitingText is the template of the sentence in a completion whose run waits for an approval; see
 	// [approval.NewSentence]. "": [approval.DefaultSentence].
 	WaitingText string
-	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response
-	// ends at once. It requires Options.Index and Options.Bus.
+	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response ends
+	// at once. A positive value requires Options.Index and Options.Bus.
 	Hold time.Duration
 }
 
@@ -94,11 +98,12 @@ type Options struct {
 	Engine *engine.Engine // required
 	// Supervisor executes detached runs, which continue without their client; nil: `detach` is refused.
 	Supervisor *engine.Supervisor
-	// Executor, if set, executes detached runs in place of Supervisor, which still executes the others: those that continue after the
-	// approval of a request that ended, and replays with recorded results. It requires Index and Bus.
+	// Executor, if set, executes detached runs instead of Supervisor. Supervisor still executes two kinds: runs that
+	// continue after an approval although their request has ended, and replays with recorded results. Executor requires
+	// Index and Bus.
 	Executor Executor
-	// Index is the store of the engine, if it can list runs; nil: no run is stored. It must also be a
-	// [store.SignalStore]. If it is a [store.Shared], other processes may own its runs.
+	// Index is the store of the engine, if it can list runs; nil: runs are not stored. It must also implement
+	// [store.SignalStore]. If it implements [store.Shared], other processes may own its runs.
 	Index store.RunIndex
 	// Cluster configures the requests between processes that share a store. If it is zero, watchers get deltas only of
 	// runs that this process executes; the events of other runs come from the store.
@@ -107,82 +112,83 @@ type Options struct {
 	Bus *observe.Bus
 	// Approvals is the approver of the runners. It stores its answers in Index. If it is nil, no call can be approved.
 	Approvals *approval.Queue
-	// Ledger is what model calls used, for /api/usage and /api/keys; nil: they do not show it.
+	// Ledger contains the usage of model calls, for /api/usage and /api/keys; nil: these show no usage.
 	Ledger store.Ledger
-	// Ready, if set, is called for each /readyz. If it returns an error, such as that the store cannot be written, /readyz
-	// answers 503 and the cause is logged.
+	// Ready, if set, is called for each /readyz. If it returns an error, for example because the store cannot be written,
+	// /readyz returns 503 and the cause is logged.
 	Ready func(ctx context.Context) error
 	// MCP, if set, serves /mcp behind the same keys, limits, log, Host and Origin rules as the other routes. It gets only
 	// requests that the middleware has admitted. See [Charge].
 	MCP http.Handler
 	// Workers, if set, serves the connections of workers at their path, behind the same middleware.
 	Workers *Workers
-	// SealKey encrypts the hidden turns of a run in answers on Responses, Messages and Gemini. Clients send them back in their
-	// next request. It has at least 32 bytes. If it is empty and Index is a [store.SecretKeeper], Index stores a random key for
-	// all servers on it; otherwise each server generates one. PreviousSealKey decrypts hidden turns that were encrypted with the
-	// previous key.
+	// SealKey encrypts the hidden turns of a run in answers on Responses, Messages and Gemini, which clients send back in
+	// their next request. It has at least 32 bytes. If it is empty and Index implements [store.SecretKeeper], Index stores
+	// a random key for all servers that use it; otherwise each server generates a key. PreviousSealKey decrypts hidden
+	// turns that were encrypted with the previous key.
 	SealKey, PreviousSealKey secret.Secret
 	Metrics                  *observe.Metrics // counts stream clients; nil: nothing is counted
 	// NoMetrics disables /metrics on this handler; [Server.Metrics] serves it on another listener.
 	NoMetrics bool
-	// SumUsage makes `usage` of a completion the tokens of all model calls of its run, instead of those of the last one.
+	// SumUsage makes `usage` of a completion the sum over all model calls of its run, instead of the usage of the last one.
 	SumUsage bool
 	// NoPage disables the console at /.
 	NoPage bool
-	// SeparateConsole leaves the console and its sessions to the listener of [Server.Console].
+	// SeparateConsole serves the console and its sessions only on the listener of [Server.Console].
 	SeparateConsole bool
-	// Switches disable tools while the server runs; nil: POST /api/tools/{name}/disable answers 404. The policies of the runners
-	// ask it: see [ToolSwitches].
+	// Switches disables tools while the server runs; nil: POST /api/tools/{name}/disable returns 404. The policies of the
+	// runners must consult it: see [ToolSwitches].
 	Switches ToolSwitches
-	// Reload reads the configuration again and puts it in force with [Server.Reload], or changes nothing and returns an error, whose
-	// text the caller gets: it must not contain a secret. by is the name of the caller's key. Calls may be concurrent. nil: POST
-	// /api/reload answers 404.
+	// Reload reads the configuration again and activates it with [Server.Reload], or changes nothing and returns an error.
+	// The caller gets the text of the error, which must not contain a secret. by is the name of the caller's key. Calls may
+	// be concurrent. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context, by string) error
 	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
 	// returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
 	Limits   Limits
-	Log      *slog.Logger     // logs requests without their content; nil: nothing is logged
+	Log      *slog.Logger     // logs requests, without their content; nil: nothing is logged
 	Now      func() time.Time // nil: time.Now
 }
 
 // Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
 type Limits struct {
 	MaxBody       int `key:"max_body" default:"16MiB"`      // 16 MiB of a request body, decompressed
-	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in a conversation that a request has
-	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of its messages together, tool calls left out
-	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls of its messages together
+	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in the conversation of a request
+	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of the messages of a request together, without tool calls
+	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls in the messages of a request together
 	MaxTools      int `key:"max_tools" default:"10000"`     // 10 000 tools that a request declares
 	MaxText       int `key:"max_text" default:"1000000"`    // 1 000 000 characters of one text that a user sends to /api/chat
 	MaxConcurrent int `key:"max_concurrent" default:"1024"` // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, counted apart from those requests; likewise. And as many WebSockets
-	// MaxInflightBytes bounds the memory of what clients have sent and that is not answered yet: bodies, decompressed, the conversations
-	// that are decoded from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
-	// limit in GOMEMLIMIT, or 1 GiB if there is none.
+	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, and 1 024 WebSockets; neither count in MaxConcurrent. With several keys one key has at most a quarter of each
+	// MaxInflightBytes bounds the memory for requests in progress: their decompressed bodies, the conversations decoded
+	// from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
+	// limit in GOMEMLIMIT, or 1 GiB if that is not set.
 	MaxInflightBytes int64
 	MaxIdle          int           `key:"max_idle_connections" default:"4096"` // 4 096 idle connections; if there are more, the one that has been idle longest is closed
 	MaxBuffer        int           `key:"max_buffer" default:"4MiB"`           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
-	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of a request's head
-	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s for the head of a request
-	BodyTimeout      time.Duration `key:"body_timeout" default:"30s"`          // 30 s for its body
+	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of the request line and headers of a request
+	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s to receive the headers of a request
+	BodyTimeout      time.Duration `key:"body_timeout" default:"30s"`          // 30 s to receive the body of a request
 	IdleTimeout      time.Duration `key:"idle_timeout" default:"2m"`           // 2 min between requests of one connection
 	WriteTimeout     time.Duration `key:"write_timeout" default:"30s"`         // 30 s for one write to a client, up to an eighth more
 	SocketIdle       time.Duration `key:"socket_idle" default:"10m"`           // 10 min without a request until a WebSocket is closed
-	SocketAge        time.Duration `key:"socket_age" default:"1h"`             // 60 min after which a WebSocket is closed, once its response has ended
+	SocketAge        time.Duration `key:"socket_age" default:"1h"`             // 60 min after which a WebSocket is closed, once its response in progress has ended
 	KeepAlive        time.Duration `key:"keep_alive" default:"15s"`            // 15 s without output until a keep-alive comment is sent on a stream
-	// Expiry is 10 s: the longest time until a run is resumed after its approval request has expired, and the interval
-	// between queries for stored runs that wait for an approval.
+	// Expiry is 10 s: the interval between queries for stored runs that wait for an approval, and so the longest time until
+	// a run is resumed after its approval request has expired.
 	Expiry time.Duration `key:"expiry" default:"10s"`
 	Claim  time.Duration `key:"claim" default:"1s"`   // 1 s between queries for runs of a shared store that no process owns
 	Poll   time.Duration `key:"poll" default:"250ms"` // 250 ms between queries for new events of a watched run that another process owns
 	// RetryWindow is 10 min: the time after the end of a run in which a repetition of its request gets that run instead of
 	// a new one. A negative value disables this.
 	RetryWindow time.Duration `key:"retry_window" default:"10m"`
-	// RepeatWindow is 0: the time after the delivery of an answer in which a repetition of its request gets the same answer.
+	// RepeatWindow is the time after the delivery of an answer in which a repetition of its request gets the same answer.
+	// Default: 0.
 	RepeatWindow time.Duration
-	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the hidden turns that are kept in memory, of runs that returned calls
-	// to the client or came to an answer of text, and KeepFor (1 h) bounds their age. After hidden turns have been dropped,
-	// the conversation continues without the results of the server's tools in them.
+	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the number and the size of hidden turns in memory, and KeepFor (1 h)
+	// bounds their age. Hidden turns are stored for runs that returned calls to the client or whose answer is text. After a
+	// hidden turn has been dropped, the conversation continues without the results of the server's tools in it.
 	MaxKept      int           `key:"max_kept" default:"10000"`
 	MaxKeptBytes int           `key:"max_kept_bytes" default:"64MiB"`
 	KeepFor      time.Duration `key:"keep_for" default:"1h"`

@@ -11,22 +11,25 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// Some clients send the calls of this server back, as items that they keep without interpreting them: mcp_call items on
-// Responses, mcp_tool_use and mcp_tool_result blocks on Messages. Unless a hidden turn has replaced them, they are converted to
-// the calls and results that the model received. Other items of this server, such as approval requests, are removed.
+// Some clients send the calls of this server back, as items that they store without interpreting them: mcp_call items on
+// Responses, mcp_tool_use and mcp_tool_result blocks on Messages. If no hidden turn has replaced such items, they are
+// converted to the calls and results that the model received. Other items of this server, such as approval requests, are
+// removed.
 
+// isOwnPart reports whether a part is an item of this server.
 func isOwnPart(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return ok && splice.IsOwn(o.JSON)
 }
 
-// textMember returns the text of a member of an object; "" if it is not a string.
+// textMember returns the value of a member of a JSON object; "" if it is not a string.
 func textMember(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
 	return rawjson.Text(v)
 }
 
-// resolveItems returns the messages with the calls of this server in place of their items. changed is false if there are none.
+// resolveItems returns the messages with items of this server replaced by their calls and results. changed is false if
+// there are no such items.
 func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, changed bool) {
 	if !pairs.AnyPart(history, isOwnPart) {
 		return history, false
@@ -41,8 +44,8 @@ func (c *caller) resolveItems(history []lathe.Message) (out []lathe.Message, cha
 	return out, true
 }
 
-// appendResolved appends an assistant message, split after each group of calls of this server. It removes calls whose tool this
-// server does not have or whose result is missing.
+// appendResolved appends an assistant message, split after each group of calls of this server. A call is left out if this
+// server does not have its tool or its result is missing.
 func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.Message {
 	turn := *m
 	turn.Parts = nil
@@ -76,8 +79,8 @@ func (c *caller) appendResolved(out []lathe.Message, m *lathe.Message) []lathe.M
 	return out
 }
 
-// withoutWaiting returns a part without the waiting sentence (approval.waiting_text), since the result of the call follows. ok
-// is false if nothing remains.
+// withoutWaiting returns a part without the waiting sentence (approval.waiting_text), which is obsolete since the result of
+// the call follows. ok is false if nothing remains.
 func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
 	t, isText := p.(lathe.Text)
 	if !isText {
@@ -90,7 +93,7 @@ func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
 	return t, rest != ""
 }
 
-// resultBlocks returns the mcp_tool_result blocks of a message by the ids of their calls.
+// resultBlocks returns the mcp_tool_result blocks of a message by call id.
 func resultBlocks(m *lathe.Message) map[string][]byte {
 	blocks := map[string][]byte{}
 	for _, p := range m.Parts {
@@ -101,7 +104,8 @@ func resultBlocks(m *lathe.Message) map[string][]byte {
 	return blocks
 }
 
-// readCall returns the call and the result in an item, or in a mcp_tool_use block and its block in results.
+// readCall returns the call and the result of a mcp_call item, or of a mcp_tool_use block whose result block is in results.
+// ok is false for other items, and if the result, the id or the name is missing.
 func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, result lathe.ToolResult, ok bool) {
 	call.ID, call.Name = textMember(item, "id"), textMember(item, "name")
 	switch textMember(item, "type") {
@@ -132,7 +136,7 @@ func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, resu
 	return call, result, call.ID != "" && call.Name != ""
 }
 
-// blockText returns the text of a result block's content: a text, or blocks of text.
+// blockText returns the text of the content of a result block, which is a string or an array of text blocks.
 func blockText(block []byte) string {
 	content, _ := rawjson.Get(block, "content")
 	if len(content) == 0 || content[0] != '[' {

@@ -6,14 +6,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 )
 
-// uiLimits returns the limits of a request of a chat page.
+// uiLimits returns the limits of requests to /api/chat.
 func (h *uiHandler) uiLimits() uistream.Limits {
 	limits := uistream.DefaultLimits()
 	limits.MaxText = h.opts.Limits.MaxText
 	return limits
 }
 
-// showLimits answers with the limits that a chat page has to know before it sends a text.
+// showLimits handles GET /api/limits: a chat page reads the limits before it sends a text.
 func (h *catalogHandler) showLimits(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	return answer(w, struct {
 		MaxText int `json:"max_text"` // characters

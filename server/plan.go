@@ -10,38 +10,39 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A runRequest is what a request says about its run, whichever protocol it has.
+// A runRequest is the part of a request that describes its run, independent of the protocol.
 type runRequest struct {
-	model      string // as the request names it
+	model      string // the name in the request
 	messages   []lathe.Message
 	sampling   *lathe.Sampling
 	user       string
-	tools      []*lathe.ToolSpec // of the client
-	toolsParam string            // the member that has them
+	tools      []*lathe.ToolSpec // the tools that the client declared
+	toolsParam string            // the member of the request that contains the tools
 	choice     lathe.ToolChoice
 	parallel   *bool
 	options    *requestOptions
-	reserved   int // labels that the server adds
-	// place returns the place in the request for a place in messages, whose content is checked; nil: messages are set and checked later.
+	reserved   int // the number of labels that the server will add
+	// place converts a path in messages to the path in the request, for errors about content. If it is nil, the messages
+	// are set later and their content is not checked here.
 	place func(path string) string
-	// relay is the wire of which the client takes the model server's bytes as they are; "": of none. accept, if not nil, makes
-	// the checks of the protocol that depend on whether the run is relayed.
+	// relay is the wire on which the client accepts the bytes of the model server unchanged; "": the client does not.
+	// accept, if not nil, makes the checks of the protocol that depend on whether the run is relayed.
 	relay  lathe.Wire
 	accept func(ctx context.Context, m *Model, relayed bool) *problem
 }
 
-// A plan is a request for a run that was checked: the loop that executes it, and its input.
+// A plan is a checked request for a run: the model whose loop executes the run, and the input of the run.
 type plan struct {
 	model    *Model
-	in       loop.Input // its Settings and Limits are those below
+	in       loop.Input // in.Settings and in.Limits point to the fields settings and limits
 	settings lathe.Settings
 	limits   lathe.Limits
-	relayed  bool // the client gets the model server's bytes
+	relayed  bool // the client gets the bytes of the model server unchanged
 }
 
-// makePlan checks what a request says about its run and sets p. Every protocol uses it, so that a request has the same
-// effect and the same errors wherever it is sent. The steps are: the model, the tools, the limits, the settings, and what
-// depends on them. Hidden turns are spliced in afterwards.
+// makePlan checks a request for a run and sets p. Every protocol uses it, so that a request has the same effect and the
+// same errors on each of them. The steps are: the model, the tools, the limits, the settings, and the checks that depend on
+// those. The caller splices in hidden turns afterwards.
 func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *plan) (bad *problem) {
 	o := req.options
 	if p.model, bad = c.model(req.model); bad != nil {
@@ -79,7 +80,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 	if req.parallel != nil {
 		p.settings.ParallelToolCalls = req.parallel
 	}
-	if most := p.limits.WithDefaults().MaxTools; len(req.tools) > most { // before the work that each of them takes
+	if most := p.limits.WithDefaults().MaxTools; len(req.tools) > most { // before any work per tool is done
 		return badRequest(req.toolsParam, "The request has %d tools, and max_tools is %d.", len(req.tools), most)
 	}
 	p.in.Settings, p.in.Limits = &p.settings, &p.limits
@@ -90,7 +91,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 		}
 	}
 	if p.relayed {
-		return nil // the model server judges the tool choice
+		return nil // the model server checks the tool choice itself
 	}
 	if bad = c.checkChoice(req, p.in.Allow); bad == nil && req.place != nil {
 		_, bad = p.model.checkContent(req.messages, req.place)
@@ -98,7 +99,8 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 	return bad
 }
 
-// clash refuses tools of the client under names of tools of this server. param is the member that has them.
+// clash returns a problem if a tool of the client has the name of a tool of this server. param is the member of the request
+// that contains the tools.
 func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 	for i, t := range client {
 		if c.ownTool(t.Name) != nil {
@@ -108,7 +110,8 @@ func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 	return nil
 }
 
-// ownTool returns the tool of this server with that name, hidden ones too, if there is one and the caller has it; nil otherwise.
+// ownTool returns the tool of this server with that name, hidden tools included. It returns nil if there is none or the
+// caller may not use it.
 func (c *access) ownTool(name string) *lathe.ToolSpec {
 	if spec := c.specOf(name); spec != nil && spec.For(c.key.Name, c.key.Profile) {
 		return spec
@@ -116,8 +119,8 @@ func (c *access) ownTool(name string) *lathe.ToolSpec {
 	return nil
 }
 
-// checkChoice refuses a tool choice that neither the request's tools nor those of this server among allow satisfy; a nil
-// allow stands for all.
+// checkChoice returns a problem if neither the tools of the request nor the allowed tools of this server can satisfy the
+// tool choice. A nil allow stands for all tools of the caller.
 func (c *access) checkChoice(req *runRequest, allow []string) *problem {
 	if req.choice.Mode != lathe.ChoiceRequired && req.choice.Mode != lathe.ChoiceFunction {
 		return nil
@@ -139,7 +142,8 @@ func (c *access) checkChoice(req *runRequest, allow []string) *problem {
 	return nil
 }
 
-// checkLabels refuses labels that a run cannot have. The server adds reserved ones, and own are those of the caller.
+// checkLabels returns a problem if a run cannot have the labels of the request: there are too many, or the server sets one
+// of them itself. reserved is the number of labels that the server adds, and own are the labels of the caller's key.
 func (o *requestOptions) checkLabels(reserved int, own map[string]string) *problem {
 	if err := loop.CheckLabels(o.labels); err != nil {
 		return badRequest(o.param("labels"), "The labels cannot be used: %v.", err)

@@ -10,24 +10,24 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
 
-// A problem is an error response.
+// A problem is an error response: status, code and message.
 type problem = problems.Problem
 
-// client returns how the caller reads problems.
+// client returns the format in which the caller reads problems.
 func (c *caller) client() *problems.Client {
 	return &problems.Client{Form: c.form, RequestID: c.requestID, Challenge: c.challenge}
 }
 
-// fail answers the request with p.
+// fail writes p as the response, and records its code for the log.
 func (c *caller) fail(w http.ResponseWriter, p *problem) {
 	c.code = p.Code
 	c.client().Fail(w, p)
 }
 
-// apiError returns p for the codec of the client's wire.
+// apiError converts p to the error type that the codecs of wires encode.
 func (c *caller) apiError(p *problem) *wire.APIError { return c.client().APIError(p) }
 
-// formOf returns the form of errors that the client of a request expects.
+// formOf returns the format of errors that the client of the request expects.
 func formOf(r *http.Request) problems.Form {
 	path := r.URL.Path
 	switch {
@@ -45,60 +45,62 @@ func formOf(r *http.Request) problems.Form {
 	return problems.Details
 }
 
-// asksAnthropic reports whether the request comes from a client of Anthropic's API.
+// asksAnthropic reports whether the request comes from a client of Anthropic's API: it has the header anthropic-version.
 func asksAnthropic(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
 
-// notFound returns the problem of something that there is not, for the caller.
+// notFound returns a problem with status 404, for something that does not exist or that the caller may not see.
 func notFound(code, format string, args ...any) *problem {
 	return problems.New(http.StatusNotFound, code, format, args...)
 }
 
-// unauthorized returns the problem of a caller who is not known.
+// unauthorized returns a problem with status 401, for a request without a valid credential.
 func unauthorized(code, format string, args ...any) *problem {
 	return problems.New(http.StatusUnauthorized, code, format, args...)
 }
 
-// forbidden returns the problem of a caller who may not do what the request asks for.
+// forbidden returns a problem with status 403, for a request that the caller may not make.
 func forbidden(code, format string, args ...any) *problem {
 	return problems.New(http.StatusForbidden, code, format, args...)
 }
 
-// conflict returns the problem of a request that does not fit the state of what it is about.
+// conflict returns a problem with status 409, for a request that the current state of its object does not permit.
 func conflict(code, format string, args ...any) *problem {
 	return problems.New(http.StatusConflict, code, format, args...)
 }
 
-// badRequest returns the problem of a request whose member param is wrong; "": the body.
+// badRequest returns a problem with status 400 and code invalid_request. param is the path of the wrong member; "": the
+// body.
 func badRequest(param, format string, args ...any) *problem {
 	return problems.New(http.StatusBadRequest, "invalid_request", format, args...).WithParam(param)
 }
 
-// internalError returns the problem of a failure of the server, which its log explains.
+// internalError returns a problem with status 500. The caller logs the cause.
 func internalError(message string) *problem {
 	return problems.New(http.StatusInternalServerError, "internal_error", "%s", message)
 }
 
-// unavailable returns the problem of a server that cannot do now what it can do after a time.
+// unavailable returns a problem with status 503. The client may try again after the given time.
 func unavailable(code string, after time.Duration, format string, args ...any) *problem {
 	return problems.Overloaded(after, format, args...).WithCode(code)
 }
 
-// clientGone ends the work on a request whose client has left. No client reads it.
+// clientGone returns the problem of a request whose client has left. It is only logged: no client reads it.
 func clientGone() *problem {
 	return problems.New(http.StatusRequestTimeout, "client_gone", "The client left.")
 }
 
-// draining refuses what would begin in a server that is about to stop.
+// draining returns the problem of a request that would begin a run while the server drains.
 func draining() *problem {
 	return unavailable("draining", problems.RetryLater, "The server is about to stop; try again.")
 }
 
-// callWithdrawn ends a stream in which a call was begun that the run does not contain.
+// callWithdrawn returns the problem of a stream that contains the beginning of a call which the run does not make.
 func callWithdrawn() *problem {
 	return problems.New(http.StatusBadGateway, "tool_call_withdrawn", "The model began a call to a tool of the client, and the call could not be read or was refused. Do not execute it. Send the request again.")
 }
 
-// otherRun ends a stream whose run was not the first to record that it answers the request.
+// otherRun returns the problem of a stream whose run was superseded: another run was first to record that it answers the
+// request.
 func otherRun() *problem {
 	return problems.New(http.StatusServiceUnavailable, "retry_run_active",
 		"Another run answers an equal request. Send the request again to get its answer, or with %s: true to have a run of its own.", newRunHeader)

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// resourceMetadataPath is where the metadata of protected resources is (RFC 9728). The path of a resource follows it, so that
-// each resource of a host has its own.
+// resourceMetadataPath is the path of the metadata of the server as a protected resource (RFC 9728). The metadata of a
+// resource at another path of the host is at this path followed by the path of the resource.
 const resourceMetadataPath = "/.well-known/oauth-protected-resource"
 
-// resourceMetadata is the metadata of a resource in the form of RFC 9728.
+// resourceMetadata is the metadata of a protected resource, as RFC 9728 defines it.
 type resourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
@@ -19,8 +19,8 @@ type resourceMetadata struct {
 	Name                 string   `json:"resource_name"`
 }
 
-// describeResource answers with the metadata of the resource at path, which is the whole server if path is empty. Without an
-// identity provider there is none: keys are not obtained from an authorization server.
+// describeResource returns the handler for the metadata of the resource at path; "" is the whole server. It responds with
+// 404 if there is no identity provider, since keys are not obtained from an authorization server.
 func (g *Server) describeResource(path string) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		if c.setup.Identity == nil {
@@ -34,14 +34,14 @@ func (g *Server) describeResource(path string) handler {
 	}
 }
 
-// challenge returns the value of WWW-Authenticate of an answer 401 to a request of a route that takes tokens: where the metadata
-// is that leads clients to the issuer, and whether the token of the request was refused.
+// challenge returns the value of WWW-Authenticate for a 401 response on a route that accepts tokens. It contains the
+// address of the metadata, which names the issuer, and an error code if the token of the request was refused.
 func (s *setup) challenge(r *http.Request, refused bool) string {
 	if s.Identity == nil {
 		return "Bearer"
 	}
 	address := s.address(r)
-	if strings.ContainsAny(address, `"\`) { // the text of a client that is not quoted
+	if strings.ContainsAny(address, `"\`) { // the host comes from the client and would have to be quoted
 		return "Bearer"
 	}
 	path := ""
@@ -55,8 +55,8 @@ func (s *setup) challenge(r *http.Request, refused bool) string {
 	return value
 }
 
-// address returns the scheme and host under which clients reach the server: those of [Setup].PublicURL, else those of the
-// request. A header that a proxy sets, such as X-Forwarded-Proto, is not read, because clients can set it, too.
+// address returns the scheme and host at which clients reach the server: [Setup].PublicURL if it is set, else those of the
+// request. Headers that a proxy sets, such as X-Forwarded-Proto, are not read, because clients can set them, too.
 func (s *setup) address(r *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
@@ -67,7 +67,7 @@ func (s *setup) address(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// checkPublicURL returns an error if s is no scheme and host.
+// checkPublicURL returns an error unless s is "" or a scheme and a host.
 func checkPublicURL(s string) error {
 	if s == "" {
 		return nil

@@ -13,36 +13,39 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
-// A protocol is a wire that this server offers to clients: its codec, and the properties in which requests of the wires differ
-// for the server. A [chat] handles the requests of all protocols.
+// A protocol is a wire that this server offers to clients: its codec, and the properties in which the wires differ for the
+// server. A [chat] handles the requests of all protocols.
 type protocol struct {
 	wire.Served
-	// conversation and tools are the members of a request that have the messages and the tools, for errors.
+	// conversation and tools are the names of the members of a request that contain the messages and the tools.
 	conversation, tools string
-	// published are the members of the wire's published schema that the codec does not read.
+	// published contains the members of the wire's published schema that the codec does not read.
 	published *rawjson.Names
-	// withheld are members of the published schema that are not sent to the model server unless the model's entry lists them
-	// (models.NAME.pass): they make that server store data, call tools of its own, or answer with another model.
+	// withheld contains the members of the published schema that are sent to the model server only if the entry of the
+	// model lists them (models.NAME.pass): they make that server store data, call its own tools, or answer with another
+	// model.
 	withheld *rawjson.Names
-	// shaping are members that only change the bytes of the model server's answer, and so have an effect only if the answer is
-	// relayed.
+	// shaping contains the members that only change the bytes of the model server's answer: they have an effect only if the
+	// answer is relayed.
 	shaping []string
-	// ordered is set if the parts of an answer have an order. Otherwise an answer has one text, and its reasoning separately.
+	// ordered is set if an answer is a sequence of elements. Otherwise an answer has one text, and its reasoning in a
+	// separate member.
 	ordered bool
-	// showsCalls is set if the wire has a form for calls of this server.
+	// showsCalls is set if the wire has elements for calls of this server.
 	showsCalls bool
-	// pieces is set if a stream can have the arguments of a call in pieces.
+	// pieces is set if a stream may contain the arguments of a call in pieces.
 	pieces bool
 	// resent is set if clients resume an interrupted stream by sending the request again with the text received so far as its
 	// last message.
 	resent bool
-	// array is set if a stream is one JSON array instead of server-sent events. Nothing can be relayed into it.
+	// array is set if a stream is one JSON array instead of server-sent events. Bytes of a model server cannot be relayed
+	// into it.
 	array bool
-	// complete adds values to a request that its body does not contain; nil: the body is complete.
+	// complete sets the fields of a request that are not in its body; nil: the body has all of them.
 	complete func(r *http.Request, req *wire.ClientRequest) *problem
 }
 
-// reword returns a problem with the name of its member translated from chat completions to this wire.
+// reword translates the name of the member in a problem from chat completions to this wire.
 func (pr *protocol) reword(p *problem) *problem {
 	member, _, _ := strings.Cut(p.Param, "[")
 	switch {

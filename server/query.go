@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// queries are the query parameters of the routes under /api that take some. Requests under /api with
-// another one are refused: a filter with a slip in its name would list everything. Paths of other
-// vendors' wires, of MCP and of Prometheus take any, as their clients add their own, and so does the path
-// to which an identity provider sends browsers.
+// queries maps the routes under /api to their query parameters. A request under /api with another parameter is refused: a
+// filter with a misspelled name would list everything. Any parameter is accepted on the paths of other vendors' wires, of
+// MCP and of Prometheus, since their clients add their own, and on the path to which an identity provider redirects
+// browsers.
 var queries = map[string][]string{
 	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
@@ -24,10 +24,10 @@ var queries = map[string][]string{
 	"GET /api/runs/{id}/events": {"after", "follow"},
 	"GET /api/chat/{id}/stream": {"after", "protocol"},
 	"POST /api/chat":            {"protocol"},
-	"GET " + signInCallback:     {"code", "state", "iss", "error"}, // and any other
+	"GET " + signInCallback:     {"code", "state", "iss", "error"}, // other parameters are accepted, too
 }
 
-// checkQuery refuses a request with a query parameter that its route does not have.
+// checkQuery returns a problem if the request has a query parameter that its route does not have.
 func checkQuery(pattern string, r *http.Request) *problem {
 	if _, path, _ := strings.Cut(pattern, " "); !strings.HasPrefix(path, "/api/") || path == signInCallback || r.URL.RawQuery == "" {
 		return nil

@@ -14,27 +14,30 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Model servers refuse reasoning that they have not written (Anthropic, Gemini), and reasoning in another member than their
-// own (Groq and Cerebras refuse reasoning_content). A client's message names neither: it has the text, in the member in which
-// this server sends it, and the opaque data (a signature) if the client and the model have the same wire.
+// Some model servers refuse reasoning that another model wrote (Anthropic, Gemini), or reasoning in a member that they do
+// not use themselves (Groq and Cerebras refuse reasoning_content). A message of a client names neither the model nor the
+// member: it has the text, in the member in which this server sends it, and the opaque data (a signature) if the client and
+// the model use the same wire. Therefore this server records the origin of the reasoning that it sends.
 
-// maxOrigins bounds the origins that are stored, about 150 bytes each. Reasoning has two to six of them.
+// maxOrigins is the maximum number of stored origins, of about 150 bytes each. One piece of reasoning has two to six of
+// them.
 const maxOrigins = 30_000
 
-// reasoningOrigins stores which entry of the models wrote reasoning that clients were sent, and in which member. It holds hashes, the last
-// maxOrigins of them, in this process. Reasoning that it does not know goes to the entry of the request, in the member it came in.
+// reasoningOrigins stores, in this process, which model entry wrote the reasoning that clients were sent, and in which
+// member. It stores hashes, the last maxOrigins of them. Reasoning of unknown origin is sent to the model of the request in
+// the member in which the client sent it.
 type reasoningOrigins struct {
 	mu   sync.Mutex
-	of   map[originKey]string // the member
-	ring []originKey          // in the order in which they came
+	of   map[originKey]string // the member, by hash
+	ring []originKey          // the keys in the order in which they were added; next is the oldest once it is full
 	next int
 }
 
-// An originKey is the hash of reasoning: of its opaque data if it has some, which no other model writes, else of its text. Reasoning
-// of one entry has two keys: one with the name of the entry, and one without.
+// An originKey is the hash of reasoning for a principal: of its opaque data, which no other model writes, or of its text if
+// it has none. Reasoning has two keys: one with the name of the model entry, and one without.
 type originKey [sha256.Size]byte
 
-// originKeys returns the keys of reasoning that the principal was sent.
+// originKeys returns the two keys of reasoning that the principal was sent: own with the name of the entry, any without.
 func originKeys(principal, entry string, r *lathe.Reasoning) (own, any originKey) {
 	kind, value := "text", r.Text
 	if r.Data != "" {
@@ -47,8 +50,8 @@ func originKeys(principal, entry string, r *lathe.Reasoning) (own, any originKey
 	return key(entry), key("")
 }
 
-// note stores that the entry wrote reasoning that the principal was sent. A client that keeps no data sends the text alone, and one of
-// chat completions joins the texts of an answer.
+// note stores that the entry wrote the reasoning that the principal was sent. Some clients send the text without the data,
+// and clients of chat completions join the texts of an answer, so the hashes of these forms are stored, too.
 func (o *reasoningOrigins) note(principal, entry string, parts []lathe.Reasoning) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,7 +61,7 @@ func (o *reasoningOrigins) note(principal, entry string, parts []lathe.Reasoning
 			return
 		}
 		own, any := originKeys(principal, entry, r)
-		o.add(any, r.Field) // it is removed first: without it the reasoning is of an unknown origin, and with it alone of another entry
+		o.add(any, r.Field) // added before own, so it is removed first: own without any is harmless, but any without own would mean another entry
 		o.add(own, r.Field)
 	}
 	for i := range parts {
@@ -75,7 +78,7 @@ func (o *reasoningOrigins) note(principal, entry string, parts []lathe.Reasoning
 	}
 }
 
-// add stores a key. o.mu is locked.
+// add stores a key. o.mu must be locked.
 func (o *reasoningOrigins) add(key originKey, field string) {
 	if o.of == nil {
 		o.of = map[originKey]string{}
@@ -92,7 +95,8 @@ func (o *reasoningOrigins) add(key originKey, field string) {
 	o.of[key] = field
 }
 
-// find reports whether the entry may get reasoning of a client's message, and in which member ("": the one it is in).
+// find reports whether the entry may get the reasoning in a client's message, and returns the member that the entry uses
+// for it; "": the member it is in.
 func (o *reasoningOrigins) find(principal, entry string, r *lathe.Reasoning) (field string, ok bool) {
 	own, any := originKeys(principal, entry, r)
 	o.mu.Lock()
@@ -104,9 +108,9 @@ func (o *reasoningOrigins) find(principal, entry string, r *lathe.Reasoning) (fi
 	return "", !others
 }
 
-// apply returns the messages as the entry may get them: without reasoning that only other entries wrote, and with its own in the
-// member that it used. left are the paths of what is left out, at most [wire.MaxDropped]. changed is false if the messages are those
-// given.
+// apply returns the messages as the entry may get them: without reasoning that only other entries wrote, and with its own
+// in the member that the entry used. left contains the paths of what is left out, at most [wire.MaxDropped]. changed is
+// false if out is equal to messages.
 func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Message) (out []lathe.Message, left []string, changed bool) {
 	for i := range messages {
 		parts, paths := o.partsFor(principal, entry, &messages[i], i)
@@ -128,8 +132,8 @@ func (o *reasoningOrigins) apply(principal, entry string, messages []lathe.Messa
 	return messages, left, changed
 }
 
-// partsFor returns the parts of message i as the entry may get them, and the paths of those that are left out; nil if they are those of
-// the message.
+// partsFor returns the parts of message i as the entry may get them, and the paths of those that are left out. It returns
+// nil parts if nothing changes.
 func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i int) (parts []lathe.Part, left []string) {
 	for j, p := range m.Parts {
 		keep, changed := true, false
@@ -155,8 +159,9 @@ func (o *reasoningOrigins) partsFor(principal, entry string, m *lathe.Message, i
 	return parts, left
 }
 
-// returnReasoning leaves reasoning that other entries wrote out of the request, lists it, and moves that of its entry into the member that it came
-// in. It reports whether the messages have changed.
+// returnReasoning removes from the request the reasoning that other entries wrote, lists its paths as dropped, and moves
+// the reasoning of the request's own entry into the member that the entry uses. It reports whether the messages have
+// changed.
 func returnReasoning(a *chat) bool {
 	req := a.req
 	given, left, changed := a.handler.reasoning.apply(a.caller.key.Name, req.Model, req.Messages)
@@ -170,7 +175,7 @@ func returnReasoning(a *chat) bool {
 	return changed
 }
 
-// noteReasoning stores where the reasoning comes from that the client has got.
+// noteReasoning stores the origin of the reasoning that the client was sent.
 func (a *chat) noteReasoning(res *event.Result) {
 	var all []lathe.Reasoning
 	for _, m := range a.added(res) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Recover resumes the runs of the store whose process ended while they were in progress, and the suspended runs for which
-// input has been stored. It returns the number of these runs. The caller calls it once, before it serves requests. The
-// error joins the reasons why other runs cannot be resumed. On a shared store [Server.Maintain] resumes runs, too.
+// input was stored. It returns the number of resumed runs, and an error that joins the reasons why other runs could not be
+// resumed. Call it once, before the server serves requests. If the store is shared, [Server.Maintain] also resumes runs.
 func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil
@@ -21,20 +21,21 @@ func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	return g.opts.Supervisor.Recover(ctx, g.opts.Index, r.loopFor, r)
 }
 
-// serve acquires and resumes runs of a shared store that no process owns, until ctx is done.
+// serve acquires and resumes the runs of a shared store that no process owns, until ctx is done.
 func (mt *maintenance) serve(ctx context.Context) {
 	r := &recovered{core: mt.core, resumed: map[string][]resumed{}}
 	mt.opts.Supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: r.loopFor, Sinks: []event.Sink{r}, Every: mt.opts.Limits.Claim, Address: mt.opts.Cluster.Address, Notified: mt.waiters.wake})
 }
 
-// recovered is the sink of the resumed runs. It holds the setup that a run was resumed under until the run leaves.
+// A recovered is the sink of the resumed runs. It retains the setup under which a run was resumed until this process stops
+// executing the run.
 type recovered struct {
 	core    *core
 	mu      sync.Mutex
-	resumed map[string][]resumed // by run
+	resumed map[string][]resumed // by run id; a run that is resumed again before it was left has several elements
 }
 
-// A resumed is what is resumed for a run.
+// A resumed contains the setup of one resumption of a run, and the note of the vendor's objects.
 type resumed struct {
 	setup   *setup
 	objects *objectNote
@@ -42,6 +43,7 @@ type resumed struct {
 
 var _ engine.Leaver = (*recovered)(nil)
 
+// loopFor returns the loop for a run that is about to be resumed, and retains the setup that the loop belongs to.
 func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	work := &r.core.work
 	s := work.begin()
@@ -57,7 +59,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	return m.Loop, nil
 }
 
-// Emit implements [event.Sink].
+// Emit implements [event.Sink]. It records the objects of the vendor's account in answers.
 func (r *recovered) Emit(ctx context.Context, e event.Event) {
 	if _, answer := e.Data.(*event.ModelCallFinished); !answer {
 		return
@@ -70,7 +72,7 @@ func (r *recovered) Emit(ctx context.Context, e event.Event) {
 	}
 }
 
-// Leave implements [engine.Leaver].
+// Leave implements [engine.Leaver]. It releases the setup of the run.
 func (r *recovered) Leave(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

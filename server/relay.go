@@ -5,12 +5,12 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A request that no tool of this server can have a part in, and that does not ask for an object `lathe`, is
-// relayed: its client gets the bytes that the model server sent. The run is the same as any other: under the same limits, in the same log. From the
-// first event on that a client could stumble over, the stream is written anew.
+// A request is relayed if no tool of this server is offered in its run and it does not ask for an object `lathe`: its
+// client gets the bytes of the model server unchanged. The run is like any other, with the same limits and the same log.
+// From the first event that could break a client, the server encodes the stream itself.
 
-// relays reports whether the run of a request is relayed: the model's server speaks the client's wire, the
-// run is one turn of it, and no tool of this server is offered.
+// relays reports whether the run of a request is relayed: the model server uses the client's wire, the run is one turn, and
+// no tool of this server is offered.
 func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []string) bool {
 	if m.Loop.Relays() != to || s.ToolUseMode != "" && s.ToolUseMode != lathe.ModeRelaxed {
 		return false
@@ -18,13 +18,14 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	return !c.hasTool(allow, func(t *lathe.ToolSpec) bool { return !t.Hidden })
 }
 
-// AppendRaw appends what the model server sent, or what it means.
+// AppendRaw implements [stream.RawEncoder]. It appends the bytes of the model server or, from the first event that is not
+// sound, the encoded deltas.
 func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.bytesSent, a.wroteText = true, true
 	a.job.objects.relayed(raw.Bytes)
 	if a.reencodes = a.reencodes || !raw.Sound; a.reencodes {
 		for _, d := range raw.Deltas {
-			if !a.finished { // what a server says after the finish reason is nothing that a client reads
+			if !a.finished { // clients do not read what follows the finish reason
 				dst = a.writer.AppendDelta(dst, d)
 			}
 		}
@@ -38,7 +39,7 @@ func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	return append(dst, b...)
 }
 
-// asItCame reports whether the client was given all of the model server's answer.
+// asItCame reports whether the client gets the answer of the model server unchanged and complete.
 func (a *chat) asItCame(res *event.Result) bool {
 	if a.reencodes || !a.bytesSent && a.whole == nil {
 		return false
@@ -46,7 +47,7 @@ func (a *chat) asItCame(res *event.Result) bool {
 	switch res.Reason {
 	case lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonLength, lathe.ReasonContentFilter, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer:
 		return true
-	default: // it was broken off here
+	default: // this server ended the run, so the answer is incomplete
 		return false
 	}
 }

@@ -7,8 +7,8 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// reload reads the configuration again, for admin keys. It answers when the new configuration is in force, with its warnings, or with
-// the reason why it is not. The request itself is served under the former one.
+// reload handles POST /api/reload: it reads the configuration again. It responds when the new configuration is in effect,
+// with its warnings, or with the reason why it was refused. The request itself is served under the former configuration.
 func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Reload == nil {
 		return notFound("not_found", "This server cannot reload its configuration.")
@@ -16,7 +16,8 @@ func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller)
 	if p := h.takes(); p != nil {
 		return p
 	}
-	// The reload does not end when the client disconnects, so that it is not left half done. Its outcome is then in the log only.
+	// The reload continues if the client disconnects, so that it is not left half done. Its outcome is then only in the
+	// log.
 	if err := h.opts.Reload(context.WithoutCancel(r.Context()), c.decider()); err != nil {
 		return problems.New(http.StatusUnprocessableEntity, "invalid_config", "The configuration was not reloaded, the one before stays in force: %v", err)
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An answer that is not streamed is the sum of the events of its stream: the messages of the run are replayed as the deltas from
-// which they were assembled, and each goes the way that it goes in a stream. So does what a stream has of messages that it does not
-// see as they come: those of the run that it continues, and those of a run that has ended before.
+// An answer that is not streamed is made from the same events as a stream: the messages of the run are replayed as the
+// deltas from which they were assembled, and each delta is encoded as in a stream. A stream also replays messages whose
+// events it did not receive: those of the run that it continues, and those of a run that has already ended.
 
-// replayed are messages whose events the client has not received.
+// replayed contains messages whose events the client has not received.
 type replayed struct {
 	messages []lathe.Message
-	history  []lathe.Message // has the calls that the results among messages answer
-	calls    []lathe.ToolCall
+	history  []lathe.Message  // contains the calls of the results in messages
+	calls    []lathe.ToolCall // the calls that the client is to execute
 }
 
 // appendWhole appends the body of an answer that is not streamed.
@@ -30,7 +30,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
 	dst = a.writer.AppendStart(dst)
-	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.AppendRaw] does with events that are not sound
+	if a.job.in != nil && a.job.in.Relay != nil { // as [chat.AppendRaw] does for events that are not sound
 		a.bytesSent, a.reencodes, a.wroteText = true, true, true
 		for i := range own {
 			for d := range wire.Deltas(&own[i]) {
@@ -46,8 +46,8 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	return a.AppendEnd(dst, res, nil)
 }
 
-// replay appends what a stream has of messages. The turns that it counts are below 0, so that they differ from those of events.
-// carriers, unless nil, are those of the turns.
+// replay appends the messages in the form that they have in a stream. It numbers turns below 0, so that they differ from
+// those of events. carriers are the carriers of the turns; nil: there are none.
 func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
 	var asked map[string]lathe.ToolCall
 	turn := 0
@@ -65,7 +65,7 @@ func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []b
 		if !ok {
 			continue
 		}
-		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream has it as commentary
+		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream contains this result as commentary
 			dst = a.live(dst, turn, lathe.DeltaCommentary, result.Content)
 		}
 		if a.shows && isServerCall(a, result.Name, result.Code) {
@@ -79,7 +79,8 @@ func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []b
 	return dst
 }
 
-// replayTurn appends what a stream has of a message of the model. theirs are the calls that the client is to execute.
+// replayTurn appends one message of the model in the form that it has in a stream. theirs are the calls that the client is
+// to execute.
 func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []lathe.ToolCall) []byte {
 	shown := *m
 	shown.Parts = visible.Parts(m)
@@ -105,29 +106,30 @@ func (a *content) replayTurn(dst []byte, turn int, m *lathe.Message, theirs []la
 	return dst
 }
 
-// A textWriter keeps the text of an answer, and nothing else of it.
+// A textWriter is a wire.Writer that collects only the text of an answer.
 type textWriter struct {
 	wire.Writer
 	text    strings.Builder
 	refused bool
 }
 
-// AppendDelta implements [wire.Writer].
+// AppendDelta implements [wire.Writer]. It appends nothing.
 func (w *textWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
 		w.text.WriteString(d.Text)
 	case lathe.DeltaRefusal:
 		w.refused = true
-	default: // is no text
+	default: // other deltas contain no text
 	}
 	return dst
 }
 
-// AppendServerCall implements [wire.Writer].
+// AppendServerCall implements [wire.Writer]. It appends nothing.
 func (*textWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
 
-// seen returns the text of messages as it is in the conversation of a client that has received them, and whether the model refused.
+// seen returns the text of the messages as a client that has received them has it in its conversation, and whether it
+// contains a refusal.
 func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	w := &textWriter{}
 	own := *a
@@ -140,7 +142,7 @@ func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	return w.text.String(), w.refused
 }
 
-// appendAlone appends the text of the last turn, for a client that gets the text of no other.
+// appendAlone appends the text of the last turn, for a client that gets only that text.
 func (a *content) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role != lathe.RoleAssistant {
@@ -154,7 +156,7 @@ func (a *content) appendAlone(dst []byte, turn int, messages []lathe.Message) []
 				dst = a.text(dst, turn, d.Text)
 			case lathe.DeltaTextEnd:
 				dst = a.writer.AppendDelta(dst, d)
-			default: // was written before, or is not shown
+			default: // other deltas were written before, or are not shown
 			}
 		}
 		break

@@ -11,42 +11,43 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A request is one request for a model's answer, on any wire, and what its client takes.
+// A request is one request for a model's answer, on any wire, and what its client supports.
 type request struct {
 	handler  *planner
 	caller   *caller
-	members                // with the request
-	from     *http.Request // or the one that opened the socket; nil: the answer is read from the store
+	members                // the members of the request, and how each of them was handled
+	from     *http.Request // the HTTP request, or the one that opened the WebSocket; nil if the answer is read from the store
 	session  string
-	alone    bool                     // the answer is one JSON text, so that the response has the text of the last turn only
+	alone    bool                     // the client requires JSON, so the response contains the text of the last turn only
 	shows    bool                     // the response contains calls of this server
-	asks     bool                     // the response contains requests for approvals, which some clients accept only if they declared the tool
-	fresh    bool                     // the client requests a new run, even if an equal request has one
-	plain    bool                     // the request has no object `lathe`, so that none is expected in the answer
+	asks     bool                     // the response contains requests for approvals; some clients accept those only if they declared the tool
+	fresh    bool                     // the client requires a new run, even if an equal request has one
+	plain    bool                     // the request has no object `lathe`, so the client expects none in the answer
 	referred bool                     // item references in the messages were replaced by messages of stored responses
-	parsed   []lathe.Message          // the messages that were read from the request, before the server added, removed or changed any
-	placed   func(path string) string // set once place is called
+	parsed   []lathe.Message          // the messages of the request, before the server added, removed or changed any
+	placed   func(path string) string // the function that place uses; nil before the first call of place
 	equal    requestSum               // digest of the request; zero until digest is called
-	socket   *socket                  // the request came as a message; nil: over HTTP
-	warm     bool                     // the message asks for no answer of the model
+	socket   *socket                  // the WebSocket on which the request came as a message; nil: it came over HTTP
+	warm     bool                     // the message only prepares a conversation (generate: false): no model is called
 }
 
-// An exchange is a request and its plan: the run that answers it, or that it resumes or attaches to.
+// An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to.
 type exchange struct {
 	request
-	plan      // its input is that of job
+	plan      // plan.in is the input of job
 	job       job
 	base      int        // number of messages of the run's history before the run
-	sum       splice.Sum // of the conversation that the client sent
-	after     splice.Key // of the last hidden turn that was spliced into the conversation
+	sum       splice.Sum // digest of the conversation that the client sent
+	after     splice.Key // key of the last hidden turn that was spliced into the conversation
 	lost      int        // number of hidden turns that could not be spliced into the conversation
-	keepsText bool       // an answer that consists of text is kept with the turns behind it
-	continues string     // the run that the run continues
-	stored    bool       // the answer is that of a stored run and is not recorded again
+	keepsText bool       // if the answer is text, it is stored together with the hidden turns before it
+	continues string     // the id of the run that this run continues
+	stored    bool       // the answer is read from a stored run and is not recorded again
 	unlock    func()     // unlocks the run that the request resumes; it may be called twice
 }
 
-// readChat reads the request and makes the run of it.
+// readChat reads a request for an answer, and sets its plan and its job: a new run, or an existing run to resume or attach
+// to.
 func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p *problem) {
 	body, warm, socket := c.body, false, socketOf(r.Context())
 	if socket != nil {
@@ -87,13 +88,13 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	return a, nil
 }
 
-// wantsJSON reports whether a response_format asks for anything but plain text.
+// wantsJSON reports whether a response_format requires anything but plain text.
 func wantsJSON(format []byte) bool {
 	kind, ok := rawjson.Get(format, "type")
 	return ok && !rawjson.EqualKey(kind, "text")
 }
 
-// misread is the answer to a request with a mistake.
+// misread converts an error about a request that could not be read to a problem.
 func misread(bad *wire.APIError) *problem {
 	return problems.New(bad.Status, cmp.Or(bad.Code, "invalid_request"), "%s", bad.Message).WithParam(bad.Param)
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// maxRequestID bounds an id that the client gives.
+// maxRequestID is the maximum length in bytes of a request id from a client.
 const maxRequestID = 128
 
-// requestID returns the client's id for the request, or a new one.
+// requestID returns the id that the client gave if it has only safe characters, else a new random id.
 func requestID(given string) string {
 	ok := given != "" && len(given) <= maxRequestID
 	for i := range len(given) {
@@ -25,7 +25,8 @@ func requestID(given string) string {
 	return "req_" + rand.Text()
 }
 
-// logRequest writes one line for a request, without any of its content.
+// logRequest logs one line for a request, without its content. Requests with status 500 and above have level warn, probes
+// level debug, all others level info.
 func (g *gate) logRequest(r *http.Request, rec *recorder, c *caller, took time.Duration) {
 	level := slog.LevelInfo
 	switch {
@@ -51,7 +52,7 @@ func (g *gate) logRequest(r *http.Request, rec *recorder, c *caller, took time.D
 	_ = g.opts.Log.Handler().Handle(r.Context(), line)
 }
 
-// routeName is the name of the request's route in metrics and in the log; none if it has no route.
+// routeName returns the name of the request's route in metrics and in the log; "none" if it has no route.
 func (c *caller) routeName() string {
 	if c.pattern == "" {
 		return "none"
@@ -59,7 +60,7 @@ func (c *caller) routeName() string {
 	return c.pattern
 }
 
-// knownMethod keeps methods that a client makes up out of the log.
+// knownMethod returns the method if it is a standard one, else "other", so that text of clients does not get into the log.
 func knownMethod(method string) string {
 	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
 		return method
@@ -67,17 +68,17 @@ func knownMethod(method string) string {
 	return "other"
 }
 
-// A recorder records the status and the size of an answer.
+// A recorder is the ResponseWriter of every request: it records the status, the size and the time of the first byte.
 type recorder struct {
 	http.ResponseWriter
 	caller *caller
 	now    func() time.Time
 	status int
-	first  time.Time // when the answer began
+	first  time.Time // when the response began
 	bytes  int64
 }
 
-// callerOf returns the caller of the request that is answered; nil on a listener without the middleware.
+// callerOf returns the caller of the request to which w belongs; nil on a listener without the middleware.
 func callerOf(w http.ResponseWriter) *caller {
 	if rec, ok := w.(*recorder); ok {
 		return rec.caller
@@ -85,7 +86,7 @@ func callerOf(w http.ResponseWriter) *caller {
 	return nil
 }
 
-// begin records the status with which the answer begins.
+// begin records the status and the time at which the response begins. Only the first call has an effect.
 func (w *recorder) begin(status int) {
 	if w.status == 0 {
 		w.status, w.first = status, w.now()
@@ -106,5 +107,5 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -11,20 +11,20 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// requestOptions are what a request asks of its run beyond what OpenAI's wire has: the object `lathe`. They can only narrow
-// what the server and the key allow.
+// requestOptions are the options of a run that OpenAI's wire does not have: the object `lathe` of a request. They can only
+// narrow what the server and the key allow.
 type requestOptions struct {
-	at       string   // the member of the request that has them; "": the body itself
-	tools    []string // nil: all that the caller may use
-	denied   []string // tools of these that the run may not use
+	at       string   // the path of the object in the request; "": the options are members of the body itself
+	tools    []string // names of tools that the run may use; nil: all that the caller may use
+	denied   []string // names of tools that the run may not use
 	mode     lathe.ToolUseMode
 	failures lathe.FailurePolicy
-	limits   lathe.Limits // zero fields are not set
+	limits   lathe.Limits // a zero field is not set
 	session  string
 	labels   map[string]string
 	detach   bool
-	sampling lathe.Sampling // of chat pages
-	show     string         // of calls of this server, on wires that have a form for them: showItems or showHidden; "": showItems
+	sampling lathe.Sampling // set only by chat pages
+	show     string         // whether the response shows calls of this server, on wires that have items for them: showItems or showHidden; "": showItems
 }
 
 // Values of the option `show`.
@@ -33,17 +33,17 @@ const (
 	showHidden = "hidden"
 )
 
-// Bounds of the options.
+// Limits of the options.
 const (
-	maxSession = 256 // bytes of a session's id
-	maxNamed   = 512 // tools that are named
+	maxSession = 256 // bytes in the id of a session
+	maxNamed   = 512 // names of tools
 )
 
-// noOptions are those of a request without an object `lathe`. They are never changed.
+// noOptions are the options of a request without an object `lathe`. They must not be changed.
 var noOptions = requestOptions{at: "lathe"}
 
-// parseOptions reads the object `lathe` of a request, which is JSON that was checked; nil: it has none. The options must not be
-// changed.
+// parseOptions reads the object `lathe` of a request, which was checked to be JSON; nil: the request has none. The caller
+// must not change the result.
 func parseOptions(raw []byte) (*requestOptions, *problem) {
 	if raw == nil {
 		return &noOptions, nil
@@ -52,13 +52,13 @@ func parseOptions(raw []byte) (*requestOptions, *problem) {
 	return o, eachMember(raw, o.at, slices.Concat(optionMembers, []string{"detach", "show"}), o.member)
 }
 
-// The bounds of what chat pages set of the sampling.
+// Limits of the sampling that chat pages may set.
 const (
 	maxTemperature  = 2
 	maxAnswerTokens = 1_000_000
 )
 
-// parseUIOptions reads the object `lathe` of a request of a chat page, which may set the sampling, too.
+// parseUIOptions reads the object `lathe` of a request of a chat page, which may also set temperature and max_tokens.
 func parseUIOptions(raw []byte) (*requestOptions, *problem) {
 	o := &requestOptions{at: "lathe"}
 	if raw == nil {
@@ -83,7 +83,7 @@ func parseUIOptions(raw []byte) (*requestOptions, *problem) {
 	})
 }
 
-// param is the path of an option in the request.
+// param returns the path of an option in the request, for errors.
 func (o *requestOptions) param(name string) string {
 	if o.at == "" {
 		return name
@@ -91,7 +91,8 @@ func (o *requestOptions) param(name string) string {
 	return o.at + "." + name
 }
 
-// eachMember calls f for the members of an object that may have only those of names.
+// eachMember calls f for each member of a JSON object whose value is not null. A member that is not in names is an error;
+// if names is nil, all are allowed. at is the path of the object.
 func eachMember(raw []byte, at string, names []string, f func(name, at string, v []byte) *problem) *problem {
 	if len(raw) == 0 || raw[0] != '{' {
 		return badRequest(at, "%s must be an object.", at)
@@ -115,7 +116,7 @@ func eachMember(raw []byte, at string, names []string, f func(name, at string, v
 	return nil
 }
 
-// take reads v into dst; want says what it should have been.
+// take decodes the JSON v into dst. at is the path of v and want a description of its type, for the error.
 func take(v []byte, dst any, at, want string) *problem {
 	if err := json.Unmarshal(v, dst); err != nil {
 		return badRequest(at, "%s must be %s.", at, want)
@@ -123,6 +124,7 @@ func take(v []byte, dst any, at, want string) *problem {
 	return nil
 }
 
+// member reads the option name; it is the callback of eachMember.
 func (o *requestOptions) member(name, at string, v []byte) *problem {
 	switch name {
 	case "tools":
@@ -162,6 +164,7 @@ func (o *requestOptions) member(name, at string, v []byte) *problem {
 	return nil
 }
 
+// word decodes a JSON string into dst. It must be one of words.
 func word[T ~string](v []byte, dst *T, at string, words ...T) *problem {
 	var s T
 	if p := take(v, &s, at, "a text"); p != nil {
@@ -183,14 +186,14 @@ func (c *access) toolsFor(o *requestOptions) ([]string, *problem) {
 	for _, name := range slices.Concat(o.tools, o.denied) {
 		if p := c.tool(name, o.param("tools")); p != nil {
 			if p.Status == http.StatusNotFound {
-				p.Status = http.StatusBadRequest // the path is there, the tool is not
+				p.Status = http.StatusBadRequest // 404 would mean that the path of the request does not exist
 			}
 			return nil, p
 		}
 	}
 	allow := c.allow()
 	if o.tools != nil {
-		allow = o.tools // each of which the key may use
+		allow = o.tools // the loop above has checked that the key may use them
 	}
 	if len(o.denied) > 0 {
 		if allow == nil {
@@ -201,7 +204,7 @@ func (c *access) toolsFor(o *requestOptions) ([]string, *problem) {
 	return allow, nil
 }
 
-// settingsFor narrows the settings of the model.
+// settingsFor returns the settings of the model, narrowed by the options. An option that would loosen them is an error.
 func (o *requestOptions) settingsFor(m *Model) (lathe.Settings, *problem) {
 	s := m.Settings
 	if o.mode != "" && o.mode != s.ToolUseMode {
@@ -219,7 +222,8 @@ func (o *requestOptions) settingsFor(m *Model) (lathe.Settings, *problem) {
 	return s, nil
 }
 
-// limitsFor narrows the limits of the model by those of the key, and those by what the request asks for.
+// limitsFor returns the limits of the model, narrowed by those of the key and by those of the request. A limit of the
+// request above them is an error.
 func (c *access) limitsFor(o *requestOptions, m *Model) (lathe.Limits, *problem) {
 	limits, _ := m.Limits.Narrow(c.key.Limits)
 	limits, above := limits.Narrow(o.limits)

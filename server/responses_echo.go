@@ -9,21 +9,23 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A response repeats members of its request, and its items depend on them. So the log of the run of a stored response has the
-// request, without its conversation, as the client data of the run's input (loop.Input). Retention removes it with that content.
+// A response repeats members of its request, and its items depend on them. So the log of the run of a stored response
+// contains the request, without its conversation, as the client data of the run's input (loop.Input). Retention removes it
+// when it removes the contents of the run.
 
-// maxEcho limits the request that is stored, in bytes. A larger one is not stored: its response repeats the instructions only.
+// maxEcho is the maximum size in bytes of a request that is stored. If a request is larger, its stored response repeats
+// only the instructions.
 const maxEcho = 256 << 10
 
-// A storedRequest is what the log of a stored response has of its request.
+// A storedRequest is the JSON of the request in the log of a stored response.
 type storedRequest struct {
 	Request json.RawMessage `json:"request"`
 	Created int64           `json:"created"`
-	// Binding is what the carriers of the answer are bound to; nil: it has none.
+	// Binding is the context to which the carriers of the answer are bound; nil: the answer has no carriers.
 	Binding []string `json:"binding,omitempty"`
 }
 
-// storeRequest puts the request into the input of the run of a response that is stored.
+// storeRequest adds the request to the input of the run if its response is stored.
 func (a *content) storeRequest() {
 	if !a.head.Kept {
 		return
@@ -36,26 +38,28 @@ func (a *content) storeRequest() {
 	if len(s.Request) > maxEcho {
 		s.Request = []byte("{}")
 	}
-	if raw, err := json.Marshal(s); err == nil { // the request was checked
+	if raw, err := json.Marshal(s); err == nil { // the request was checked, so encoding it does not fail
 		a.in.Client = raw
 	}
 }
 
-// withoutConversation returns the body of a request without the model, the input and the instructions, which the run has.
+// withoutConversation returns the body of a request without model, input and instructions, which are elsewhere in the log
+// of the run.
 func withoutConversation(body []byte) []byte {
 	return rawjson.AppendEdited(nil, body, func(name string, v []byte) (key, value []byte, keep bool) {
 		return nil, v, name != "input" && name != "instructions" && name != "model"
 	}, nil)
 }
 
-// withMember returns an object with one member more.
+// withMember returns a copy of a JSON object with one more member.
 func withMember(obj []byte, name string, value []byte) []byte {
 	same := func(_ string, v []byte) (key, value []byte, keep bool) { return nil, v, true }
 	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return append(wire.AppendKey(dst, name), value...) })
 }
 
-// restoreRequest sets the request of a, and what else its answer depends on, to that of a stored response. A response of an
-// earlier version, or one whose content was removed, has the model and the instructions only.
+// restoreRequest sets the request of a, and the other state on which its answer depends, from the log of a stored response.
+// If the log has no request, because an earlier version wrote it or the content was removed, only the model and the
+// instructions are restored.
 func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	body := []byte("{}")
 	var s storedRequest
@@ -77,9 +81,11 @@ func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 		a.shows, a.session = options.show != showHidden, options.session
 	}
 	l, p := a.caller.loopOf(v)
-	if p != nil || len(s.Binding) == 0 {
+	if p != nil {
 		return
 	}
-	a.job.loop = l
+	if a.job.loop = l; len(s.Binding) == 0 {
+		return
+	}
 	a.carriers = a.handler.turns.StoredCarriers(ctx, s.Binding, v.State.Run.RunID)
 }

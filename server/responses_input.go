@@ -9,23 +9,24 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Limits of a page of input items.
+// Default and maximum number of items in a page of input items.
 const (
 	defaultItems = 20
 	maxItems     = 100
 )
 
-// itemPrefixes are the prefixes of item ids by item type.
+// itemPrefixes maps the type of an item to the prefix of its id.
 var itemPrefixes = map[string]string{"message": "msg_", "function_call": "fc_", "function_call_output": "fco_", "reasoning": "rs_",
 	"custom_tool_call": "ctc_", "custom_tool_call_output": "ctco_"}
 
-// An inputItem is one item of the input of a response, with an id.
+// An inputItem is the JSON of one input item, which includes its id.
 type inputItem struct {
 	id   string
 	json json.RawMessage
 }
 
-// inputList returns the items of an array, each with an id derived from the id of the response.
+// inputList returns the items of a JSON array. An item without an id gets one that is derived from answer, the id of the
+// response.
 func inputList(items []byte, answer string) (list []inputItem) {
 	if len(items) == 0 || items[0] != '[' {
 		return nil
@@ -46,7 +47,7 @@ func inputList(items []byte, answer string) (list []inputItem) {
 	return list
 }
 
-// An itemPage is a page of a list of items in the form of OpenAI's API.
+// An itemPage is a page of a list of items in the format of OpenAI's API.
 type itemPage struct {
 	Object  string            `json:"object"`
 	Data    []json.RawMessage `json:"data"`
@@ -55,7 +56,7 @@ type itemPage struct {
 	HasMore bool              `json:"has_more"`
 }
 
-// pageOf returns the page of the list that the query selects.
+// pageOf returns the page of the list that the query parameters limit and after select.
 func pageOf(list []inputItem, r *http.Request) (*itemPage, *problem) {
 	query := r.URL.Query()
 	limit, p := number(query, "limit", defaultItems, maxItems)

@@ -18,20 +18,21 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A response of OpenAI's Responses is stored under its id, unless the request forbids it: a later request can continue it, and
-// clients can read, cancel and delete it. A stored response is a run in the store and its id names that run and the part of it that is the response: see [runlog.AnswerID].
-// Runs of responses that were not stored cannot be reached by these paths.
+// A response of the Responses API of OpenAI is stored under its id unless the request forbids it. A later request can
+// continue a stored response, and clients can read, cancel and delete it. A stored response is a part of a run in the
+// store: its id names the run and the part, see [runlog.AnswerID]. A run whose response is not stored cannot be reached by
+// these routes.
 
-// labelResponse is the label of a run whose response is stored. It is not listed among the labels of the client.
+// labelResponse is the label of a run whose response is stored. Clients do not see it among the labels of the run.
 const labelResponse = "lathe_response"
 
 // Values of labelResponse.
 const (
 	keptPlain        = "kept"
-	keptInstructions = "kept_instructions" // the first message has the instructions, which later requests do not inherit
+	keptInstructions = "kept_instructions" // the first message contains the instructions, which later requests do not inherit
 )
 
-// keep marks the response to the request as stored, unless the request forbids it or there is no store.
+// keep labels the run of the request as one whose response is stored, unless the request forbids it or there is no store.
 func (a *content) keep() {
 	forbids := a.req.Keep != nil && !*a.req.Keep
 	labels := a.in.Run.Labels
@@ -45,19 +46,19 @@ func (a *content) keep() {
 	a.in.Run.Labels, a.head.Kept = withOwn(labels, map[string]string{labelResponse: kept}), true
 }
 
-// instructed reports whether the request has instructions, which are the first of its messages.
+// instructed reports whether the request has instructions, which become the first message.
 func (a *request) instructed() bool {
 	return textMember(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions") != ""
 }
 
-// durable reports whether each event of the run is stored immediately: because the response is stored, or because the next
-// request may reach another process.
+// durable reports whether each event of the run must be stored at once: the request asked to store its response, or the
+// next request may reach another process.
 func (a *content) durable() bool {
 	return a.head.Kept && (a.req.Keep != nil || a.handler.shared != nil)
 }
 
-// passesBytes reports whether the model server's answer may be relayed. It may not if a later request can continue the response
-// by its id: since it is stored or is that of a WebSocket.
+// passesBytes reports whether the response of the model server may be relayed unchanged. On Responses it may not if a later
+// request could continue the response by its id: if the response is stored or belongs to a WebSocket.
 func (a *request) passesBytes() bool {
 	if a.protocol.Wire() != lathe.WireResponses {
 		return true
@@ -65,23 +66,24 @@ func (a *request) passesBytes() bool {
 	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
 }
 
-// responsePrefix begins the id of a response.
+// responsePrefix is the prefix of the ids of responses.
 const responsePrefix = "resp_"
 
-// codeNoResponse is the code of the error for an id that no response has.
+// codeNoResponse is the error code for an id without a stored response.
 const codeNoResponse = "previous_response_not_found"
 
 func noResponse(status int, param string) *problem {
 	return problems.New(status, codeNoResponse, "There is no such response. It was not stored, or it was removed, or another key has it.").WithParam(param)
 }
 
-// A responseReader reads stored responses: for requests that continue them, and for clients.
+// A responseReader reads stored responses, for requests that continue them and for clients.
 type responseReader struct {
 	*runViews
 	turns *splice.Turns
 }
 
-// keptResponse returns a stored response of the caller.
+// keptResponse returns the stored response of the caller with the id. A response of another principal is reported as not
+// found.
 func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
@@ -101,8 +103,8 @@ func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string)
 	return v.Span(answer), nil
 }
 
-// settledResponse waits until the run of a stored response of the caller has ended or waits for its client, and returns the
-// response.
+// settledResponse returns a stored response of the caller after its run has ended or is suspended. It waits for that for a
+// limited time.
 func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
 	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
@@ -118,8 +120,9 @@ func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string
 	return v.Span(sp.ID), nil
 }
 
-// continueResponse resolves references to items, and puts the input and output of the response that the request continues before
-// its messages. waits is set if the run of that response waits for the results in the request.
+// continueResponse resolves item references, and puts the input and output of the response that the request continues
+// before the messages of the request. If the run of that response is suspended and the request has results for it,
+// continueResponse returns that run in waits instead.
 func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
 		return waits, p
@@ -136,7 +139,7 @@ func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *
 		return nil, p
 	}
 	given := a.req.Messages
-	var head []lathe.Message // the instructions of this request
+	var head []lathe.Message // the instructions of this request, which stay first
 	if len(given) > 0 && given[0].Role == lathe.RoleSystem {
 		head, given = given[:1], given[1:]
 	}
@@ -163,13 +166,13 @@ func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *
 	return nil, nil
 }
 
-// An earlierResponse is the response that a request continues.
+// An earlierResponse is the response that a request continues by previous_response_id.
 type earlierResponse struct {
-	runID string // of the run that waits for results or an approval; "": it has ended
-	// messages are the input, without its instructions, and the output.
+	runID string // the suspended run of the response; "": the run has ended
+	// messages are the input of the response, without instructions, and its output.
 	messages   []lathe.Message
 	open       bool // the run has ended, and the output ends with calls of the client
-	instructed bool // the log of the run that waits begins with instructions
+	instructed bool // the log of the suspended run begins with instructions
 }
 
 // earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
@@ -180,7 +183,7 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	}
 	var sp *runlog.Span
 	var p *problem
-	if kept != nil { // its run is stored, without a response
+	if kept != nil { // the response of the WebSocket is not stored, but its suspended run is
 		var v *runlog.View
 		if v, p = h.viewOther(ctx, a.caller, kept.runID); p == nil {
 			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
@@ -192,7 +195,7 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 		return nil, p
 	}
 	e := &earlierResponse{messages: sp.History(), open: sp.Open()}
-	if sp.Waits() { // the answer names the calls that wait for an approval
+	if sp.Waits() { // the history is complete: it includes the calls that wait for an approval
 		e.runID = sp.ID.Run
 	} else {
 		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
@@ -204,7 +207,7 @@ func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlier
 	return e, nil
 }
 
-// showResponse handles GET of a stored response.
+// showResponse handles GET /v1/responses/{id}.
 func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
@@ -251,7 +254,7 @@ func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog
 	return a.appendWhole(nil, res)
 }
 
-// lastResponse returns the response in the last event of a stream that has one.
+// lastResponse returns the member `response` of the last event in frames that has one.
 func lastResponse(frames []byte) (response []byte) {
 	for line := range bytes.Lines(frames) {
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: {"))
@@ -265,8 +268,8 @@ func lastResponse(frames []byte) (response []byte) {
 	return response
 }
 
-// cancelResponse cancels the run of a stored response and returns the response. A response after which the run gave another one has ended:
-// it is returned as it is.
+// cancelResponse handles POST /v1/responses/{id}/cancel: it cancels the run of a stored response and returns the response.
+// If the run has given a later response, the named one has ended, and is returned unchanged.
 func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	sp, p := h.responses.keptResponse(r.Context(), c, id)
@@ -275,8 +278,8 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
 			p = nil
 		}
-		if r.Context().Err() != nil {
-			return nil // the client left
+		if left := gone(r.Context()); left != nil {
+			return left
 		}
 		if p == nil {
 			sp, p = h.responses.keptResponse(r.Context(), c, id)
@@ -291,7 +294,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 	return answerRaw(w, http.StatusOK, h.responseOf(r.Context(), c, sp))
 }
 
-// deleteResponse deletes a stored response and its run.
+// deleteResponse handles DELETE /v1/responses/{id}: it deletes the run of a stored response, with all its responses.
 func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	sp, p := h.responses.keptResponse(r.Context(), c, id)
@@ -308,7 +311,8 @@ func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request
 	}{id, "response.deleted", true})
 }
 
-// listInput lists the input items of a stored response, including those of the responses that it continues.
+// listInput handles GET /v1/responses/{id}/input_items: the input of a stored response, including that of the responses
+// which it continues.
 func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
@@ -324,7 +328,7 @@ func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *
 	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.State.Target, Messages: given}, &wire.EncodeOptions{})
 	items, _ := rawjson.Get(body, "input")
 	list := inputList(items, sp.ID.String())
-	if r.URL.Query().Get("order") != "asc" { // the latest first
+	if r.URL.Query().Get("order") != "asc" { // the default order is newest first
 		slices.Reverse(list)
 	}
 	page, p := pageOf(list, r)

@@ -11,16 +11,17 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
-// Clients of OpenAI's Responses may send references to items of stored responses instead of the items. The npm package
+// Clients of the Responses API may send references to items of stored responses instead of the items. The npm package
 // @ai-sdk/openai does so by default. The id of an item contains the id of its response.
 
-// maxReferences limits the number of different responses that the references of one request belong to.
+// maxReferences is the maximum number of different responses to which the references of one request may belong.
 const maxReferences = 256
 
-// referenceType is the type of an item that refers to another one by its id.
+// referenceType is the type of an item that refers to another item by its id.
 const referenceType = "item_reference"
 
-// referencedAnswer returns the ids of the item that a part refers to and of its answer. ok is false if the part is not a reference.
+// referencedAnswer returns the id of the item that a part refers to, and the id of the answer in it. ok is false if the
+// part is not a reference.
 func referencedAnswer(p lathe.Part) (answer, item string, ok bool) {
 	o, is := p.(lathe.Opaque)
 	if !is || textMember(o.JSON, "type") != referenceType {
@@ -39,10 +40,10 @@ func isReference(p lathe.Part) bool {
 	return ok
 }
 
-// resolveReferences replaces references by the messages that the runs of their responses added to the conversation. The first
-// reference to a response is replaced by all of its messages, including calls of this server; further ones are removed. A
-// request that is relayed keeps its references, since they refer to items of the model server. waits is set if the last of the
-// runs waits for the results in the request.
+// resolveReferences replaces references by the messages that the runs of their responses added to the conversation. The
+// first reference to a response is replaced by all its messages, including calls of this server; further ones are removed.
+// If the last of those runs is suspended and the request has results for it, resolveReferences returns that run in waits.
+// The references of a relayed request stay, since they refer to items of the model server.
 func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
 	if a.protocol.Wire() != lathe.WireResponses || a.plan.relayed || !pairs.AnyPart(a.req.Messages, isReference) {
 		return nil, nil
@@ -67,19 +68,20 @@ func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits 
 	return nil, nil
 }
 
-// references are the state of one [responseReader.resolveReferences].
+// references is the state of one call of [responseReader.resolveReferences].
 type references struct {
 	*responseReader
 	chat    *chat
 	ids     *splice.CallIDs
-	done    map[string]bool // by answer
-	taken   map[string]int  // by run: the number of messages of its conversation
+	done    map[string]bool // the answers that were resolved, by id
+	taken   map[string]int  // for each run, the number of messages of its conversation that are in out
 	out     []lathe.Message
-	given   []lathe.Message // those that follow
-	answers int             // how many of them are results, at their beginning
+	given   []lathe.Message // the messages of the request that are not processed yet
+	answers int             // the number of tool results at the beginning of given
 }
 
-// resolve appends a message with the answers in the place of its references. waits is set if one of them waits for the results that follow.
+// resolve appends the message m with its references replaced. If one of them belongs to a run that is suspended and gets
+// the results that follow, resolve returns that run in waits.
 func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *splice.Stored, p *problem) {
 	rest := *m
 	rest.Parts = nil
@@ -108,7 +110,7 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		}
 		rest = r.ids.Originals([]lathe.Message{rest}, own)[0]
 		rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(own))
-		if len(rest.Parts) > 0 { // the parts before the reference
+		if len(rest.Parts) > 0 { // the parts that precede the reference
 			r.out, rest.Parts = append(r.out, rest), nil
 		}
 		if p := r.add(sp, own); p != nil {
@@ -116,14 +118,15 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 		}
 	}
 	rest = r.ids.Originals([]lathe.Message{rest}, r.out[before:])[0]
-	rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(r.out[before:])) // the request may have a call beside references to the rest
+	rest.Parts = withoutCalls(rest.Parts, pairs.CallsOf(r.out[before:])) // the request may repeat a call that a reference has added
 	if len(rest.Parts) > 0 {
 		r.out = append(r.out, rest)
 	}
 	return nil, nil
 }
 
-// take returns an answer and its messages that are not taken yet; nil if its run waits for the results that follow.
+// take returns an answer and those of its messages that are not in out yet. The messages are nil if the run of the answer
+// is suspended and waits for the results that follow.
 func (r *references) take(ctx context.Context, answer, item string) (*runlog.Span, []lathe.Message, *problem) {
 	param := r.chat.protocol.conversation
 	if r.done[answer] = true; len(r.done) > maxReferences {
@@ -146,7 +149,7 @@ func (r *references) take(ctx context.Context, answer, item string) (*runlog.Spa
 	return sp, own, nil
 }
 
-// add appends the messages of an answer, and the results that follow if it ends with calls of the client.
+// add appends the messages of an answer and, if the answer ends with client calls, the results that follow.
 func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
 	if !sp.Open() {
 		r.out = append(r.out, own...)
@@ -160,7 +163,7 @@ func (r *references) add(sp *runlog.Span, own []lathe.Message) *problem {
 	return nil
 }
 
-// ofItem returns the problem of an item that the request refers to, for one of its response.
+// ofItem converts the problem that a response does not exist to one about the item that the request refers to.
 func ofItem(p *problem, param, item string) *problem {
 	if p.Code != codeNoResponse {
 		return p
@@ -168,7 +171,7 @@ func ofItem(p *problem, param, item string) *problem {
 	return notFound("item_not_found", "There is no item %s. It was not stored, or it was removed, or another key has it. Send the item itself in place of the reference.", item).WithParam(param)
 }
 
-// withoutCalls returns the parts without the calls that are among others, under the same name.
+// withoutCalls returns the parts without the calls that others contains under the same id and name.
 func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.Part {
 	return slices.DeleteFunc(parts, func(p lathe.Part) bool {
 		call, is := p.(lathe.ToolCall)
@@ -176,5 +179,5 @@ func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.
 	})
 }
 
-// continuesResponse reports whether the messages of the request include those of stored responses.
+// continuesResponse reports whether the conversation includes messages of stored responses.
 func (a *request) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }

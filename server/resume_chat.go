@@ -11,11 +11,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A run that asks an approver about one call and returns another one to the client waits for both. The request in which
-// the client sends its result resumes that run, which may still wait for the approver.
+// If a run requests an approval for one call and returns another call to the client, it is suspended until it has both. The
+// client's next request contains the result of its call and resumes that run, which may then still wait for the approval.
 
-// resumeRun sets the job of a request to resume the run that waits for the results that the conversation ends with. It
-// returns false if the run does not wait for them any more; the request then starts a new run.
+// resumeRun sets the job of the request to resume the run t, which waits for the results at the end of the conversation. It
+// returns false if the run no longer waits for them; the request then begins a new run.
 func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.Stored) (bool, *problem) {
 	if a.compacts() {
 		return false, conflict("response_in_progress", "The response that the request goes on from waits: continue it before it is compacted.")
@@ -50,7 +50,7 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.St
 	a.session, a.base = v.State.Run.SessionID, len(v.State.Messages)
 	a.head.Kept = v.State.Run.Labels[labelResponse] != ""
 	id := runlog.AnswerID{Run: t.RunID, After: v.WaitBefore(a.base)}
-	if id.After == 0 { // its process stopped
+	if id.After == 0 { // the process of the run stopped before the run waited
 		id.Once = runlog.NewOnce()
 	}
 	a.begin(ctx, id, &m.Settings, &m.Limits)
@@ -58,14 +58,15 @@ func (h *planner) resumeRun(ctx context.Context, a *chat, m *Model, t *splice.St
 	return true, nil
 }
 
-// releaseRun leaves the run alone.
+// releaseRun unlocks the run, which is not resumed. Its results are those of resumeRun.
 func (h *planner) releaseRun(a *chat) (bool, *problem) {
 	a.unlock()
 	a.unlock, a.caller.runID = func() {}, ""
 	return false, nil
 }
 
-// loadSuspended blocks until this process does not execute the run, and returns the run with its lock held (a.unlock).
+// loadSuspended waits until this process does not execute the run, and returns the run. The run is locked until a.unlock is
+// called.
 func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlog.View, *problem) {
 	for {
 		unlock, p := h.locks.lock(ctx, id)
@@ -75,7 +76,7 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && v.State.Paused == "" && v.State.Finished == nil && !carried { // it may have been resumed just now
+		if p == nil && v.State.Paused == "" && v.State.Finished == nil && !carried { // the run may have been resumed between the two reads
 			carried = h.executes(id)
 			before := v.State.LastID
 			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {
@@ -85,12 +86,12 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 		if p != nil || !carried {
 			return v, p
 		}
-		a.unlock() // the run still executes its other calls
+		a.unlock() // this process still executes other calls of the run
 		_, _ = h.waitRun(ctx, id)
 	}
 }
 
-// resultsFor returns the results of open calls of the client that the messages of its request end with.
+// resultsFor returns the tool results at the end of the messages that belong to open client calls of the run, by call id.
 func (h *planner) resultsFor(ctx context.Context, c *caller, given []lathe.Message, v *runlog.View) (map[string]lathe.Output, *problem) {
 	first := len(given)
 	for first > 0 && given[first-1].Role == lathe.RoleTool {

@@ -16,58 +16,60 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Clients and their libraries send a request again when it fails or when the connection breaks. The run of the
-// first request may have called a tool that writes. So that a retry does not have it called again:
+// Clients and their libraries send a request again when it fails or when the connection breaks. The run of the first
+// request may already have called a tool that writes. A retry must not cause that call again:
 //
 //   - Before the first such call of a run, the gateway records in the store that this run answers the request.
-//     The request is known by a digest. See [tracked].
-//   - A request that finds a record, and whose run is active, waits for the end of that run and gets its answer. If
-//     the run has ended with an answer that no client received, the request gets that answer. See [Server.awaitAttached].
+//     The request is identified by a digest. See [tracked].
+//   - If a request finds a record whose run is active, it waits for the end of that run and gets its answer. If the
+//     run has ended with an answer that no client received, the request gets that answer. See [chatHandler.awaitAttached].
 //   - If the run failed, or was cancelled because its client left, a new run continues it: the new run takes over the
-//     calls and their results, and asks the model next. See [Server.takeOver].
-//   - Of several requests that arrive before such a record, one gets it. The run of another one ends before its first call
-//     that may write, and its request attaches to the run of the record. See [chatHandler.answer].
+//     calls and their results, and calls the model next. See [chatHandler.takeOver].
+//   - If several requests arrive before there is a record, the run of one of them is recorded. The runs of the others end
+//     before their first call that may write, and those requests attach to the recorded run. See [chatHandler.answer].
 //   - When a client has received the answer, the gateway marks the record as delivered. A delivered record matches
 //     only requests that arrived before the delivery.
 //
-// The id of a run that continues another one is derived from the id of the other. So the store, which takes one
-// first event for each run id, decides which of several processes continues the run; the others attach.
+// The id of a run that continues another run is derived from the id of that run. The store accepts only one first event for
+// each run id. So if several processes continue the same run, one succeeds, and the requests of the others attach to its
+// run.
 
-// newRunHeader is the header of a request that is to start a run of its own, whatever was asked before.
+// newRunHeader is the request header that requires a new run, even if an equal request has one.
 const newRunHeader = "X-Lathe-New-Run"
 
-// A tracked request is one whose run may call tools that write. It is a sink of its run.
+// A tracked is a request whose run may call tools that write. It is a sink of that run, and records the run in the store.
 type tracked struct {
 	earlier *earlierRuns
 	digest  store.RequestDigest
 	arrived time.Time
-	// mayWrite reports whether a call to the tool, by its name in events, may do more than read.
+	// mayWrite reports whether a call of the tool may do more than read. tool is the name in events.
 	mayWrite func(tool string) bool
-	// durable is set where the run does not end with its client or its process: it is recorded at its start.
+	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
 	durable bool
-	fresh   bool // the client asks for a new run
-	before  bool // the request came before the answer was delivered
-	// continued counts the runs that the run continues, each the one before, and failed is the code of the last one's failure.
+	fresh   bool // the client requires a new run
+	before  bool // the request arrived before the answer of the earlier run was delivered
+	// continued is the number of runs in the chain that the run continues. failed is the error code of the last of them;
+	// "": it did not fail.
 	continued int
 	failed    string
 
-	// Of the run, by its goroutine.
-	start    int // messages of the request
+	// Only the goroutine of the run uses these fields.
+	start    int // number of messages of the request
 	executed map[string]bool
-	stored   bool // the log has an event after the record was made
+	stored   bool // the log of the run has an event that was stored after the record was made
 
 	mu     sync.Mutex
-	runID  string // of the record; "": nothing is recorded
-	unsure bool   // the store could not say whether there is a record
-	looked bool   // the store has said which record there is
-	known  string // the run of that record, which does not answer the request; "": there was none
-	outrun bool   // another run has recorded that it answers the request
-	cancel func() // ends the run
+	runID  string // the recorded run; "": no record was made
+	unsure bool   // the lookup of a record failed, so there may be one
+	looked bool   // the record was looked up, so known is valid
+	known  string // the run of the stored record, which does not answer this request; "": there is no record
+	outrun bool   // a record of another run, which answers the request, exists
+	cancel func() // cancels the run; set when the run begins
 }
 
 var _ engine.Recorder = (*tracked)(nil)
 
-// asksAnew reports whether the request is to have a run of its own, whatever was asked before.
+// asksAnew reports whether the request requires a new run by newRunHeader.
 func asksAnew(r *http.Request) (bool, *problem) {
 	switch given := r.Header.Values(newRunHeader); {
 	case len(given) == 0:
@@ -78,8 +80,8 @@ func asksAnew(r *http.Request) (bool, *problem) {
 	return false, badRequest(newRunHeader, "%s may be true or false.", newRunHeader)
 }
 
-// trackChat has a repetition of the request looked for, unless no tool that may write is offered, or the window is
-// closed.
+// trackChat sets a.job.track, so that an earlier run of an equal request is looked up and the new run is recorded. It does
+// nothing if no tool that may write is offered, or if RetryWindow is negative.
 func (h *planner) trackChat(a *chat) {
 	c := a.caller
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {
@@ -94,24 +96,27 @@ func (c *access) offersWrites(s *lathe.Settings, allow []string) bool {
 	return offersTool(c, s, allow, func(t *lathe.ToolSpec) bool { return t.Effect != lathe.ReadOnly })
 }
 
-// offersTool reports whether a run of the caller under these settings may call a tool of this server of the kind.
+// offersTool reports whether a run of the caller with these settings may call a tool of this server for which kind returns
+// true.
 func offersTool(c *access, s *lathe.Settings, allow []string, kind func(*lathe.ToolSpec) bool) bool {
 	return s.ToolUseMode != lathe.ModeDisabled && s.Executor != lathe.ExecutorNoop && c.hasTool(allow, kind)
 }
 
-// hasTool reports whether the caller has a tool of this server of the kind, among those that allow names; nil: all.
+// hasTool reports whether the caller may use a tool of this server for which kind returns true. Only the tools in allow
+// count; nil: all.
 func (c *access) hasTool(allow []string, kind func(*lathe.ToolSpec) bool) bool {
 	return c.setup.Tools != nil && slices.ContainsFunc(c.setup.Tools.Specs(), func(t *lathe.ToolSpec) bool {
 		return kind(t) && t.For(c.key.Name, c.key.Profile) && (allow == nil || slices.Contains(allow, t.Name))
 	})
 }
 
-// Record implements [engine.Recorder].
+// Record implements [engine.Recorder]. An error ends the run before the call is executed.
 func (t *tracked) Record(ctx context.Context, e event.Event) error { return t.take(ctx, &e) }
 
-// Emit implements [event.Sink].
+// Emit implements [event.Sink]. When the run has ended, Emit stores its result for repetitions, or removes the record if
+// the run was never stored.
 func (t *tracked) Emit(ctx context.Context, e event.Event) {
-	if t.take(ctx, &e) != nil { // of an engine without a store, which does not call Record
+	if t.take(ctx, &e) != nil { // an engine without a store does not call Record
 		t.cancel()
 	}
 	switch d := e.Data.(type) {
@@ -122,7 +127,7 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 			t.executed = map[string]bool{}
 		}
 		t.executed[d.ToolCallID] = true
-	default: // nothing that a run which continues this one needs
+	default: // a run that continues this one needs no other event
 	}
 	if !event.IsDelta(e.Data) && e.ID > 0 && !t.stored {
 		t.stored = t.recorded()
@@ -130,25 +135,25 @@ func (t *tracked) Emit(ctx context.Context, e event.Event) {
 	res := loop.Ended(e.Data)
 	switch {
 	case res == nil || !t.recorded():
-	case !t.stored && t.runID != e.RunID: // the record is that of the run that this one was to continue: it stays
-	case !t.stored: // the store took the record, and then not the run
+	case !t.stored && t.runID != e.RunID: // the record names the run that this one was to continue: it stays
+	case !t.stored: // the store accepted the record and then failed to store the run
 		t.withdraw(ctx)
 	default:
 		t.earlier.results.put(e.RunID, res, t.start, t.earlier.opts.Now(), t.executed)
 	}
 }
 
-// withdraw has no repetition find the run.
+// withdraw marks the record as delivered, so that no repetition of the request finds the run.
 func (t *tracked) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
-	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, 0); err != nil {
+	if err := t.earlier.requests.DeliverRequest(ctx, t.digest, t.runID, time.Now()); err != nil {
 		t.earlier.opts.Log.Warn("the record of a request could not be withdrawn: a repetition is refused", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	t.forget()
 }
 
-// take records the run at its first event, or before its first call that may write.
+// take makes the record: at the first event of a durable run, before the first call that may write of any other.
 func (t *tracked) take(ctx context.Context, e *event.Event) error {
 	switch d := e.Data.(type) {
 	case *event.RunStarted, *event.RunResumed:
@@ -165,7 +170,8 @@ func (t *tracked) take(ctx context.Context, e *event.Event) error {
 	return t.record(ctx, e.RunID)
 }
 
-// record records that the run answers the request, once.
+// record stores, once, that the run answers the request. It returns an error that wraps [engine.ErrSuperseded] if the
+// record of another run exists.
 func (t *tracked) record(ctx context.Context, runID string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +179,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 		return nil
 	}
 	for range maxReplaced {
-		if !t.looked { // the request asks for a new run, or the store did not answer when it arrived
+		if !t.looked { // the client requires a new run, or the lookup failed when the request arrived
 			r, err := t.earlier.requests.FindRequest(ctx, t.digest)
 			if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {
 				return err
@@ -198,10 +204,11 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 	return &lathe.Error{Code: lathe.CodeInternal, Op: "gateway: record the request", Err: fmt.Errorf("another run answers the request: %w", engine.ErrSuperseded)}
 }
 
-// maxReplaced bounds how often a run whose request asks for a new run tries to replace a record that others replace.
+// maxReplaced is the maximum number of attempts to replace a record that other requests replace at the same time, for a
+// request that requires a new run.
 const maxReplaced = 100
 
-// lost reports whether another run has recorded that it answers the request.
+// lost reports whether another run has recorded that it answers the request. It returns false for nil.
 func (t *tracked) lost() bool {
 	if t == nil {
 		return false
@@ -211,14 +218,15 @@ func (t *tracked) lost() bool {
 	return t.outrun
 }
 
-// found notes the run of the record that there is, which does not answer the request; "": there is none.
+// found sets the result of a lookup: the run of the stored record, which does not answer the request; "": there is no
+// record.
 func (t *tracked) found(runID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.looked, t.known, t.outrun = true, runID, false
 }
 
-// recorded reports whether a repetition of the request finds the run.
+// recorded reports whether a repetition of the request finds the run. It returns false for nil.
 func (t *tracked) recorded() bool {
 	if t == nil {
 		return false
@@ -228,10 +236,10 @@ func (t *tracked) recorded() bool {
 	return t.runID != ""
 }
 
-// deliver has write send the last bytes of the answer, and marks the record as delivered if they were written without an
-// error. ctx is that of the request: an answer is not delivered if the client had left before the write began, since a kernel
-// accepts a small write after that. What ctx is afterwards says nothing: net/http cancels it when a client that has read the
-// whole answer closes its connection. That a run waits is no answer.
+// deliver calls write, which sends the last bytes of the answer, and marks the record as delivered if write returns no
+// error. ctx is the context of the request. If ctx is done before the write, the answer does not count as delivered, since
+// the kernel accepts a small write after the client has left. ctx is not checked after the write: net/http cancels it also
+// when a client that has read the whole answer closes its connection. A result of a suspended run is not an answer.
 func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() error) error {
 	if !t.recorded() || res.Reason.Status() == "parked" {
 		return write()
@@ -244,18 +252,18 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
 	defer cancel()
-	if err := er.requests.DeliverRequest(own, t.digest, t.runID, time.Since(began)); err != nil {
+	if err := er.requests.DeliverRequest(own, t.digest, t.runID, began); err != nil {
 		er.opts.Log.Warn("the delivery of an answer could not be recorded: the same request gets the same answer", "run_id", t.runID, "code", lathe.CodeOf(err))
 	}
 	return nil
 }
 
-// deliverTimeout bounds the record of a delivery.
+// deliverTimeout bounds the store operation that records a delivery.
 const deliverTimeout = 5 * time.Second
 
-// permit lifts the advice not to retry from the failure of a run that a retry continues. The model server has failed in the same
-// way in all of maxRepeatedFailures runs, with all attempts of each: then the status is one that clients do not retry by
-// themselves, or each of their retries would be multiplied by those attempts.
+// permit removes the advice not to retry from the failure of a run that a retry would continue. If the model server has
+// failed with the same code in maxRepeatedFailures runs, permit instead sets a status that clients do not retry: each retry
+// costs all attempts of a model call.
 func (t *tracked) permit(res *event.Result, p *problem) {
 	if p == nil || !t.recorded() || res.Reason != lathe.ReasonUpstreamError && res.Reason != lathe.ReasonInterrupted {
 		return
@@ -266,22 +274,23 @@ func (t *tracked) permit(res *event.Result, p *problem) {
 	}
 }
 
-// maxRepeatedFailures is the number of runs, each of which continues the one before, after whose failure clients are not to retry.
+// maxRepeatedFailures is the number of consecutive runs of a chain that must fail with the same code before clients are
+// advised not to retry.
 const maxRepeatedFailures = 3
 
-// deliveries are requests whose answers are being sent. The zero value has none.
+// deliveries tracks the requests whose answers are being sent by this process. The zero value is empty.
 type deliveries struct {
 	mu     sync.Mutex
 	active map[store.RequestDigest]*delivery
 }
 
-// A delivery stands for all that are under way for equal requests. nil stands for none.
+// A delivery represents all deliveries in progress for equal requests. nil represents none.
 type delivery struct {
 	count int
 	over  chan struct{}
 }
 
-// begin notes a delivery until end is called.
+// begin counts a delivery in progress until end is called.
 func (d *deliveries) begin(digest store.RequestDigest) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -304,14 +313,14 @@ func (d *deliveries) begin(digest store.RequestDigest) (end func()) {
 	}
 }
 
-// of returns the delivery that is under way for a request; nil: none.
+// of returns the delivery in progress for a request; nil if there is none.
 func (d *deliveries) of(digest store.RequestDigest) *delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.active[digest]
 }
 
-// wait waits for the end of the delivery, until ctx is done. It reports whether there was one.
+// wait blocks until the delivery has ended or ctx is done. It returns false, at once, if d is nil.
 func (d *delivery) wait(ctx context.Context) bool {
 	if d == nil {
 		return false

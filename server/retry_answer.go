@@ -13,7 +13,8 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
-// repeated answers a request that repeats an earlier one. It reports false where the request needs a run of its own.
+// repeated writes the answer of an earlier run if the request repeats the request of that run. It returns false, and has
+// written nothing, if the request needs a new run.
 func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool {
 	t, c := a.job.track, a.caller
 	if t == nil || t.fresh || a.job.resume != "" || a.job.follow != "" {
@@ -38,14 +39,14 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 		case e.completed():
 			h.replay(w, r, a, e)
 			return true
-		case attached && !e.abandoned(): // the failure is that of this request, too
+		case attached && !e.abandoned(): // the run failed while this request waited for it: this request gets the same failure
 			p := problems.Ended(e.res)
 			t.permit(e.res, p)
 			h.failChat(w, a, p)
 			return true
 		}
 		taken := e.takenOver()
-		if len(taken) == 0 { // it did nothing that could be repeated
+		if len(taken) == 0 { // there is nothing to take over, so no call can be made twice
 			t.forget()
 			return false
 		}
@@ -62,25 +63,25 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 	return true
 }
 
-// forget has the run of the request recorded anew.
+// forget makes the next run of the request replace the record.
 func (t *tracked) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.looked, t.known, t.runID = true, t.runID, ""
 }
 
-// failChat answers with a problem, in the stream where it has begun.
+// failChat writes a problem: into the stream if it has begun, else as the response.
 func (h *chatHandler) failChat(w http.ResponseWriter, a *chat, p *problem) {
 	if out := a.job.out; out != nil && out.Started {
 		a.caller.code = p.Code
-		_ = out.Write(a.AppendEnd(nil, nil, p)) // the client left
+		_ = out.Write(a.AppendEnd(nil, nil, p)) // an error means that the client has left
 		return
 	}
 	a.Header(w.Header())
 	a.caller.fail(w, p)
 }
 
-// awaitAttached waits for the end of an active run. A client that streams gets comments meanwhile.
+// awaitAttached waits for the end of the active run id and returns it. Meanwhile a client that streams gets keep-alives.
 func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat, id string) (e *earlierRun, p *problem) {
 	a.caller.runID = id
 	if !a.req.Stream {
@@ -113,8 +114,8 @@ func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *c
 	}
 }
 
-// awaitEarlier waits until a run is over, here or in another process. While it waits, a run that a request of this
-// process executes does not end with the client of that request.
+// awaitEarlier waits until a run has ended or is suspended, in this process or in another one. While it waits, a run that
+// this process executes for another request is not cancelled when the client of that request leaves.
 func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	if f := er.inflight.find(id); f != nil {
 		if leave := f.join(); leave != nil {
@@ -139,7 +140,7 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 	}
 }
 
-// replay answers with what a run came to whose client did not receive it.
+// replay writes the answer of a run that has ended and whose client did not receive it.
 func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
 	t := a.job.track
 	a.caller.runID, a.continues = e.id, e.continues
@@ -156,14 +157,15 @@ func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e 
 	}
 }
 
-// answerAs has the answer be one of a run.
+// answerAs prepares the answer as one of the run e, under the given id.
 func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRun) {
 	a.begin(ctx, id, &a.settings, &a.limits)
 	a.base = e.base
 }
 
-// takeOver makes the job of the request a run that continues e. It reports false where another request has begun that
-// run: then this one attaches to it. Until the run has begun no other request of this process may begin it.
+// takeOver sets the job to a new run that continues e with the messages taken. begun is false if another request has
+// already begun that run: then the caller attaches to it. Until the run has begun, a lock prevents other requests of this
+// process from beginning it.
 func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
 	next := continuation(e.id)
 	unlock, p := h.locks.lock(ctx, "continue "+e.id)
@@ -187,19 +189,19 @@ func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, take
 	}
 	a.answerAs(ctx, runlog.AnswerID{Run: next}, e)
 	a.before = replayed{messages: taken, history: in.Messages}
-	a.job.due, a.job.claim = nil, newFirst() // its first event is the claim, which is stored at once
+	a.job.due, a.job.claim = nil, newFirst() // the first event of the run is stored at once: it decides which process continues e
 	return true, nil
 }
 
-// restart makes the job of the request a run of its own once more, after another run was recorded first.
+// restart sets the job to a new run again, after the record of another run superseded the first one.
 func (a *chat) restart(ctx context.Context) {
 	a.in.Run.RunID = a.handler.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: a.in.Run.RunID}, &a.settings, &a.limits)
 	a.progress, a.last, a.broken, a.feed = progress{}, 0, false, callFeed{}
 }
 
-// lost reports whether the run of the job has ended because another run answers the request: one that was recorded before
-// it, or one that another process has begun, where the run was to continue an earlier one.
+// lost reports whether the run of the job ended because another run answers the request: a run that was recorded first, or
+// a run with the same id that another process began to continue an earlier run.
 func (j *job) lost() bool {
 	if j.track.lost() {
 		return true

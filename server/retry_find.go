@@ -15,37 +15,41 @@ import (
 )
 
 const (
-	// maxContinued bounds how often a run is continued: a request that is repeated more often is refused.
+	// maxContinued is the maximum length of a chain of runs, each of which continues the one before: a request that is
+	// repeated more often is refused.
 	maxContinued = 100
-	// slowLookup is how long a lookup may take that is repeated without a pause if it leaves open whether a request came
-	// before a delivery; maxLookups bounds how many slower ones are made, maxFastLookups how many others.
+	// A lookup that finds a delivered record may leave open whether the request arrived before the delivery. It is then
+	// repeated: at once if it took at most slowLookup, else after a pause. At most maxFastLookups fast and maxLookups slow
+	// ones are made.
 	slowLookup     = 5 * time.Millisecond
 	maxLookups     = 100
 	maxFastLookups = 10
-	// beginGrace is how long a recorded run may take to appear in the store, which writes the record first. A busy database takes seconds.
+	// beginGrace is the time in which a recorded run must appear in the store, which writes the record first. A busy
+	// database takes seconds.
 	beginGrace = 30 * time.Second
-	// goneGrace is how long a run of which nothing is kept may have taken.
+	// goneGrace is added to RetryWindow for the age of a record whose run was deleted: it bounds how long the run may have
+	// taken.
 	goneGrace = time.Hour
-	// deliverGrace is how long after its end another process may take to record the delivery of an answer.
+	// deliverGrace is the time after the end of a run in which another process may still record the delivery of its answer.
 	deliverGrace = time.Second
-	// findPause is the pause between looks of a request that waits for another process.
+	// findPause is the pause between two lookups of a request that waits for another process.
 	findPause = 25 * time.Millisecond
 )
 
-// An earlierRun is the run of an earlier request that asked for the same thing.
+// An earlierRun is the run of an earlier equal request.
 type earlierRun struct {
 	id        string
-	over      bool          // the run has ended, or waits for someone
-	res       *event.Result // set if over
-	base      int           // messages of res.History that the request had
-	after     int64         // as of the id of the answer
+	over      bool          // the run has ended or is suspended
+	res       *event.Result // the result; nil unless over
+	base      int           // number of messages of res.History that were in the request
+	after     int64         // the event after which the answer begins, as in [runlog.AnswerID]
 	continues string
-	continued int // runs that it continues, each the one before
+	continued int // number of runs in the chain before this one
 	updated   time.Time
-	ran       func(callID string) bool // whether the tool of a call may have run
+	ran       func(callID string) bool // reports whether the tool of a call may have run
 }
 
-// completed reports whether the run has an answer for its client.
+// completed reports whether the run has ended or is suspended without a failure, so that there is an answer for its client.
 func (e *earlierRun) completed() bool { return e.over && problems.Failure(e.res) == nil }
 
 // abandoned reports whether the run ended because its client left or its process stopped.
@@ -53,12 +57,12 @@ func (e *earlierRun) abandoned() bool {
 	return e.over && (e.res.Reason == lathe.ReasonCancelled || e.res.Reason == lathe.ReasonInterrupted)
 }
 
-// earlierRuns finds the runs of earlier requests that asked for the same thing.
+// earlierRuns finds the runs of earlier equal requests.
 type earlierRuns struct {
 	*runViews
-	requests   store.RequestStore // the store, if it records requests; else in memory
+	requests   store.RequestStore // the store if it implements the interface; else the records are in memory
 	deliveries deliveries
-	results    results // if no store keeps runs
+	results    results // results of ended runs, if the server has no store of runs
 }
 
 func newEarlierRuns(views *runViews) *earlierRuns {
@@ -72,7 +76,7 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 	return er
 }
 
-// findEarlier returns the run that answers the request; nil if there is none.
+// findEarlier returns the run that answers the request; nil if the request needs a new run.
 func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
 	l := &lookup{earlierRuns: er, chat: a, track: a.job.track, began: time.Now()}
 	for {
@@ -89,35 +93,35 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 	}
 }
 
-// A lookup is the state of one [earlierRuns.findEarlier].
+// A lookup is the state of one call of [earlierRuns.findEarlier].
 type lookup struct {
 	*earlierRuns
 	chat       *chat
 	track      *tracked
 	began      time.Time
-	slow, fast int // lookups after which it was open whether the request came before a delivery
+	slow, fast int // number of lookups that left open whether the request arrived before a delivery
 }
 
-// A nextLook says what follows a lookup.
+// A nextLook is the step that follows a lookup.
 type nextLook int
 
 const (
-	lookDone  nextLook = iota // nothing
-	lookAgain                 // another one at once
-	lookLater                 // another one after a pause
+	lookDone  nextLook = iota // the lookup is complete
+	lookAgain                 // look again at once
+	lookLater                 // look again after findPause
 )
 
-// look looks for the run once.
+// look makes one lookup.
 func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	t := l.track
 	waited := time.Since(t.arrived)
-	delivery := l.deliveries.of(t.digest) // before the record is read: a delivery that ends in between is not in the record
+	delivery := l.deliveries.of(t.digest) // read before the record: if the delivery ends in between, the record does not have it yet
 	record, err := l.requests.FindRequest(ctx, t.digest)
 	switch {
 	case lathe.CodeOf(err) == lathe.CodeNotFound:
 		t.found("")
 		return nil, lookDone, nil
-	case err != nil: // before the first call that writes the store is asked again
+	case err != nil: // record looks again before the first call that may write
 		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", l.chat.caller.requestID, "code", lathe.CodeOf(err))
 		t.mu.Lock()
 		t.unsure = true
@@ -127,15 +131,16 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 		return nil, l.delivered(&record, waited), nil
 	}
 	e, p := l.followEarlier(ctx, l.chat, record.RunID)
-	t.before = t.before || e != nil && !e.completed() // there was no answer yet that could be delivered
+	t.before = t.before || e != nil && !e.completed() // the earlier run had no answer yet, so none was delivered
 	if p != nil {
 		return l.missing(&record, p)
 	}
 	return l.judge(ctx, e, &record, delivery)
 }
 
-// delivered returns what follows a lookup that found an answer delivered before the request came, unless the answer was delivered during the
-// lookup, which may have waited for a connection to the store: then the age is that of a later time than waited, and a faster lookup decides.
+// delivered returns the next step after a lookup that found an answer delivered before the request arrived. The lookup may
+// have waited for a connection to the store, and the answer may have been delivered in that time: the age of the record is
+// then newer than waited, and only a faster lookup can decide.
 func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
 	after := time.Since(l.track.arrived)
 	isSlow := after-waited > slowLookup
@@ -154,7 +159,7 @@ func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) ne
 	return lookAgain
 }
 
-// missing returns what follows a lookup whose run was not read.
+// missing returns the next step after a lookup that found a record whose run could not be read.
 func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, nextLook, *problem) {
 	switch {
 	case p.Code == noRun().Code && record.Age < beginGrace:
@@ -168,7 +173,7 @@ func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, 
 	return nil, lookDone, repeatGone()
 }
 
-// judge returns the run if it answers the request, and what follows else.
+// judge returns the run e if it answers the request. Otherwise it returns the next step.
 func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivery *delivery) (*earlierRun, nextLook, *problem) {
 	t, age := l.track, l.opts.Now().Sub(e.updated)
 	switch {
@@ -186,7 +191,7 @@ func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.Request
 	return e, lookDone, nil
 }
 
-// pause waits for a time, or until there is a notification, or returns a problem when ctx is done. A nil channel has none.
+// pause blocks for d, or until notified has a value. It returns a problem if ctx is done first. notified may be nil.
 func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *problem {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -199,26 +204,26 @@ func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *prob
 	return nil
 }
 
-// repeatGone refuses a repetition whose run called tools that may write, and of which nothing is kept any more. The
-// status is one that no client library retries.
+// repeatGone is the problem of a repetition whose earlier run called tools that may write and was then deleted. No client
+// library retries its status.
 func repeatGone() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_run_gone", NoRetry: true,
 		Message: "This request repeats one whose run called tools that may write, and that run is no longer kept: it cannot be continued. Send " + newRunHeader + ": true to run the request anew."}
 }
 
-// repeatLimit refuses a repetition that was continued too often.
+// repeatLimit is the problem of a repetition after maxContinued runs.
 func repeatLimit() *problem {
 	return &problem{Status: http.StatusBadRequest, Code: "retry_limit", NoRetry: true,
 		Message: "This request was repeated too often, and each run that continued it failed. Send " + newRunHeader + ": true to run the request anew."}
 }
 
-// continuation is the id of the run that continues another one. Its time is that of the other.
+// continuation returns the id of the run that continues the run id. It is derived from id, and has the same time.
 func continuation(id string) string {
 	sum := sha256.Sum256([]byte("lathe/continues/1\x00" + id))
 	return id[:min(len(id), timeOfID)] + newRunID(0, &sum)[timeOfID:]
 }
 
-// followEarlier returns the last run of the chain that begins with id: each continues the one before.
+// followEarlier returns the last run of the chain that begins with id, in which each run continues the one before.
 func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	for n := range maxContinued {
 		next := continuation(id)
@@ -238,7 +243,7 @@ func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*
 	return nil, repeatLimit()
 }
 
-// hasRun reports whether there is a run of that id.
+// hasRun reports whether a run with the id exists, active or stored.
 func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, *problem) {
 	if er.inflight.find(id) != nil || er.opts.Index == nil {
 		return er.inflight.find(id) != nil || er.results.find(id) != nil, nil
@@ -250,10 +255,11 @@ func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, 
 	return len(rows) > 0, nil
 }
 
-// readEarlier returns the run of that id.
+// readEarlier returns the run with the id. Without a store, it is an active run of this process or the result of an ended
+// one.
 func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
 	if er.opts.Index == nil {
-		active := er.inflight.find(id) != nil // looked up first: a run has its result before it is removed there
+		active := er.inflight.find(id) != nil // looked up first: a run is removed from inflight only after its result is in results
 		if r := er.results.find(id); r != nil {
 			return r.earlier(id, a.req.Messages), nil
 		}
@@ -267,8 +273,8 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		return nil, p
 	}
 	over := v.State.Finished != nil || v.State.Paused != ""
-	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // nothing resumes it, unless it has ended meanwhile
-		if p := er.takes(); p != nil { // but the next process will
+	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // no process executes the run: it has ended meanwhile, or will stay as it is
+		if p := er.takes(); p != nil { // while the server drains, the next process may still resume the run
 			return nil, p
 		}
 		if v, p = er.viewOther(ctx, a.caller, id); p != nil {
@@ -287,8 +293,8 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	return e, nil
 }
 
-// requestEnd returns how many messages of a history the request had: those before start, or, where the request ends
-// with results of tools, those up to the same results.
+// requestEnd returns how many messages of the history were in the request: those before start or, if the request ends with
+// tool results, those up to and including the same results.
 func requestEnd(history []lathe.Message, start int, request []lathe.Message) int {
 	start = min(max(start, 0), len(history))
 	if len(request) == 0 || request[len(request)-1].Role != lathe.RoleTool {
@@ -306,12 +312,12 @@ func requestEnd(history []lathe.Message, start int, request []lathe.Message) int
 	return start
 }
 
-// afterMessages returns the messages after the first n.
+// afterMessages returns the messages after the first n; n may be out of range.
 func afterMessages(history []lathe.Message, n int) []lathe.Message {
 	return history[min(max(n, 0), len(history)):]
 }
 
-// takenOver returns what a run that continues e takes over.
+// takenOver returns the messages of e (calls, results and texts) that a run which continues e takes over.
 func (e *earlierRun) takenOver() []lathe.Message {
 	return loop.TakeOver(afterMessages(e.res.History, e.base), e.ran)
 }

@@ -88,7 +88,7 @@ func TestLookupDuringDelivery(t *testing.T) {
 					}
 					er.results.put("run_1", &event.Result{Reason: lathe.ReasonAnswered}, 0, time.Now(), nil)
 					deliver := func() {
-						if err := er.requests.DeliverRequest(t.Context(), track.digest, "run_1", 0); err != nil {
+						if err := er.requests.DeliverRequest(t.Context(), track.digest, "run_1", time.Now()); err != nil {
 							t.Error(err)
 						}
 					}

@@ -147,11 +147,11 @@ func (m *mortal) Append(ctx context.Context, runID string, last int64, events ..
 	return m.RunIndex.Append(ctx, runID, last, events...)
 }
 
-func (m *mortal) DeliverRequest(ctx context.Context, d store.RequestDigest, runID string, ago time.Duration) error {
+func (m *mortal) DeliverRequest(ctx context.Context, d store.RequestDigest, runID string, at time.Time) error {
 	if m.dead.Load() {
 		return &lathe.Error{Code: lathe.CodeUnavailable, Op: "test", Err: errors.New("the process is dead")}
 	}
-	return m.RequestStore.DeliverRequest(ctx, d, runID, ago)
+	return m.RequestStore.DeliverRequest(ctx, d, runID, at)
 }
 
 // retries is a gateway whose model sends mails.

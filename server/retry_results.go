@@ -10,25 +10,27 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/memory"
 )
 
-// results are what runs of tracked requests came to, where no store keeps runs. The zero value keeps none.
+// results contains the results of runs of tracked requests, if the server has no store of runs. It removes the oldest when
+// there are more than max or they are larger than maxBytes. The zero value stores none.
 type results struct {
 	max, maxBytes int
 
 	mu    sync.Mutex
-	of    map[string]*runResult // by run
-	order []string              // oldest first
+	of    map[string]*runResult // by run id
+	order []string              // run ids, oldest first
 	bytes int
 }
 
+// A runResult is the result of one run.
 type runResult struct {
 	res      *event.Result
-	start    int // messages that the run started from, less those that it took over
+	start    int // number of messages that the run began with, without those that it took over
 	updated  time.Time
 	executed map[string]bool
 	bytes    int
 }
 
-// put keeps what a run came to. start is as of [runResult].
+// put stores the result of a run and replaces an earlier one. start is that of [runResult].
 func (r *results) put(runID string, res *event.Result, start int, now time.Time, executed map[string]bool) {
 	if r.max == 0 {
 		return
@@ -59,7 +61,7 @@ func (r *results) find(runID string) *runResult {
 	return r.of[runID]
 }
 
-// earlier returns the result as the run of an earlier request.
+// earlier returns the result as an earlierRun. request has the messages of the repetition.
 func (r *runResult) earlier(id string, request []lathe.Message) *earlierRun {
 	return &earlierRun{id: id, over: true, res: r.res, base: requestEnd(r.res.History, r.start, request), updated: r.updated,
 		ran: func(callID string) bool { return r.executed[callID] }}

@@ -11,14 +11,15 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Some clients resume a stream that broke off: they send the request again, with the text that they have received as a
-// message of the assistant, and a message that asks for the rest. They have not seen the calls of the run, and the model
-// would make them again. So these calls and their results take the place of the text before the request is run. The run has
-// failed, or it has completed and its answer did not arrive.
+// Some clients resume an interrupted stream: they send the request again with two more messages, the text that they have
+// received as a message of the assistant, and a message that requests the rest. They have not seen the calls of the
+// interrupted run, so the model would make them again. Before the request is run, the server therefore replaces that text
+// by the calls, results and texts of the interrupted run. That run has failed, or it has completed and its answer was not
+// delivered.
 
-// resumeText returns the index of the message that may be the text of a stream that broke off: the last one of the
-// assistant, which has text alone and is followed by messages of the user alone; 0 if there is none. With unasked the
-// message may be the last one: Codex sends what it has, and asks for nothing.
+// resumeText returns the index of the message that may be the text of an interrupted stream: the last message of the
+// assistant, if it has only text and all messages after it are of the user. It returns 0 if there is none. If unasked is
+// true, it may be the last message: Codex sends the text it has and no request for the rest.
 func resumeText(messages []lathe.Message, unasked bool) int {
 	k := len(messages) - 1
 	for k > 0 && messages[k].Role == lathe.RoleUser {
@@ -30,14 +31,15 @@ func resumeText(messages []lathe.Message, unasked bool) int {
 	return k
 }
 
-// firstElements returns an array of the first n elements of a compact one.
+// firstElements returns a JSON array of the first n elements of array, which has no white space between its elements.
 func firstElements(array []byte, n int) []byte {
 	all := slices.Collect(rawjson.Elements(array))
 	return slices.Concat([]byte{'['}, bytes.Join(all[:min(n, len(all))], []byte{','}), []byte{']'})
 }
 
-// spliceResumed puts what an earlier run executed into the conversation of a request that resumes the stream of that run. The
-// run is found by the request up to the text. If it is still active, spliceResumed waits for its end.
+// spliceResumed splices what an earlier run executed into the conversation of a request that resumes the stream of that
+// run. The run is found by the digest of the request up to the text. If it is still active, spliceResumed waits for its
+// end.
 func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	k := resumeText(a.req.Messages, a.protocol.resent)
 	if k == 0 || a.fresh || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) ||
@@ -45,11 +47,11 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 		return nil
 	}
 	if _, _, waits := a.caller.setup.waiting.Split(a.req.Messages[k].Text()); waits {
-		return nil // that text is the end of an answer
+		return nil // the text ends with the sentence of a suspended run, so the answer was complete
 	}
 	record, found := er.resumed(ctx, a, store.RequestDigest(a.sumFirst(a.protocol.elements(a.req.Body, k))))
 	if !found {
-		return nil // without it the conversation is valid as the client has it
+		return nil // without an interrupted run the conversation is valid as the client sent it
 	}
 	first, req := *a, *a.req
 	req.Messages = req.Messages[:k]
@@ -62,7 +64,7 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 		return gone(ctx)
 	}
 	if all, _ := a.seen(afterMessages(e.res.History, e.base)); e.completed() && !strings.HasPrefix(all, a.req.Messages[k].Text()) {
-		return nil // the text is of another answer
+		return nil // the client's text is not the beginning of that answer
 	}
 	taken := e.takenOver()
 	if len(taken) == 0 {
@@ -79,8 +81,8 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	return nil
 }
 
-// elements returns how many elements of the conversation in a body come before the message k, which is the last one of the
-// assistant and is followed by messages of the user alone.
+// elements returns the number of elements of the conversation in body that precede message k. Message k is the last one of
+// the assistant, and all messages after it are of the user.
 func (pr *protocol) elements(body []byte, k int) int {
 	if !pr.ordered {
 		return k
@@ -103,7 +105,8 @@ func (pr *protocol) elements(body []byte, k int) int {
 	return n
 }
 
-// resumed returns the record of the request whose stream another one resumes, if its answer was not delivered.
+// resumed returns the record of the request with the digest. found is false if there is no record or its answer was
+// delivered.
 func (er *earlierRuns) resumed(ctx context.Context, a *chat, digest store.RequestDigest) (record store.RequestRecord, found bool) {
 	record, err := er.requests.FindRequest(ctx, digest)
 	if err != nil && lathe.CodeOf(err) != lathe.CodeNotFound {

@@ -9,51 +9,55 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
 
-// A route is one row of the table of what the server serves. Its zero fields are the strictest rules: a key, the host and
-// origin rules, a place in the pool of requests, and no body.
+// A route is one row of the routing table. The zero values of its fields are the strictest rules: the route requires a key,
+// the host and origin of the request are checked, the request counts in the pool of normal requests, and its body is not
+// read.
 type route struct {
-	pattern    string // as [http.ServeMux] reads it
+	pattern    string // a pattern of [http.ServeMux]
 	handle     handler
 	credential credential
 	pool       admission.Pool
 	body       bodyRule
-	// maxBody bounds the body, where that is less than Limits.MaxBody; 0: it is not.
+	// maxBody is the maximum size of the body in bytes, if it is less than Limits.MaxBody; 0 stands for Limits.MaxBody.
 	maxBody int64
 	needs   need
-	admin   bool // refuses keys that are no admin keys
-	// startsRun refuses the request while the server drains.
+	admin   bool // only admin keys may use the route
+	// startsRun is set if the route may begin a run: its requests are refused while the server drains.
 	startsRun bool
-	// outlivesDrain is set if a drain does not wait for the request: its handler ends it.
+	// outlivesDrain is set if a drain does not wait for the request, because the handler itself ends it when the server
+	// drains.
 	outlivesDrain bool
-	// machinesOnly takes requests under any host name and none that has an Origin. Its callers reach this process by an
-	// address that is not in serve.hosts, and a page that was rebound here does not have their token.
+	// machinesOnly is set if only programs use the route. Any host name is accepted, because such callers reach this
+	// process by an address that is not in serve.hosts. A request with an Origin is refused. DNS rebinding gains nothing: a
+	// page does not have the token of the route.
 	machinesOnly bool
-	// upgrades is set if the route opens WebSockets: the origin of its requests is checked although they are GETs.
+	// upgrades is set if the route opens WebSockets: the origin of its requests is checked although their method is GET.
 	upgrades bool
-	probe    bool // logged at level debug
+	probe    bool // a health check, which is logged at level debug
 }
 
 // A credential is the kind of token that a route requires.
 type credential int
 
 const (
-	apiKey       credential = iota // a key of [Setup.Keys]. Without keys every caller is the same
-	workerToken                    // a token of [WorkerOptions.Pools]
+	apiKey       credential = iota // a key of [Setup.Keys]; if there are no keys, every caller is the same
+	workerToken                    // the token of a pool in [WorkerOptions.Pools]
 	clusterKey                     // the key of [Cluster]
-	noCredential                   // the answer is the same for every caller
+	noCredential                   // none: the response is the same for every caller
 )
 
-// A need is a part that not every server has.
+// A need is an optional part of the server that a route requires.
 type need int
 
 const (
 	nothing     need = iota
-	runStore         // a store that keeps runs
-	serverState      // [Setup].State
-	evalResults      // [Setup].Evals
+	runStore         // a store of runs, with its supervisor and its event bus
+	serverState      // [Setup].State, which describes the parts of the server
+	evalResults      // [Setup].Evals, the results of evaluations
 )
 
-// permits refuses a request for what the server does not have, or the caller may not do, by the row of its route.
+// permits returns a problem if the server does not have the part that the route needs, or if the route is for admin keys
+// and the caller has none.
 func (g *gate) permits(c *caller, rt *route) *problem {
 	switch {
 	case rt.needs == runStore && (g.opts.Index == nil || g.opts.Supervisor == nil || g.opts.Bus == nil):
@@ -68,16 +72,16 @@ func (g *gate) permits(c *caller, rt *route) *problem {
 	return nil
 }
 
-// A bodyRule says what the middleware does with the body of a request.
+// A bodyRule says who reads the body of a request, and within which limits.
 type bodyRule int
 
 const (
-	noBody      bodyRule = iota // it is not read
-	wholeBody                   // it is read within the limits of the server, decompressed, and handed to the handler
-	messageBody                 // the handler reads it with the same reader, within a smaller limit and without compression
+	noBody      bodyRule = iota // the body is not read
+	wholeBody                   // the middleware reads the body within the limits of the server, decompresses it and passes it to the handler
+	messageBody                 // the handler reads the body, with a smaller limit and without decompression; the middleware only reserves memory for it
 )
 
-// routes is the table. Methods that a path does not have are answered 405.
+// routes returns the routing table of the main listener. Other methods of the same path get 405.
 func (g *Server) routes() []route {
 	table := []route{
 		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
@@ -138,8 +142,8 @@ func (g *Server) routes() []route {
 		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
 		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
 		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code's first request
-		{pattern: "/", handle: g.unmatched, credential: noCredential},
+		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code sends this request first
+		{pattern: "/", handle: g.unmatched, credential: noCredential},                      // every path that no other row has
 	}
 	table = append(table, g.state.routes()...)
 	table = append(table, g.catalog.evalRoutes()...)
@@ -149,7 +153,7 @@ func (g *Server) routes() []route {
 			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: admission.Watchers, outlivesDrain: true},
 			route{pattern: "DELETE " + mcpPath, handle: g.mcp, outlivesDrain: true})
 	}
-	if g.opts.Workers != nil { // which bound the connections of workers themselves
+	if g.opts.Workers != nil { // the pool is Unbounded: [WorkerOptions] has limits of its own on connections
 		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: admission.Unbounded, outlivesDrain: true, machinesOnly: true})
 	}
 	if g.shared != nil {
@@ -161,7 +165,8 @@ func (g *Server) routes() []route {
 	return table
 }
 
-// consolePages are the routes of the console that are on no other listener: its files, and the sessions of its pages.
+// consolePages returns the routes that only the listener of the console serves: the files of the console, and the sign-in
+// and sessions of its pages.
 func (g *Server) consolePages() []route {
 	table := []route{
 		{pattern: "GET /api/session", handle: g.browsers.showSession, credential: noCredential},
@@ -180,7 +185,7 @@ func (g *Server) consolePages() []route {
 	return table
 }
 
-// consoleRoutes are the routes of the console's own listener: its pages and what they call.
+// consoleRoutes returns the routes of the console's own listener: the pages, and the API that the pages call.
 func (g *Server) consoleRoutes() []route {
 	var table []route
 	for _, rt := range g.table {
@@ -196,7 +201,7 @@ func (g *Server) consoleRoutes() []route {
 	return table
 }
 
-// name is the name of the route in the log and in metrics: its pattern, and none for what has no route.
+// name returns the name of the route in the log and in metrics, which is its pattern, or "" for the row of unmatched paths.
 func (rt *route) name() string {
 	if rt.pattern == "/" {
 		return ""
@@ -204,7 +209,7 @@ func (rt *route) name() string {
 	return rt.pattern
 }
 
-// mount returns a mux of the routes.
+// mount returns a mux that serves each route behind the middleware.
 func (g *Server) mount(table []route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for i := range table {
@@ -213,7 +218,7 @@ func (g *Server) mount(table []route) *http.ServeMux {
 	return mux
 }
 
-// plain returns the handler of a route whose answer is the same for every caller.
+// plain converts an http.HandlerFunc to the handler of a route whose response is the same for every caller.
 func plain(h http.HandlerFunc) handler {
 	return func(w http.ResponseWriter, r *http.Request, _ *caller) *problem {
 		h(w, r)

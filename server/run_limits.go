@@ -10,7 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// readLimit reads the value of a limit: a number above 0, or a duration such as "30s".
+// readLimit reads the value of the limit key into l: a number above 0, or a duration above 0 such as "30s". at is the path
+// of the value in the request, for errors.
 func readLimit(l *lathe.Limits, key, at string, v []byte) *problem {
 	to := setting.Find[lathe.Limits](key).In(l)
 	want, err := "a number above 0", error(nil)

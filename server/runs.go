@@ -16,24 +16,24 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Runs under /api/runs go on without their client, can be watched from any event, and wait for as
-// long as it takes for approvals and for results of tools that clients have. What a run is comes from its
-// log alone, read once for each request; a run of another principal is one that there is not.
+// Runs under /api/runs continue without their client, can be watched from any event, and stay suspended without a time
+// limit until they get approvals and results of client tools. The state of a run is computed from its log, which is read
+// once for each request. A run of another principal is reported as not found.
 
-// view reads the log of a run of the caller.
+// view reads the log of a run that the caller owns. It sets the run of the request in c.
 func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.owns)
 }
 
-// viewOther is view for a request that is not of the run: the log of the request names another one.
+// viewOther reads the log of a run that is not the one of the request. Unlike view, it does not change c.
 func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	own := *c
 	return rv.view(ctx, &own, id)
 }
 
-// viewAs reads the log of a run that the caller may see.
+// viewAs reads the log of a run for which may returns true. Otherwise the run is reported as not found.
 func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*event.RunStarted) bool) (*runlog.View, *problem) {
-	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
 	v, err := runlog.Read(ctx, rv.opts.Index, id, may)
 	switch {
 	case err != nil:
@@ -45,22 +45,24 @@ func (rv *runViews) viewAs(ctx context.Context, c *caller, id string, may func(*
 	return v, nil
 }
 
-// sees reports whether the caller may see and change the run that began so: its own, or as an admin any.
+// sees reports whether the caller may see and change the run with this first event: its own runs and, for an admin, every
+// run.
 func (c *caller) sees(d *event.RunStarted) bool { return c.owns(d) || c.key.isAdmin() }
 
-// viewAny reads the log of a run that the caller may see and change.
+// viewAny reads the log of a run that the caller may see and change: see [caller.sees].
 func (rv *runViews) viewAny(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	return rv.viewAs(ctx, c, id, c.sees)
 }
 
-// owns reports whether the run that began so is the caller's.
+// owns reports whether the run with this first event belongs to the caller. A caller without a key owns every run.
 func (c *caller) owns(d *event.RunStarted) bool { return c.key.Name == "" || c.key.Name == d.Principal }
 
+// noRun returns the problem of a run that does not exist or that the caller may not see.
 func noRun() *problem {
 	return notFound("run_not_found", "There is no such run.")
 }
 
-// runFailed says why something was not done with a run.
+// runFailed returns the problem for an error of the store about a run.
 func (co *core) runFailed(c *caller, err error) *problem {
 	switch lathe.CodeOf(err) {
 	case lathe.CodeNotFound:
@@ -78,19 +80,20 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	return internalError("The store did not answer.")
 }
 
-// A runBody is a run as clients see it.
+// A runBody is the JSON of a run in responses.
 type runBody struct {
 	store.RunSummary
 	Labels    map[string]string `json:"labels,omitempty"`
 	Open      []openCall        `json:"open_calls"`
 	Decisions []runlog.Decision `json:"decisions,omitempty"`
 	Answer    string            `json:"answer,omitempty"`
-	// ErrorMessage is what the model server said, if the run ended with upstream_error.
+	// ErrorMessage is the error text of the model server, if the run ended with upstream_error.
 	ErrorMessage string `json:"error_message,omitempty"`
-	Limit        string `json:"limit,omitempty"` // that ended the run, by its key
+	Limit        string `json:"limit,omitempty"` // the key of the limit that ended the run
 	Replays      string `json:"replays,omitempty"`
 }
 
+// body returns the JSON of a run for the caller, with its open calls if it has not ended.
 func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBody {
 	b := &runBody{RunSummary: v.Summary.Run, Labels: shownLabels(v.State.Run.Labels), Open: []openCall{}, Decisions: rv.decisionsOf(ctx, v), Replays: v.State.Replays}
 	if f := v.State.Finished; f != nil {
@@ -104,6 +107,7 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
+// listRuns handles GET /api/runs. A query that must read the logs of runs takes the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
@@ -116,7 +120,7 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 		}
 		defer unlock()
 	}
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	_ = h.opts.Engine.Flush(r.Context(), "") // if the store fails, the list below reports it
 	rows, next, truncated, err := store.Find(r.Context(), h.opts.Index, f, q)
 	if err != nil {
 		return h.storeFailed(c, err)
@@ -124,10 +128,12 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	return answerList(w, rows, next, truncated)
 }
 
+// showRun handles GET /api/runs/{id}. An approver who does not own the run sees it without answer and labels, and only if
+// it has requests for approval.
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
 	owned = owned || c.key.isAdmin()
-	if p == nil && !owned && len(v.Requests) == 0 { // there is nothing to decide
+	if p == nil && !owned && len(v.Requests) == 0 { // the run belongs to another key and has no request for approval
 		p = noRun()
 	}
 	if p != nil {
@@ -136,12 +142,12 @@ func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller)
 	}
 	b := h.body(r.Context(), c, v)
 	if !owned {
-		b.Answer, b.Labels = "", nil // an approver sees what there is to decide
+		b.Answer, b.Labels = "", nil // an approver who does not own the run sees only the calls to decide
 	}
 	return answer(w, b)
 }
 
-// answerRun answers with what the run has come to by now.
+// answerRun writes the current state of the run with the status.
 func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	v, p := rv.viewAny(r.Context(), c, id)
 	if p != nil {
@@ -150,20 +156,21 @@ func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller,
 	return answerAs(w, status, rv.body(r.Context(), c, v))
 }
 
-// runLocks are locks by name, of which there are as many as are held.
+// runLocks is a set of locks by name. It has an entry for each name that is locked or waited for.
 type runLocks struct {
 	mu sync.Mutex
 	of map[string]*runLock
 }
 
+// A runLock is one lock. It is removed from runLocks when its last user has left.
 type runLock struct {
-	turn  chan struct{} // of capacity 1; a value in it is the held lock
+	turn  chan struct{} // of capacity 1; a value in it means that the lock is taken
 	users int
 }
 
 func newRunLocks() *runLocks { return &runLocks{of: map[string]*runLock{}} }
 
-// lock waits for the lock, or until ctx is done: then the client has left and holds nothing.
+// lock acquires the lock of the name. If ctx is done first, it returns a problem and the lock is not acquired.
 func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *problem) {
 	l.mu.Lock()
 	one := l.of[name]
@@ -192,38 +199,40 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *pro
 	}
 }
 
-// A holder is a sink that holds the setup of a run until the supervisor has stopped executing the run.
+// A holder is a sink that retains the setup of a run until the supervisor has stopped executing the run.
 type holder struct {
 	work     *work
 	setup    *setup
-	reserved *memory.Reservation // of the run's conversation; nil: it is not counted
+	reserved *memory.Reservation // memory of the run's conversation; nil: it is not counted
 	once     sync.Once
 }
 
 var _ engine.Leaver = (*holder)(nil)
 
-// scan waits until no other request of the key reads as much of the store, which then has all events. unlock lets the next one do so.
-// Statistics and searches read every run of the key, up to a limit: several at once would take the processors from all other requests.
+// scan acquires the lock for requests that read many runs (statistics and searches), one for each key: several at once
+// would take the processors from all other requests. It also flushes events in memory to the store. The caller must call
+// unlock.
 func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem) {
-	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // no run has a name with blanks
+	unlock, p = co.locks.lock(ctx, "scan of "+c.key.Name) // run ids have no blanks, so the name is not that of a run
 	if p == nil {
-		_ = co.opts.Engine.Flush(ctx, "") // the list says what is wrong with the store
+		_ = co.opts.Engine.Flush(ctx, "") // if the store fails, the next read reports it
 	}
 	return unlock, p
 }
 
-// hold holds the setup of a run that continues without the request of the caller, and the memory of its conversation.
+// hold retains the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
 	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.SplitConversation()}
 }
 
-// Emit implements [event.Sink].
+// Emit implements [event.Sink]. It does nothing.
 func (h *holder) Emit(context.Context, event.Event) {}
 
-// Leave implements [engine.Leaver].
+// Leave implements [engine.Leaver]: the supervisor has stopped executing the run.
 func (h *holder) Leave(string) { h.free() }
 
+// free releases the setup and the memory. Further calls have no effect.
 func (h *holder) free() {
 	h.once.Do(func() {
 		h.work.release(h.setup)

@@ -10,14 +10,16 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// cancelRun cancels a run that is in progress or suspended. Its open calls get the result `cancelled`.
+// cancelRun handles POST /api/runs/{id}/cancel: it cancels a run that is in progress or suspended. Its open calls get the
+// result `cancelled`.
 func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	for retried := false; ; retried = true {
 		retry, status, p := h.tryCancel(r.Context(), c, id, retried)
+		if left := gone(r.Context()); left != nil {
+			return left
+		}
 		switch {
-		case r.Context().Err() != nil:
-			return nil // the client left
 		case p != nil:
 			return p
 		case !retry:
@@ -26,8 +28,8 @@ func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *call
 	}
 }
 
-// resumeRun resumes a suspended run, such as one that was interrupted within a call. The input that it waits for stays
-// open: a run that waits for an approval is suspended again.
+// resumeRun handles POST /api/runs/{id}/resume: it resumes a suspended run, such as one that was interrupted within a call.
+// If the input of the run is still missing, the run is suspended again: so is one that waits for an approval.
 func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	unlock, p := h.locks.lock(r.Context(), id)
@@ -53,7 +55,7 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 
 // tryCancel makes one attempt to cancel a run. It returns 200 if the run has ended and 202 if cancellation was requested
 // but has not completed. If retry is true, the state of the run changed before the request reached it and the caller must
-// try again. retried reports whether this is such a further attempt.
+// try again. retried is true if the caller has tried before.
 func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (retry bool, status int, p *problem) {
 	unlock, p := h.locks.lock(ctx, id)
 	if p != nil {
@@ -88,7 +90,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return h.awaitCancelled(ctx, id)
 	}
 	switch {
-	case v.State.Paused == "" && h.shared == nil: // it was suspended in the meantime, or has ended
+	case v.State.Paused == "" && h.shared == nil: // the run was suspended in the meantime, or has ended
 		return true, 0, nil
 	case v.State.Paused == "":
 		return h.cancelElsewhere(ctx, c, v)
@@ -96,7 +98,8 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	return h.cancelSuspended(ctx, c, v)
 }
 
-// awaitCancelled waits for a limited time for the end of a run that this process executes and whose cancellation was requested.
+// awaitCancelled waits at most logTimeout for the end of a run that this process executes and whose cancellation was
+// requested. Its results are those of tryCancel.
 func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (retry bool, status int, p *problem) {
 	wait, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -111,7 +114,7 @@ func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (retry boo
 	return true, 0, nil
 }
 
-// cancelSuspended cancels a run that no process executes.
+// cancelSuspended cancels a run that no process executes. Its results are those of tryCancel.
 func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
 	id := v.State.Run.RunID
 	l, p := c.loopOf(v)
@@ -132,7 +135,8 @@ func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog
 	return false, http.StatusOK, nil
 }
 
-// cancelElsewhere waits for a limited time until the run is ended or suspended by the process that owns it, or acquires it.
+// cancelElsewhere waits at most logTimeout until the process that owns the run, or acquires it, ends or suspends the run.
+// Its results are those of tryCancel.
 func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
 	id := v.State.Run.RunID
 	owner, err := h.shared.Owner(ctx, id)
@@ -144,10 +148,10 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 	}
 	sub := h.opts.Bus.Subscribe(id)
 	defer sub.Close()
-	h.opts.Supervisor.Notify(id) // this process may own it by now
+	h.opts.Supervisor.Notify(id) // this process may have acquired the run
 	rests := func(d event.Data) bool {
 		switch d.(type) {
-		case *event.RunFinished, *event.RunPaused: // a run may be suspended, and have no owner, before the signal is stored
+		case *event.RunFinished, *event.RunPaused: // the run may have been suspended and released before the signal was stored
 			return true
 		default:
 			return false
@@ -156,11 +160,12 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 	if !h.waitLogged(ctx, sub, v, true, rests) {
 		return false, http.StatusAccepted, nil
 	}
-	return true, 0, nil // its log says how it has ended, or that it can be cancelled here
+	return true, 0, nil // the next attempt reads from the log that the run has ended, or cancels it here
 }
 
-// rereadRun reads the log of a run again that was in progress according to its log and that this process does not
-// execute: the run may have ended or been suspended in between. If its log is unchanged, rereadRun returns a problem.
+// rereadRun reads the log of a run again. It is called if the run was in progress according to its log but this process
+// does not execute it: the run may have ended or been suspended in between. If the log is unchanged, rereadRun returns a
+// problem; otherwise retry is true.
 func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
 	now, p := h.viewAny(ctx, c, v.State.Run.RunID)
 	if p == nil && now.State.LastID == v.State.LastID {

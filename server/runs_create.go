@@ -21,15 +21,15 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Names of the members of a request for a run: those of the object `lathe` of chat completions, and
-// those that say the same as there.
+// The members of a request for a run: optionMembers are those of the object `lathe` of chat completions, and runMembers are
+// members of chat completions themselves.
 var (
 	optionMembers = []string{"tools", "tool_use_mode", "tool_failure_policy", "policy", "limits", "session", "labels"}
 	runMembers    = []string{"model", "messages", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
 		"max_completion_tokens", "seed", "stop", "reasoning_effort", "response_format", "user"}
 )
 
-// createRun starts a detached run, which continues when the client disconnects.
+// createRun handles POST /api/runs: it starts a detached run, which continues when the client disconnects.
 func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	plan, p := h.planRun(r.Context(), c, c.body)
 	if p != nil {
@@ -38,17 +38,17 @@ func (h *runsHandler) createRun(w http.ResponseWriter, r *http.Request, c *calle
 	return h.beginRun(w, r, c, &newRun{loop: plan.model.Loop, in: &plan.in, request: c.body, status: http.StatusCreated, named: true})
 }
 
-// A newRun is a detached run that a request begins.
+// A newRun is a detached run that a request creates.
 type newRun struct {
 	loop    *loop.Loop
 	in      *loop.Input
-	request []byte // what has to be equal for an Idempotency-Key to be that of the same request
-	status  int    // of the response
-	named   bool   // the loop is that of in.Target, so that an [Executor] finds it
+	request []byte // the bytes that must be equal if an Idempotency-Key is sent again
+	status  int    // of the response if the run is created or exists
+	named   bool   // the loop is that of the model in.Target, so that an [Executor] finds it by name
 }
 
-// beginRun starts a detached run and responds once it is stored. A request that repeats an Idempotency-Key gets the run of the
-// first one.
+// beginRun starts a detached run and responds after its first event is stored. If the Idempotency-Key of the request was
+// sent before, beginRun responds with the run of the first request.
 func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller, n *newRun) *problem {
 	in := n.in
 	once, p := onceOf(r, c, n.request)
@@ -89,9 +89,9 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	case <-h.stopped.Done():
 		return problems.FailureFor(lathe.ReasonInterrupted)
 	}
-	if began.err != nil { // the store did not take it
+	if began.err != nil { // the first event could not be stored
 		p := h.runFailed(c, began.err)
-		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process was faster
+		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process has created the run of the key
 			var found string
 			if found, p = h.earlier(r.Context(), c, once); found != "" {
 				w.Header().Set("Idempotency-Replayed", "true")
@@ -106,17 +106,18 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 	return h.created(w, r, c, id, n.status)
 }
 
+// created responds with the run and its address in the header Location.
 func (h *runsHandler) created(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
 	w.Header().Set("Location", "/api/runs/"+id)
 	w.Header().Set("X-Lathe-Run-Id", id)
 	return h.answerRun(w, r, c, id, status)
 }
 
-// A first is a sink that waits for the first event of a run.
+// A first is a sink that waits for the first event of a run. started is closed when it was emitted.
 type first struct {
 	once    sync.Once
 	started chan struct{}
-	err     error // good once started is closed: why there will be no run
+	err     error // read only after started is closed; not nil: the run could not be stored and does not exist
 }
 
 func newFirst() *first { return &first{started: make(chan struct{})} }
@@ -124,7 +125,7 @@ func newFirst() *first { return &first{started: make(chan struct{})} }
 // Emit implements [event.Sink].
 func (f *first) Emit(_ context.Context, e event.Event) {
 	f.once.Do(func() {
-		if e.ID == 0 { // the end of a run that no log has
+		if e.ID == 0 { // an event without an id is the end of a run that could not be stored
 			f.err = &lathe.Error{Code: lathe.CodeInternal, Op: "gateway: start", Err: errors.New("the store failed")}
 			if res := loop.Ended(e.Data); res != nil && res.Err != nil {
 				f.err = res.Err
@@ -134,7 +135,7 @@ func (f *first) Emit(_ context.Context, e event.Event) {
 	})
 }
 
-// planRun makes the plan of a run from the body of a request.
+// planRun reads the body of a request for a run and makes the plan of the run.
 func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*plan, *problem) {
 	if p := h.checkElements(body, "messages", "client_tools"); p != nil {
 		return nil, p
@@ -154,7 +155,7 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	p, place := &plan{}, places.Of(lathe.WireOpenAIChat, body, req.Messages, req.Messages)
 	bad = h.makePlan(ctx, c, &runRequest{model: req.Model, messages: req.Messages, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: "client_tools",
 		choice: req.ToolChoice, parallel: req.ParallelToolCalls, options: options, place: place,
-		reserved: 1}, p) // the label of an Idempotency-Key
+		reserved: 1}, p) // one label is reserved for the Idempotency-Key
 	if unpaired := pairs.Check(req.Messages); bad == nil && unpaired != nil {
 		bad = unpaired.Problem(lathe.WireOpenAIChat, place)
 	}
@@ -162,7 +163,8 @@ func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*pla
 	return p, bad
 }
 
-// objectOf returns a body that is an object, from its brace on. like is an example of one, after a colon; "": none is given.
+// objectOf returns the body from its first brace on, and a problem if it is not one valid JSON object. like is an example
+// for the message, which begins with ": "; it may be empty.
 func objectOf(body []byte, like string) ([]byte, *problem) {
 	if err := rawjson.Check(body, rawjson.Limits{}); err != nil {
 		return nil, badRequest("", "The body is not acceptable JSON: %v.", err).WithCode("invalid_json")
@@ -173,7 +175,8 @@ func objectOf(body []byte, like string) ([]byte, *problem) {
 	return body, nil
 }
 
-// readObject reads a body that is an object into a struct, and refuses members that the struct does not have.
+// readObject decodes the body, a JSON object, into the struct that dst points to. It refuses members that the struct does
+// not have. like is an example for error messages.
 func readObject(body []byte, dst any, like string) *problem {
 	body, p := objectOf(body, ": "+like)
 	if p != nil {
@@ -194,7 +197,7 @@ func readObject(body []byte, dst any, like string) *problem {
 	return nil
 }
 
-// underBody words a problem of the body itself: its members have no path before them.
+// underBody rewords a problem about a member of the body itself, whose path is empty.
 func underBody(p *problem) *problem {
 	p.Param, p.Message = strings.TrimPrefix(p.Param, "."), strings.TrimPrefix(p.Message, ".")
 	if p.Param == "" && strings.HasPrefix(p.Message, " ") {
@@ -203,7 +206,8 @@ func underBody(p *problem) *problem {
 	return p
 }
 
-// readRunRequest reads the options of a body, and the rest as the chat request that says the same.
+// readRunRequest reads the options of a body into options, and returns the other members as a request for a chat
+// completion.
 func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, *problem) {
 	var messages, prompt []byte
 	chat := []byte{'{'}

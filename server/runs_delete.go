@@ -7,12 +7,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// deleteRun removes a run that does not go on from the store, for good.
+// deleteRun handles DELETE /api/runs/{id}: it deletes a run that has ended or is suspended from the store.
 func (h *removalHandler) deleteRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	return removed(w, h.remove(r.Context(), c, r.PathValue("id")))
 }
 
-// deleteSession removes the caller's runs of a session. Those of others who call theirs the same are not seen.
+// deleteSession handles DELETE /api/sessions/{id}: it deletes all runs of the caller's session and its title. Sessions of
+// other principals with the same id are not changed.
 func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	n, p := h.removeAll(r.Context(), c, &store.RunFilter{SessionID: r.PathValue("id"), Principal: c.key.Name})
 	switch {
@@ -27,8 +28,8 @@ func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c
 	return removed(w, p)
 }
 
-// deletePrincipal removes all runs that were made for the caller, and what is remembered of those that are gone.
-// Who needs no key may name anybody.
+// deletePrincipal handles DELETE /api/principals/{name}: it deletes all runs of the principal, and what the store retains
+// of its deleted runs. A caller other than an admin may only delete its own.
 func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	if !c.key.isAdmin() && c.key.Name != name {
@@ -48,7 +49,7 @@ func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request,
 	return removed(w, p)
 }
 
-// removed answers a request to remove something.
+// removed writes 204, or returns p if it is not nil.
 func removed(w http.ResponseWriter, p *problem) *problem {
 	if p != nil {
 		return p
@@ -56,8 +57,8 @@ func removed(w http.ResponseWriter, p *problem) *problem {
 	return answerNothing(w)
 }
 
-// removeAll removes the runs that fit, those that begin meanwhile, too, and returns how many they were. While one
-// of them goes on it removes none.
+// removeAll deletes all runs that match f, including those that begin meanwhile, and returns their number. If one of them
+// is in progress it returns a problem and deletes none of that pass.
 func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunFilter) (n int, p *problem) {
 	for {
 		ids, p := h.resting(ctx, c, f)
@@ -77,7 +78,7 @@ func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunF
 	}
 }
 
-// resting returns the runs that fit, or says that one of them goes on.
+// resting returns the ids of all runs that match f, or a problem if one of them is in progress.
 func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFilter) (ids []string, p *problem) {
 	page := *f
 	page.Limit = maxPage
@@ -101,7 +102,7 @@ func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFil
 	}
 }
 
-// remove removes a run of the caller's that waits or has ended, after that was written into the audit log.
+// remove deletes a run of the caller that is suspended or has ended, after the deletion was written to the audit log.
 func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *problem {
 	unlock, p := h.locks.lock(ctx, id)
 	if p != nil {
@@ -125,7 +126,7 @@ func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *prob
 	}
 	h.withdraw(id)
 	if v.Stepped() != nil && v.State.Finished == nil && h.reaches(v) == nil {
-		_ = h.wake(ctx, c, v, WakeCancel) // its executor finds that it is gone
+		_ = h.wake(ctx, c, v, WakeCancel) // the executor stops when it finds that the run does not exist
 	}
 	return nil
 }

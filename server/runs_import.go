@@ -14,15 +14,16 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// safeName is what the id of an imported run may be, because ids are parts of paths and of headers, and the name of a tool.
+// safeName matches valid ids of imported runs. Ids are parts of paths, headers and file names. It is also used for names of
+// tools.
 var safeName = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
-// maxImportAhead bounds how far the clock of the server that a run comes from may be ahead.
+// maxImportAhead bounds how far the time of an imported event may be in the future, since the clocks of servers differ.
 const maxImportAhead = 24 * time.Hour
 
-// importRun stores the log of a run that has ended, as [runsHandler.exportRun] writes it. Nothing of it is executed. A key
-// imports its own runs, and those without an owner as its own, both as ownImport says; an admin imports those of all keys as
-// they are.
+// importRun handles POST /api/runs/import: it stores the log of a run that has ended, in the format of
+// [runsHandler.exportRun]. Nothing is executed. A key imports its own runs, and runs without an owner, as ownImport returns
+// them. An admin imports runs of every key unchanged.
 func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	events, p := h.readImport(c)
 	if p != nil {
@@ -49,7 +50,8 @@ func (h *runsHandler) importRun(w http.ResponseWriter, r *http.Request, c *calle
 	return h.created(w, r, c, id, status)
 }
 
-// readImport reads the body of an import and checks it.
+// readImport reads the body of an import. It returns a problem unless the events are a complete run that the caller may
+// import.
 func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 	events, err := event.ReadLog(bytes.NewReader(c.body))
 	if err != nil {
@@ -76,8 +78,8 @@ func (h *runsHandler) readImport(c *caller) ([]event.Event, *problem) {
 	return events, nil
 }
 
-// ownImport returns the events as a run of the key, without what only the server sets and the log says in its place: the owner,
-// profile and labels of the key take the place of those of the log, and costs and the names of approvers are removed.
+// ownImport returns a copy of the events as a run of the key. Owner, profile and labels of the log are replaced by those of
+// the key. Costs and names of approvers are removed, because only the server may set them.
 func ownImport(key *Key, events []event.Event) []event.Event {
 	out := slices.Clone(events)
 	for i := range out {
@@ -99,20 +101,20 @@ func ownImport(key *Key, events []event.Event) []event.Event {
 			own := *d
 			own.By = ""
 			out[i].Data = &own
-		default: // nothing of the server
+		default: // other events have no member that only the server sets
 		}
 	}
 	return out
 }
 
-// hasEvents reports whether the store has the run with these events and no others.
+// hasEvents reports whether the stored run has exactly these events.
 func (h *runsHandler) hasEvents(ctx context.Context, id string, events []event.Event) bool {
 	n := 0
 	for e, err := range h.opts.Index.Read(ctx, id, 0) {
 		if err != nil || n == len(events) {
 			return false
 		}
-		has, _ := e.MarshalJSON() // what could not be written is not equal
+		has, _ := e.MarshalJSON() // if it fails, the bytes are not equal
 		want, err := events[n].MarshalJSON()
 		if err != nil || !bytes.Equal(has, want) {
 			return false

@@ -21,13 +21,13 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// logTimeout is how long a request waits until what it brought is in the log of the run.
+// logTimeout is how long a request waits until the log of the run contains the effect of the request.
 const logTimeout = 5 * time.Second
 
-// maxResults bounds the results of one request.
+// maxResults is the maximum number of results in one request.
 const maxResults = 1000
 
-// resume resumes a suspended run. The caller holds its lock.
+// resume resumes a suspended run with the results of client calls in answers. The caller must have locked the run.
 func (ex *runStarter) resume(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
 	if p := ex.takes(); p != nil {
 		return p
@@ -50,7 +50,7 @@ func (ex *runStarter) resume(ctx context.Context, c *caller, v *runlog.View, ans
 	return nil
 }
 
-// loopOf returns the loop that a run was begun with.
+// loopOf returns the loop of the model that the run began with.
 func (c *caller) loopOf(v *runlog.View) (*loop.Loop, *problem) {
 	m, p := c.model(v.State.Target)
 	switch {
@@ -62,9 +62,9 @@ func (c *caller) loopOf(v *runlog.View) (*loop.Loop, *problem) {
 	return m.Loop, nil
 }
 
-// waitLogged waits until settles has seen the events that it looks for, after the last one that v has, or the
-// run has ended or, unless it is known to go on then, waits again, or it took too long. It reports whether
-// they were seen.
+// waitLogged reads the events after v until settles returns true for one, and then returns true. It returns false if the
+// run ends first, is suspended first, or logTimeout is over. If goesOn is true the run is known to resume, and being
+// suspended does not end the wait.
 func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription, v *runlog.View, goesOn bool, settles func(event.Data) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription
 			over = !goesOn
 		case *event.RunFinished:
 			over = true
-		default: // it goes on
+		default: // the run continues
 		}
 		if settles(e.Data) {
 			over, seen = true, true
@@ -97,7 +97,7 @@ func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription
 			return false
 		case h.shared == nil && !errors.Is(err, context.DeadlineExceeded):
 			return false
-		case h.shared != nil: // it may be carried elsewhere
+		case h.shared != nil: // another process may execute the run: its events are only in the store
 			for e, err := range h.opts.Index.Read(ctx, v.State.Run.RunID, last) {
 				if err != nil {
 					return false
@@ -109,7 +109,7 @@ func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription
 	return seen
 }
 
-// A decision is the body of an answer to an approval.
+// A decision is the body of a request that answers an approval.
 type decision struct {
 	Decision  approval.Verb   `json:"decision"`
 	Digest    string          `json:"digest"`
@@ -117,11 +117,12 @@ type decision struct {
 	Scope     approval.Scope  `json:"scope"`
 	Arguments json.RawMessage `json:"arguments"`
 	Result    json.RawMessage `json:"result"`
-	inRequest bool            // as in [lathe.Approval]
+	inRequest bool            // the decision came with the next request of the client, as in [lathe.Approval]
 }
 
-// answerApproval stores the decision about one call of a run and resumes the run. The first decision counts; it holds
-// for the arguments that the approver was shown, and is accepted until the request expires.
+// answerApproval handles POST /api/runs/{id}/approvals/{call}: it stores the decision about one call and resumes the run.
+// The first decision counts. It applies to the arguments with the digest that the approver sent, and is accepted until the
+// request for approval expires.
 func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var d decision
 	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`)
@@ -162,7 +163,8 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 	return answerAs(w, status, b)
 }
 
-// decide answers 200 when the decision is in the log, and 202 when it will be looked at.
+// decide stores a decision and resumes the run. It returns 200 if the decision is in the log, and 202 if it is stored and
+// the run will read it.
 func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, call string, d *decision, by string) (int, *problem) {
 	id := v.State.Run.RunID
 	o, p := h.asked(ctx, v, call)
@@ -178,7 +180,7 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 	live := h.executes(id)
 	if !h.opts.Now().Before(o.ExpiresAt) {
 		if !live {
-			_ = h.resume(ctx, c, v, nil) // so that it goes on; the answer is late either way
+			_ = h.resume(ctx, c, v, nil) // the run continues without the approval; this answer is late in any case
 		}
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
 	}
@@ -201,8 +203,8 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 }
 
 // apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
-// event of the log, and 202 if the signal has not been applied yet; if later is set and the run is busy, it returns 202 at
-// once. The caller holds the run's lock.
+// event of the log, and 202 if the signal has not been applied yet. If later is true and the run is in progress, it returns
+// 202 without waiting. The caller must have locked the run.
 func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
 	if v.Stepped() != nil {
 		return h.applyStepped(ctx, c, v, WakeInput, settles)
@@ -216,7 +218,7 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 	case h.inflight.find(id) != nil:
 		h.resumeLater(ctx, c, id)
 		goesOn = true
-	case v.State.Paused == "": // it was in motion, and may wait by now
+	case v.State.Paused == "": // the run was in progress when v was read, and may be suspended by now
 		now, p := h.view(ctx, c, id)
 		if p == nil {
 			p = now.Ended()
@@ -234,12 +236,12 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 		p := h.resume(ctx, c, v, nil)
 		switch {
 		case p == nil:
-		case h.shared != nil && p.Code == "run_changed": // another process has acquired it
+		case h.shared != nil && p.Code == "run_changed": // another process has acquired the run
 			goesOn = true
-		case h.shared != nil && (p.Code == "overloaded" || p.Code == "draining"): // another process will
+		case h.shared != nil && (p.Code == "overloaded" || p.Code == "draining"): // another process will acquire the run
 			later = true
 		default:
-			return 0, p // the client may send the same again
+			return 0, p // the signal is stored; the client may repeat the request
 		}
 	}
 	if later || !h.waitLogged(ctx, sub, v, goesOn, settles) {
@@ -248,7 +250,7 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 	return http.StatusOK, nil
 }
 
-// asked returns the call of the run that waits for an approval.
+// asked returns the open call of the run for which an approval was requested, or a problem if there is none.
 func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
 	o := v.OpenCall(call)
 	_, known := v.Client[call]
@@ -267,7 +269,8 @@ func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (
 	return o, nil
 }
 
-// resumeLater resumes a run in progress when it is suspended next, because it may have missed a stored decision.
+// resumeLater resumes a run in progress as soon as it is suspended, because the run may have missed a stored signal. It
+// returns at once.
 func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 	own := *c
 	own.setup = h.work.begin()
@@ -277,10 +280,10 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(h.stopped, cancel)()
-		_, _ = h.waitRun(ctx, id) // its log says what came of it
+		_, _ = h.waitRun(ctx, id) // the log, which is read below, has the state of the run
 		unlock, p := h.locks.lock(ctx, id)
 		if p != nil {
-			return // the server stops
+			return // the server stops, and another process will resume the run
 		}
 		defer unlock()
 		v, p := h.view(ctx, &own, id)
@@ -293,7 +296,7 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 	}()
 }
 
-// saidSince reports whether something that the run waits for is in the store by now.
+// saidSince reports whether the store contains a signal that the suspended run waits for.
 func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
 	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
 	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
@@ -302,14 +305,14 @@ func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
 	})
 }
 
-// A resultBody is what a client says came of its call. Content is a text, or JSON that stands for one.
+// A resultBody is the result of a client call in a request. Content is a JSON string or any other JSON value.
 type resultBody struct {
 	ID      string          `json:"tool_call_id"`
 	Content json.RawMessage `json:"content"`
 	IsError bool            `json:"is_error"`
 }
 
-// takeResults stores the results of client tool calls and resumes the run.
+// takeResults handles POST /api/runs/{id}/tool_results: it stores the results of client calls and resumes the run.
 func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var body struct {
 		Results []resultBody `json:"results"`
@@ -342,6 +345,7 @@ func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *ca
 	return h.answerRun(w, r, c, id, status)
 }
 
+// readResults adds the results to answers by call id, and refuses two results for one call.
 func readResults(results []resultBody, answers map[string]lathe.Output) *problem {
 	if len(results) == 0 || len(results) > maxResults {
 		return badRequest("results", "There must be 1 to %d results.", maxResults)
@@ -359,7 +363,7 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 	return nil
 }
 
-// originalIDs replaces the ids under which a client got calls of the run by those of the model server.
+// originalIDs replaces, in answers, the call ids that this server made for a client by the ids of the model server.
 func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id, out := range answers {
 		if _, own := v.Client[id]; own {
@@ -385,7 +389,7 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers 
 	return nil
 }
 
-// giveResults keeps the results and has the run take them up. It answers as apply does.
+// giveResults stores the results and makes the run read them. It returns the statuses of apply.
 func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) (int, *problem) {
 	if p := takes(v, answers); p != nil {
 		return 0, p
@@ -411,7 +415,8 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.Vie
 	})
 }
 
-// keepResults stores results. It stores all that it can, and that a call has another result is the problem only if there is no other one.
+// keepResults stores as many of the results as possible. It returns the problem that a call already has another result only
+// if there is no other problem.
 func (h *inputHandler) keepResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (bad *problem) {
 	for call, out := range answers {
 		if p := h.keepResult(ctx, c, id, call, out); p != nil && (bad == nil || bad.Code == "already_answered") {
@@ -421,7 +426,7 @@ func (h *inputHandler) keepResults(ctx context.Context, c *caller, id string, an
 	return bad
 }
 
-// keepResult stores one result. The first one of a call wins; the same one may be given again.
+// keepResult stores one result. The first result of a call counts; an equal one may be sent again.
 func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
 	f, err := engine.ResultSignal(id, call, out)
 	if err == nil {
@@ -441,7 +446,7 @@ func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out 
 	return nil
 }
 
-// takes says why the run does not take results for these calls.
+// takes returns a problem if one of the answers is not for an open client call of the run.
 func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id := range answers {
 		client, known := v.Client[id]
@@ -463,6 +468,7 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 	return nil
 }
 
+// ownedElsewhere returns the problem of a run that another process executes, or that a process executed which has stopped.
 func ownedElsewhere() *problem {
 	return conflict("run_elsewhere", "The run goes on in another process, or in one that is gone.")
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// maxReplayEvents bounds the log of a run that is run again, in events. It is read into memory.
+// maxReplayEvents is the maximum number of events in the log of a run that is replayed. The log is read into memory.
 const maxReplayEvents = 20_000
 
-// replaySettings are the members of `settings` in a request to run a run again.
+// replaySettings are the allowed members of `settings` in the body of a replay request.
 var replaySettings = []string{"temperature", "top_p", "max_completion_tokens", "seed", "stop", "reasoning_effort",
 	"tool_choice", "parallel_tool_calls", "tool_use_mode", "tool_failure_policy", "limits"}
 
-// Who answers the calls of a run that is run again.
+// Values of `tools` in the body of a replay request: where the results of calls come from.
 const (
-	toolsRecorded = "recorded" // the record; no tool is called
-	toolsLive     = "live"     // the tools, which are called again
+	toolsRecorded = "recorded" // from the log of the recorded run; no tool is called
+	toolsLive     = "live"     // from the tools, which are called again
 )
 
-// A replayRequest is the body of a request to run a run again.
+// A replayRequest is the body of a request that replays a run.
 type replayRequest struct {
 	model, tools string
 	named        bool // the request names a model
@@ -38,7 +38,8 @@ type replayRequest struct {
 	options      *requestOptions
 }
 
-// replayRun starts a new run of the conversation that a recorded run began with, for the key of the request.
+// replayRun handles POST /api/runs/{id}/replay: it starts a new detached run, of the caller's key, with the conversation
+// that a recorded run began with.
 func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	req, p := readReplay(c.body)
 	var record []event.Event
@@ -57,7 +58,7 @@ func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *calle
 	return h.beginRun(w, r, c, n)
 }
 
-// readReplay reads the body of a request to run a run again. An empty body is {}.
+// readReplay reads the body of a replay request. An empty body stands for {}.
 func readReplay(body []byte) (*replayRequest, *problem) {
 	req := &replayRequest{tools: toolsRecorded, options: &requestOptions{}}
 	if len(body) == 0 {
@@ -99,9 +100,9 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 	return req, nil
 }
 
-// record reads the log of a run that the caller may see.
+// record reads the log of a run that the caller may see, at most maxReplayEvents events.
 func (h *runsHandler) record(ctx context.Context, c *caller, id string) (record []event.Event, p *problem) {
-	_ = h.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	_ = h.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
 	for e, err := range h.opts.Index.Read(ctx, id, 0) {
 		if err != nil {
 			return nil, h.runFailed(c, err)
@@ -120,8 +121,8 @@ func (h *runsHandler) record(ctx context.Context, c *caller, id string) (record 
 	return record, nil
 }
 
-// planReplay makes the input of the new run: the conversation of the record, under the settings and limits that a request of
-// the caller for the model has.
+// planReplay makes the input of the new run: the conversation of the record, with the settings and limits that any request
+// of the caller for that model gets.
 func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequest, record []event.Event) (*newRun, *problem) {
 	old, err := loop.Began(&record[0])
 	switch {
@@ -138,7 +139,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	if !req.named {
 		req.model = record[0].Data.(*event.RunStarted).Target
 	}
-	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }) // of this server
+	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }) // tools of this server that the record lists as disallowed client tools
 	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: old.User, tools: client,
 		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1,
 		place: func(path string) string { return path }}
@@ -172,9 +173,9 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		}
 		return nil, notReplayable(problems.Cause(err))
 	}
-	// The calls of the client's tools are answered from the record, too. The run never waits, so it need not be resumable.
+	// Calls of client tools get recorded results, too. So the run is never suspended, and need not be resumable.
 	if p.in.Allow != nil {
-		p.in.Allow = slices.Clone(p.in.Allow) // which may be the key's
+		p.in.Allow = slices.Clone(p.in.Allow) // a copy: the slice may belong to the key
 		for _, t := range p.in.ClientTools {
 			p.in.Allow = append(p.in.Allow, t.Name)
 		}
@@ -183,8 +184,8 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 	return n, nil
 }
 
-// checkRecorded returns what of a record the server does not take from a client either, "" if there is nothing: records are
-// imported, too, and a request would be refused where it is read.
+// checkRecorded returns the first fault of a record that the server would refuse in a request of a client, or "". Records
+// can be imported, so they are untrusted input, and they do not pass the parser of requests.
 func (req *runRequest) checkRecorded() string {
 	for i := range req.messages {
 		m := &req.messages[i]
@@ -229,7 +230,7 @@ func (req *runRequest) checkRecorded() string {
 	return ""
 }
 
-// notReplayable is the problem of a record that cannot be run again.
+// notReplayable returns the problem of a record that cannot be replayed.
 func notReplayable(why string) *problem {
 	return conflict("not_replayable", "The run cannot be run again: %s.", why)
 }
@@ -238,11 +239,11 @@ func contentRemoved() *problem {
 	return conflict(string(lathe.CodeContentRemoved), "The store has removed content of the run (tool_calling.retention), so it cannot be run again.")
 }
 
-// sampledAs returns the recorded sampling with the given values in place of its own.
+// sampledAs returns a copy of the recorded sampling in which the members that given sets are replaced.
 func sampledAs(recorded, given *lathe.Sampling) *lathe.Sampling {
 	out := &lathe.Sampling{}
 	for _, s := range []*lathe.Sampling{recorded, given} {
-		if raw, err := json.Marshal(s); err == nil { // as of each value of this type
+		if raw, err := json.Marshal(s); err == nil { // encoding a value of this type does not fail
 			_ = json.Unmarshal(raw, out)
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// maxSearchText bounds the text that a search looks for, in bytes.
+// maxSearchText is the maximum length in bytes of the text that a search looks for.
 const maxSearchText = 200
 
-// runStatuses are the statuses of runs.
+// runStatuses are the values of the query parameter status.
 var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
 
-// runReasons are the reasons for which a run ends or waits.
+// runReasons are the values of the query parameter reason: why a run ended or was suspended.
 var runReasons = []string{string(lathe.ReasonAnswered), string(lathe.ReasonClientToolCalls), string(lathe.ReasonAwaitingApproval),
 	string(lathe.ReasonAwaitingToolResults), string(lathe.ReasonMaxIterations), string(lathe.ReasonMaxToolCalls), string(lathe.ReasonToolLoop),
 	string(lathe.ReasonRunTimeout), string(lathe.ReasonBudgetExceeded), string(lathe.ReasonBudgetExhausted), string(lathe.ReasonNoToolCalls), string(lathe.ReasonInvalidAnswer), string(lathe.ReasonEmptyAnswer), string(lathe.ReasonToolError),
 	string(lathe.ReasonUnknownTool), string(lathe.ReasonContentFilter), string(lathe.ReasonLength), string(lathe.ReasonUpstreamError),
 	string(lathe.ReasonGuestFault), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted), string(lathe.ReasonInternal)}
 
-// runQuery reads the query parameters of GET /api/runs. A key lists its own runs and no others.
+// runQuery reads the query parameters of GET /api/runs. A key other than an admin key lists only its own runs.
 func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *store.RunQuery, *problem) {
 	f, p := c.filter(r)
 	if p != nil {
@@ -52,7 +52,7 @@ func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *st
 	return f, q, nil
 }
 
-// narrowTimes reads `since` and `until` into a filter.
+// narrowTimes reads the query parameters since and until into the filter. now is the time that relative values refer to.
 func narrowTimes(f *store.RunFilter, v url.Values, now time.Time) *problem {
 	for _, bound := range []struct {
 		name string

@@ -16,15 +16,15 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// retryMS is when a watcher whose connection broke off comes back.
+// retryMS is the time in milliseconds after which a watcher reconnects when its connection breaks.
 const retryMS = 1000
 
-// maxFrames is how many bytes of stored events are written at once.
+// maxFrames is the number of bytes of stored events that are collected before they are written.
 const maxFrames = 64 << 10
 
-// watchRun streams the events of a run, from after the one that the client names, until the run has
-// ended. The watcher subscribes to the bus first, then reads the stored events, and then writes the events of the bus that
-// follow them. It reads the store again whenever the bus has been silent for a while and if events were dropped, so that
+// watchRun handles GET /api/runs/{id}/events: it streams the events of a run that follow the event named by the client,
+// until the run has ended. The watcher first subscribes to the bus, then reads the stored events, and then writes the
+// events of the bus that follow them. It reads the store again if the bus was silent for a while or events were dropped. So
 // the client gets every stored event exactly once.
 func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
@@ -43,7 +43,7 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 		p = conflict("event_id_ahead", "The run has no event %d: its last one is %d.", after, newest)
 		p.NewestEvent = newest
 	case after == newest && ended && x.follow != "false":
-		return answerNothing(w) // which tells an EventSource not to come back
+		return answerNothing(w) // after a 204 an EventSource does not reconnect
 	}
 	if p != nil {
 		return p
@@ -65,12 +65,13 @@ func (h *runsHandler) watchRun(w http.ResponseWriter, r *http.Request, c *caller
 	return nil
 }
 
-// drainingEvent is the data of the event server_draining, the last of a stream that ends before its run because the server
-// stops. It is no event of the run and has no id: the client reconnects with the id that it has, at another process or at this
-// one's successor.
+// drainingEvent is the data of the event server_draining, the last event of a stream that ends before its run because the
+// server stops. It is not an event of the run and has no id: the client reconnects, with the id of the last event that it
+// received, to another process.
 var drainingEvent = []byte(`{"type":"server_draining","reconnect_ms":` + strconv.Itoa(retryMS) + `}`)
 
-// position returns the ID of the event after which a watcher continues.
+// position returns the id of the event after which a watcher continues, from the header Last-Event-ID or the parameter
+// after; 0 if neither is set.
 func position(r *http.Request) (int64, *problem) {
 	s, param := r.Header.Get("Last-Event-ID"), "Last-Event-ID"
 	if s == "" {
@@ -86,9 +87,10 @@ func position(r *http.Request) (int64, *problem) {
 	return n, nil
 }
 
-// newest returns the last event that a run of the caller has, and whether it is its end.
+// newest returns the id of the last stored event of a run that the caller may see, and whether that event is the end of the
+// run.
 func (rv *runViews) newest(ctx context.Context, c *caller, id string) (last int64, ended bool, p *problem) {
-	_ = rv.opts.Engine.Flush(ctx, id) // the read says what is wrong with the store
+	_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
 	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
 		if err != nil {
 			return 0, false, rv.runFailed(c, err)
@@ -102,29 +104,31 @@ func (rv *runViews) newest(ctx context.Context, c *caller, id string) (last int6
 	return last, ended, nil
 }
 
-// A watch is one watcher of one run.
+// A watch reads the events of one run for one watcher: a stream of events, the stream of a chat page, or a sink.
 type watch struct {
 	views  *runViews
 	runID  string
 	sub    *observe.Subscription
 	out    *stream.Writer
 	buf    []byte
-	follow string        // "false": what is stored, "pause": until the run waits
-	last   int64         // the last stored event that was written
-	silent time.Duration // how long nothing was written
-	idle   int           // how many reads of the store in a row had no event
-	over   bool          // it was the last for this watcher
+	follow string        // "false": end after the stored events; "pause": also end when the run is suspended
+	last   int64         // the id of the last stored event that was written
+	silent time.Duration // the time since the last output
+	idle   int           // number of consecutive reads of the store without an event
+	over   bool          // the last event for this watcher was written
 	wakeup condition     // interrupts the wait for the bus
 	// enc, if set, encodes the run as the stream of a chat page.
 	enc       *uistream.Encoder
 	keepAlive func(dst []byte) []byte
-	// sink, if set, gets the events instead of a stream. Of the deltas of a model call it gets those up to the first one that is
-	// missing: the next stored event has the whole text. deltas is how many it got.
+	// sink, if set, gets the events instead of a stream. It gets the deltas of a model call up to the first missing one:
+	// the next stored event contains the whole text. deltas is the number of deltas of the current model call that the sink
+	// got.
 	sink   func(*event.Event)
 	deltas int64
 }
 
-// open opens the stream to the client; head sets what its head says besides the run. close ends it.
+// open starts the response to the client. head sets headers in addition to the id of the run. The caller calls close to end
+// the response.
 func (x *watch) open(w http.ResponseWriter, head func(http.Header)) (close func()) {
 	o := &x.views.opts
 	x.out = stream.NewWriter(w, o.Limits.WriteTimeout, func(h http.Header) {
@@ -142,13 +146,14 @@ func (x *watch) open(w http.ResponseWriter, head func(http.Header)) (close func(
 	}
 }
 
-// run writes events until the run has ended, the client has disconnected, the server drains, or ctx is done.
+// run writes events until the last event for the watcher, until the client has disconnected, the server drains, or ctx is
+// done.
 func (x *watch) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(x.views.leaving, cancel)()
 	defer x.views.waiters.add(x.runID, func() {
-		if !x.views.executes(x.runID) { // else the bus has its events
+		if !x.views.executes(x.runID) { // a run of this process has its events on the bus
 			x.wakeup.wake()
 		}
 	})()
@@ -164,13 +169,13 @@ func (x *watch) run(ctx context.Context) error {
 	return nil
 }
 
-// maxIdleShift bounds how often the pause between two reads of the store is doubled.
+// maxIdleShift limits the pause between two reads of the store to Limits.Poll << maxIdleShift.
 const maxIdleShift = 4
 
-// waitLive writes the events of the bus until the bus is silent for a while or events were dropped, and reads the store
-// then. The bus does not have the stored events of runs that another process owns: waitLive reads these at each
-// notification of the store, and without one every Limits.Poll; of a run without events less and less often, down to every 16th
-// of that, so that runs which wait for hours hardly cost the store anything.
+// waitLive writes the events of the bus until the bus is silent for a while or events were dropped, and then reads the
+// store. If another process owns the run, its stored events are not on the bus: waitLive reads them after each notification
+// of the store, and without one every Limits.Poll. While the run has no events, the pause doubles up to 16 times
+// Limits.Poll, so that runs which are suspended for hours cost the store little.
 func (x *watch) waitLive(ctx context.Context) error {
 	g := x.views
 	pause := g.opts.Limits.KeepAlive
@@ -188,7 +193,7 @@ func (x *watch) waitLive(ctx context.Context) error {
 			return ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
 			return x.onIdle(ctx, pause)
-		case errors.Is(err, context.Canceled): // the store has notified of the run
+		case errors.Is(err, context.Canceled): // wakeup: the store has notified this process of the run
 			return x.catchUp(ctx)
 		case errors.Is(err, observe.ErrLagged):
 			x.sub.Close()
@@ -206,13 +211,13 @@ func (x *watch) waitLive(ctx context.Context) error {
 	return nil
 }
 
-// pause returns how long the watcher of a run of a shared store waits for the bus.
+// pause returns how long the watcher waits for the bus before it reads the store, if the store is shared.
 func (x *watch) pause(l *Limits) time.Duration {
 	return min(l.KeepAlive-x.silent, l.Poll<<min(x.idle, maxIdleShift))
 }
 
-// onIdle reads the store after a pause without events on the bus, unless this process executes the run: its events reach
-// the bus. After Limits.KeepAlive without output it writes a keep-alive.
+// onIdle reads the store after a pause without events on the bus. It does not if this process executes the run, whose
+// events reach the bus. After Limits.KeepAlive without output it writes a keep-alive.
 func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
 	g := x.views
 	if x.silent += pause; x.silent < g.opts.Limits.KeepAlive {
@@ -230,21 +235,22 @@ func (x *watch) onIdle(ctx context.Context, pause time.Duration) error {
 	return x.catchUp(ctx)
 }
 
-// onLive writes an event of the bus if it follows the last event that was written; it reads missing ones from the store.
+// onLive writes an event of the bus if it is the next one. If events are missing before it, onLive reads them from the
+// store.
 func (x *watch) onLive(ctx context.Context, e *event.Event) error {
 	switch {
 	case e.ID == 0 && e.After < x.last, e.ID != 0 && e.ID <= x.last:
-		return nil // it, or a later event, was already read from the store
+		return nil // the event or a later one was already read from the store
 	case e.ID == 0 && e.After > x.last, e.ID > x.last+1:
 		if err := x.catchUp(ctx); err != nil {
 			return err
 		}
 		if e.ID != 0 || e.After != x.last {
-			return nil // an event with an ID is stored before it is published
+			return nil // an event with an id is stored before it is published, so catchUp has written it
 		}
 	}
 	if x.sink != nil && e.ID == 0 {
-		if e.N != x.deltas+1 { // it subscribed in the middle of a turn, here or at the owner of the run, or it lags
+		if e.N != x.deltas+1 { // deltas are missing: the subscription began in the middle of a turn, or it lags
 			return nil
 		}
 		x.deltas++
@@ -255,8 +261,8 @@ func (x *watch) onLive(ctx context.Context, e *event.Event) error {
 	return x.flush()
 }
 
-// catchUp writes the stored events that follow the last one. It does not write while it reads the store, so that a slow
-// client does not block the store.
+// catchUp writes the stored events after the last one that was written. It does not write to the client while it reads the
+// store, so that a slow client does not block the store.
 func (x *watch) catchUp(ctx context.Context) error {
 	for {
 		more := false
@@ -277,6 +283,7 @@ func (x *watch) catchUp(ctx context.Context) error {
 	}
 }
 
+// tell encodes an event and updates the state of the watch: the last event and whether it is over.
 func (x *watch) tell(e *event.Event) error {
 	x.silent, x.idle = 0, 0
 	if err := x.encode(e); err != nil {
@@ -290,12 +297,13 @@ func (x *watch) tell(e *event.Event) error {
 		x.over = true
 	case *event.RunPaused:
 		x.over = x.follow == "pause"
-	default: // it goes on
+	default: // the run continues
 		x.over = false
 	}
 	return nil
 }
 
+// encode passes the event to the sink, or appends it to the buffer in the format of the stream.
 func (x *watch) encode(e *event.Event) error {
 	if x.sink != nil {
 		x.sink(e)
@@ -317,6 +325,7 @@ func (x *watch) encode(e *event.Event) error {
 	return nil
 }
 
+// flush writes the buffer to the client and empties it.
 func (x *watch) flush() error {
 	if x.sink != nil {
 		x.buf = x.buf[:0]
@@ -327,7 +336,7 @@ func (x *watch) flush() error {
 	return err
 }
 
-// exportRun writes the whole log of a run, one JSON line for each event.
+// exportRun handles GET /api/runs/{id}/export: it writes the whole log of a run, one JSON line for each event.
 func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
 	if _, _, p := h.newest(r.Context(), c, id); p != nil {
@@ -348,7 +357,7 @@ func (h *runsHandler) exportRun(w http.ResponseWriter, r *http.Request, c *calle
 				buf, err = e.AppendWithContent(buf)
 			}
 			if err != nil {
-				panic(http.ErrAbortHandler) // the client sees that there is more
+				panic(http.ErrAbortHandler) // the connection breaks, so the client knows that the log is incomplete
 			}
 			buf, last = append(buf, '\n'), e.ID
 			if more = len(buf) > maxFrames; more {

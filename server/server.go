@@ -16,9 +16,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// HTTPServer returns an HTTP server for the handler with the limits that it needs: on the size of request headers and the
-// time to send them, and on idle connections. It has no limit on the time of a response, which would cut streams; each
-// write has its own deadline.
+// HTTPServer returns an HTTP server for the handler. Its limits are those of [Limits] on the size of request headers, the
+// time in which a client must send them, and the number and age of idle connections. It has no limit on the time of a
+// response, which would cut long streams: each write has its own deadline.
 func (g *Server) HTTPServer() *http.Server {
 	l := &g.opts.Limits
 	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
@@ -61,13 +61,12 @@ func (g *Server) Metrics() http.Handler {
 // has stopped sending requests by then.
 func (g *Server) Unready() { g.draining.Store(true) }
 
-// Drain calls [Server.Unready], ends the streams of watchers and waits until no request is in progress and the WebSockets of
-// clients are closed. If ctx is done
-// before that, it ends the runs of the remaining requests as `interrupted`, and the responses say so. It returns when the
-// last request is answered.
+// Drain calls [Server.Unready], ends the streams of watchers, and waits until no request is in progress and the WebSockets
+// of clients are closed. If ctx is done before that, Drain ends the runs of the remaining requests with the reason
+// `interrupted`, which their responses contain. It returns after the last request has got its response.
 func (g *Server) Drain(ctx context.Context) {
 	g.Unready()
-	g.leave() // the watchers reconnect, and miss no event
+	g.leave() // watchers reconnect to another process with the id of their last event, so they miss none
 	over := g.work.idle()
 	select {
 	case <-over:
@@ -83,7 +82,7 @@ func (g *Server) Drain(ctx context.Context) {
 
 var errDraining = errors.New("the server is about to stop")
 
-// takes refuses requests that begin a run in a server that is about to stop.
+// takes returns a problem while the server drains, and nil otherwise. Handlers call it before they begin a run.
 func (co *core) takes() *problem {
 	if co.draining.Load() {
 		return draining()
@@ -94,18 +93,20 @@ func (co *core) takes() *problem {
 // head handles HEAD / with status 200, for clients that probe the server.
 func head(http.ResponseWriter, *http.Request) {}
 
+// livez handles /livez: it responds with 200 while the process serves.
 func (g *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	answerText(w, http.StatusOK, "ok")
 }
 
-// answerText answers with a line of text.
+// answerText writes a plain-text response: the line and a newline.
 func answerText(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(line + "\n")) // the client may have disconnected
 }
 
-// readyz answers /readyz and, for monitors that support only that path, /healthz.
+// readyz handles /readyz and, for monitors that support only that path, /healthz. It returns 503 while the server drains or
+// the check of the store fails. The cause of a failure is logged once, until the next success.
 func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if g.draining.Load() {
 		answerText(w, http.StatusServiceUnavailable, errDraining.Error())
@@ -133,7 +134,8 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // readyTimeout bounds the check of the store for one /readyz.
 const readyTimeout = 5 * time.Second
 
-// metrics answers /metrics. Its series name all keys, their use and costs, so a key needs the right to read them.
+// metrics handles /metrics. The series name all keys with their use and costs, so the caller needs the right `metrics` or
+// an admin key.
 func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if g.opts.Metrics == nil || g.opts.NoMetrics {
 		return notFound("not_found", "Metrics are not served here.")
@@ -145,9 +147,10 @@ func (g *Server) metrics(w http.ResponseWriter, r *http.Request, c *caller) *pro
 	return nil
 }
 
-// answer writes v as JSON.
+// answer writes v as JSON with status 200. It returns a problem, and has written nothing, if v cannot be encoded.
 func answer(w http.ResponseWriter, v any) *problem { return answerAs(w, http.StatusOK, v) }
 
+// answerAs writes v as JSON with the status, like answer.
 func answerAs(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -156,7 +159,7 @@ func answerAs(w http.ResponseWriter, status int, v any) *problem {
 	return answerRaw(w, status, body)
 }
 
-// answerRaw writes a body of JSON.
+// answerRaw writes body, which is JSON, and a newline. Its result is always nil, so that a handler can return it.
 func answerRaw(w http.ResponseWriter, status int, body []byte) *problem {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -165,7 +168,7 @@ func answerRaw(w http.ResponseWriter, status int, body []byte) *problem {
 	return nil
 }
 
-// answerNothing answers with status 204.
+// answerNothing responds with status 204 and no body. Its result is always nil.
 func answerNothing(w http.ResponseWriter) *problem {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNoContent)

@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// A session stands for a key in the requests of a browser, so that pages do not hold the key. The browser sends the random
-// id of the session as a cookie that scripts cannot read. Requests that change something also carry the CSRF token of the
-// session in a header, which pages of other origins, other ports of the same host included, do not know. Sessions are held
-// in memory by the hash of their id: they end with the process.
+// A session represents a key in the requests of a browser, so that pages do not store the key. The browser sends the random
+// id of the session as a cookie that scripts cannot read. Requests that change something also send the CSRF token of the
+// session in a header; pages of other origins, including other ports of the same host, do not have that token. Sessions are
+// stored in memory by the hash of their id, and end with the process.
 
-// csrfHeader carries the CSRF token of a session.
+// csrfHeader is the request header for the CSRF token of a session.
 const csrfHeader = "X-Lathe-Csrf"
 
-// Limits of sessions.
+// Limits of sessions and sign-in links.
 const (
-	maxSessions    = 10_000           // of all keys
-	maxKeySessions = 32               // of one key; beyond it the oldest ends
-	maxLinks       = 16               // of one key that were not used; beyond it the oldest ends
-	linkLife       = 10 * time.Minute // of a sign-in link
+	maxSessions    = 10_000           // sessions of all keys, and likewise links
+	maxKeySessions = 32               // sessions of one key; a further one ends the oldest
+	maxLinks       = 16               // unused sign-in links of one key; a further one ends the oldest
+	linkLife       = 10 * time.Minute // lifetime of a sign-in link
 )
 
-// A session is one that a key signed in to.
+// A session is a session of the console that was begun with a key, or an unused sign-in link for one.
 type session struct {
 	principal string
-	secret    [sha256.Size]byte // of the key: a session ends if the key is removed or gets another secret
-	identity  *Identity         // of an identified caller, who has no secret: a session ends if the profile is removed
-	settings  [sha256.Size]byte // of the identity provider then: a session ends if the provider is removed or gets others
+	secret    [sha256.Size]byte // hash of the key's secret: the session ends if the key is removed or its secret changes
+	identity  *Identity         // of a caller with a signed token, who has no secret: the session ends if the profile is removed
+	settings  [sha256.Size]byte // hash of the settings of the identity provider at sign-in: the session ends if they change or the provider is removed
 	csrf      string
 	began     time.Time
 	expires   time.Time
@@ -46,14 +46,14 @@ type idHash [sha256.Size]byte
 
 func hashOf(id string) idHash { return sha256.Sum256([]byte(id)) }
 
-// sessions are the sessions and the unused sign-in links of a server. They outlive a reload.
+// sessions contains the sessions and the unused sign-in links of a server. A reload does not end them.
 type sessions struct {
 	now  func() time.Time
 	life time.Duration
 
 	mu    sync.Mutex
 	of    map[idHash]*session
-	links map[idHash]*session // a link is the session that it begins
+	links map[idHash]*session // unused links by the hash of their token, each with the session that it begins
 }
 
 func newSessions(now func() time.Time, life time.Duration) *sessions {
@@ -63,22 +63,23 @@ func newSessions(now func() time.Time, life time.Duration) *sessions {
 // randomID returns 32 random bytes as text.
 func randomID() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// begin begins a session of the key and returns its id. It returns a problem if the server holds [maxSessions].
+// begin begins a session of the key and returns its id. It returns a problem if there are [maxSessions] sessions.
 func (s *sessions) begin(k *Key) (id string, one *session, p *problem) {
 	return s.add(s.of, k, s.life, maxKeySessions, "sessions")
 }
 
-// link makes a token that begins one session of the key within [linkLife]. It returns a problem if the server holds
-// [maxSessions] links that were not used.
+// link returns a token that begins one session of the key within [linkLife]. It returns a problem if there are
+// [maxSessions] unused links.
 func (s *sessions) link(k *Key) (token string, one *session, p *problem) {
 	return s.add(s.links, k, linkLife, maxLinks, "sign-in links")
 }
 
-// add adds a session of the key, or a link, under a random id. The key has at most that many.
+// add adds a session, or a link, of the key to the map under a random id. If the key has most entries, the oldest is
+// removed.
 func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most int, what string) (id string, one *session, p *problem) {
 	id = randomID()
 	now := s.now()
@@ -92,8 +93,8 @@ func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most 
 	return id, one, nil
 }
 
-// put adds an entry and reports whether there was room for it. It removes those that have expired, and the oldest of the
-// same key if it has most of them.
+// put adds an entry, and returns false if the map is full. It removes expired entries and, if the principal has most
+// entries, its oldest one.
 func put(of map[idHash]*session, at idHash, one *session, most int, now time.Time) bool {
 	n := 0
 	var oldest idHash
@@ -118,7 +119,8 @@ func put(of map[idHash]*session, at idHash, one *session, most int, now time.Tim
 	return true
 }
 
-// redeem returns the key of a sign-in link and ends the link; nil if the token is none.
+// redeem ends the sign-in link with the token and returns its key; nil if there is no such link, or it or its key is no
+// longer valid.
 func (s *sessions) redeem(setup *setup, token string) *Key {
 	s.mu.Lock()
 	one := s.links[hashOf(token)]
@@ -130,7 +132,7 @@ func (s *sessions) redeem(setup *setup, token string) *Key {
 	return setup.keyOf(one)
 }
 
-// until returns t, or the end of the caller's token if that is earlier.
+// until returns t, or the time at which the token of the caller expires if that is earlier.
 func (k *Key) until(t time.Time) time.Time {
 	if k.identity != nil && !k.identity.Expires.IsZero() && k.identity.Expires.Before(t) {
 		return k.identity.Expires
@@ -138,7 +140,8 @@ func (k *Key) until(t time.Time) time.Time {
 	return t
 }
 
-// find returns the session with that id and its key, as it is configured now; nil if there is none, or not any more.
+// find returns the session with the id and its key in the setup. It returns nil if there is no session, or it or its key is
+// no longer valid.
 func (s *sessions) find(setup *setup, id string) (*session, *Key) {
 	s.mu.Lock()
 	one := s.of[hashOf(id)]
@@ -160,8 +163,8 @@ func (s *sessions) end(id string) {
 	delete(s.of, hashOf(id))
 }
 
-// keyOf returns the key of a session; nil if it was removed or has another secret, or if the identity provider of its caller
-// was removed or has other settings.
+// keyOf returns the key of a session. It returns nil if the key was removed or its secret changed, or if the identity
+// provider of the caller was removed or its settings changed.
 func (s *setup) keyOf(one *session) *Key {
 	if one.identity != nil {
 		if k := s.keyOfIdentity(one.identity); k != nil && k.settings == one.settings {
@@ -180,22 +183,22 @@ func (s *setup) keyOf(one *session) *Key {
 	return nil
 }
 
-// takesSession reports whether the route accepts the cookie of a session in place of a key: the paths that the console
-// calls do, and those of programs do not.
+// takesSession reports whether the route accepts the cookie of a session instead of a key: the routes that the console
+// calls do.
 func (rt *route) takesSession() bool {
 	_, path, _ := strings.Cut(rt.pattern, " ")
 	return rt.credential == apiKey && (strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/"))
 }
 
-// signIns are the sessions of browsers that have signed in to the console, and the sign-ins at an issuer.
+// signIns contains the sessions of browsers that have signed in to the console, and limits the sign-ins at an issuer.
 type signIns struct {
 	*core
 	sessions *sessions
-	waiting  chan struct{} // has an element for each sign-in that waits for the issuer
+	waiting  chan struct{} // contains one element for each sign-in that waits for the issuer
 }
 
-// signedIn returns the session of a request without a key, and its key. It returns no problem and no key for a request
-// without the cookie.
+// signedIn returns the session of a request without a key, and the key of the session. All results are nil if the request
+// has no cookie of a session or the route accepts none.
 func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Key, *problem) {
 	id := cookieOf(r)
 	if id == "" || !c.console || !rt.takesSession() {
@@ -220,9 +223,10 @@ func safeMethod(m string) bool {
 // cookieName is the name of the cookie of sessions.
 func cookieName(r *http.Request) string { return portCookie("lathe_session", r) }
 
-// portCookie adds the port of the request to the name of a cookie. Browsers send cookies to all ports of a host: the port in the
-// name lets a browser have sessions of several servers on one host. On a connection with TLS the name has the prefix __Host-: browsers
-// then take the cookie from this host alone, over TLS, and no other host or port without TLS can set it. Such a cookie has the path /.
+// portCookie appends the port of the request to the name of a cookie. Browsers send cookies to all ports of a host: the
+// port in the name lets one browser have sessions of several servers on one host. On a TLS connection the name has the
+// prefix __Host-. Then browsers accept the cookie only from this host over TLS, so no other host, and no port without TLS,
+// can set it. Such a cookie must have the path /.
 func portCookie(name string, r *http.Request) string {
 	if r.TLS != nil {
 		name = "__Host-" + name
@@ -233,7 +237,7 @@ func portCookie(name string, r *http.Request) string {
 	return name
 }
 
-// cookieOf returns the id of the session that the request names; "" if it has no such cookie or several.
+// cookieOf returns the session id in the cookie of the request; "" if there is no such cookie, or more than one.
 func cookieOf(r *http.Request) string {
 	if all := r.CookiesNamed(cookieName(r)); len(all) == 1 {
 		return all[0].Value
@@ -241,8 +245,8 @@ func cookieOf(r *http.Request) string {
 	return ""
 }
 
-// setCookie sets or, with an empty id, removes the cookie of a session. The cookie is Secure if the page was loaded over
-// TLS, which the browser itself says in the Origin header, also behind a proxy that terminates TLS, or if secure is set.
+// setCookie sets or, if id is "", removes the cookie of a session. The cookie is Secure if secure is true, or if the page
+// was loaded over TLS, also through a proxy that terminates TLS: the browser reports that in the Origin header.
 func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.Time, secure bool) {
 	ck := &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: secure || r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")}
@@ -254,9 +258,9 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 	http.SetCookie(w, ck)
 }
 
-// SignInLink returns the fragment of an address that signs a browser in as the key of that name: "signin=TOKEN", for a URL
-// such as http://127.0.0.1:8700/#signin=TOKEN. It begins one session, until the returned time. It returns an error if there
-// is no such key, or if the server holds 10,000 links that were not used.
+// SignInLink returns the URL fragment that signs a browser in as the key with that name: "signin=TOKEN", for a URL such as
+// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires. SignInLink returns an error if there is no such
+// key, or if there are 10,000 unused links.
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
@@ -274,8 +278,8 @@ func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err
 
 func signInFragment(token string) string { return "signin=" + token }
 
-// Console returns the handler of a listener of its own for the console, with the API that its pages call. Then
-// [Options].SeparateConsole leaves the pages and their sessions out of the server itself.
+// Console returns the handler for a separate listener of the console: its pages and the API that they call. Set
+// [Options].SeparateConsole to remove the pages and their sessions from the main listener.
 func (g *Server) Console() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.gate.serve(w, r, g.consoleMux, true) })
 }

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// A role says what a caller may do beside what its key's models and tools are.
+// A role classifies the rights of a caller, apart from the models and tools of its key.
 type role string
 
 const (
-	roleUser     role = "user"     // sees its own runs, and may decide about none or its own
-	roleApprover role = "approver" // decides about the calls of runs of other keys, too
-	roleAdmin    role = "admin"    // sees and decides everything
+	roleUser     role = "user"     // sees only its own runs, and may decide about their calls or none
+	roleApprover role = "approver" // may also decide about calls in runs of other keys
+	roleAdmin    role = "admin"    // sees all runs and the state of the server, and decides about all calls
 )
 
-// isAdmin reports whether the key sees the runs of all keys and the state of the server. Without keys every caller does.
+// isAdmin reports whether the key may see the runs of all keys and the state of the server. Without keys every caller may.
 func (k *Key) isAdmin() bool { return k.Name == "" || k.Admin }
 
 // role returns the role of the key.
@@ -28,19 +28,20 @@ func (k *Key) role() role {
 	return roleUser
 }
 
-// A sessionBody says who the caller is.
+// A sessionBody is the JSON that describes the caller.
 type sessionBody struct {
-	SignedIn     bool       `json:"signed_in"`     // whether requests of this caller are admitted
+	SignedIn     bool       `json:"signed_in"`     // whether the server admits requests of this caller
 	KeysRequired bool       `json:"keys_required"` // false: the server has no keys, and every caller is the same
 	Name         string     `json:"name,omitempty"`
 	Role         role       `json:"role,omitempty"`
 	Approve      []string   `json:"approve,omitempty"`
 	CSRFToken    string     `json:"csrf_token,omitempty"`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
-	SignInURL    string     `json:"sign_in_url,omitempty"` // where a browser signs in with the identity provider
-	Issuer       string     `json:"issuer,omitempty"`      // which that is
+	SignInURL    string     `json:"sign_in_url,omitempty"` // the path at which a browser signs in with the identity provider
+	Issuer       string     `json:"issuer,omitempty"`      // the issuer of the identity provider
 }
 
+// sessionBody describes the caller: the holder of the session one or of the key k, each of which may be nil.
 func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 	b := &sessionBody{SignedIn: k != nil, KeysRequired: c.setup.needsKey()}
 	if sp := c.setup.signInProvider(); sp != nil && k == nil && c.console {
@@ -55,7 +56,8 @@ func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 	return b
 }
 
-// showSession answers who the caller is: the holder of a session, of a key, or an anonymous client.
+// showSession handles GET /api/session: it describes the caller, which is the holder of a session or of a key, or an
+// anonymous client.
 func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if k, p := c.setup.authenticate(r); p == nil {
 		return answer(w, c.sessionBody(nil, k))
@@ -69,10 +71,11 @@ func (g *signIns) showSession(w http.ResponseWriter, r *http.Request, c *caller)
 	return answer(w, c.sessionBody(nil, nil))
 }
 
-// maxSignIn bounds the body of a request that signs in.
+// maxSignIn is the maximum size in bytes of the body of a request that signs in.
 const maxSignIn = 32 << 10
 
-// signIn begins a session for a key, or for the token of a sign-in link.
+// signIn handles POST /api/session: it begins a session for a key, or for the token of a sign-in link. A former session of
+// the browser ends.
 func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Key   string `json:"key"`
@@ -106,11 +109,11 @@ func (g *signIns) signIn(w http.ResponseWriter, r *http.Request, c *caller) *pro
 	return answer(w, c.sessionBody(one, k))
 }
 
-// begin begins a session of the key, whose cookie it sets.
+// begin begins a session of the key and sets its cookie.
 func (g *signIns) begin(w http.ResponseWriter, r *http.Request, c *caller, k *Key, secure bool) (*session, *problem) {
 	id, one, p := g.sessions.begin(k)
 	if p == nil {
-		c.key = k // for the log
+		c.key = k // the request log shows the key
 		setCookie(w, r, id, one.expires, secure)
 	}
 	return one, p
@@ -120,7 +123,7 @@ func noKeys() *problem {
 	return conflict("no_keys", "This server has no keys, so signing in is not needed.")
 }
 
-// signOut ends the session of the request.
+// signOut handles DELETE /api/session: it ends the session of the request.
 func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if id := cookieOf(r); id != "" {
 		g.sessions.end(id)
@@ -129,7 +132,7 @@ func (g *signIns) signOut(w http.ResponseWriter, r *http.Request, c *caller) *pr
 	return answerNothing(w)
 }
 
-// makeLink makes a link that signs a browser in as the key of the request.
+// makeLink handles POST /api/session/links: it makes a link that signs a browser in as the key of the request.
 func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	switch {
 	case !c.setup.needsKey():
@@ -142,7 +145,7 @@ func (g *signIns) makeLink(w http.ResponseWriter, _ *http.Request, c *caller) *p
 		return p
 	}
 	return answerAs(w, http.StatusCreated, struct {
-		Fragment  string    `json:"fragment"` // of the address of the console
+		Fragment  string    `json:"fragment"` // the fragment of the URL of the console
 		ExpiresAt time.Time `json:"expires_at"`
 	}{signInFragment(token), link.expires})
 }

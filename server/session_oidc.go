@@ -15,32 +15,34 @@ import (
 //	GET /api/session/oidc/callback  compares the state with that of the cookie, exchanges the code for a token, begins a
 //	                                session, and sends the browser to the console
 //
-// The server holds nothing of a sign-in that is not finished: the cookie, which scripts cannot read, binds it to the browser.
+// The server stores nothing for a sign-in in progress: its state is in the cookie, which scripts cannot read and which binds the
+// sign-in to the browser.
 
 const (
 	signInPath     = "/api/session/oidc"
 	signInCallback = signInPath + "/callback"
-	signInLife     = 10 * time.Minute // of a sign-in that was begun
-	maxSignIns     = 16               // at a time that wait for the issuer
-	maxCode        = 4096             // bytes of a code
+	signInLife     = 10 * time.Minute // lifetime of the cookie of a sign-in
+	maxSignIns     = 16               // number of sign-ins that may wait for the issuer at the same time
+	maxCode        = 4096             // maximum length of a code in bytes
 )
 
-// A SignInProvider is an [IdentityProvider] that signs users in with a browser.
+// A SignInProvider is an [IdentityProvider] at which users can sign in with a browser.
 type SignInProvider interface {
 	IdentityProvider
-	// SignInURL returns the address of the issuer at which the user signs in.
+	// SignInURL returns the address at the issuer to which the browser is sent for the sign-in s.
 	SignInURL(ctx context.Context, s *SignIn) (string, error)
-	// FinishSignIn exchanges the code that the issuer gave the browser, and returns who signed in. Errors are as of Identify.
+	// FinishSignIn exchanges the code that the issuer gave to the browser, and returns the identity of the user. Its errors
+	// are those of Identify.
 	FinishSignIn(ctx context.Context, s *SignIn, code string) (*Identity, error)
 }
 
-// A SignIn is a sign-in that a browser has begun. State, Nonce and Verifier are random texts of 43 letters, digits, - and _.
+// A SignIn is a sign-in in progress. State, Nonce and Verifier are random strings of 43 letters, digits, - and _.
 type SignIn struct {
 	State, Nonce, Verifier string
-	Redirect               string // the address that the issuer sends the browser back to
+	Redirect               string // the address to which the issuer redirects the browser
 }
 
-// signInProvider returns the provider that signs users in; nil: none does.
+// signInProvider returns the identity provider of the setup if users can sign in at it; else nil.
 func (s *setup) signInProvider() SignInProvider {
 	p, _ := s.Identity.(SignInProvider)
 	return p
@@ -50,7 +52,7 @@ func noSignIn() *problem {
 	return notFound("not_found", "Sign in with a key: no sign-in with an identity provider is configured (serve.oidc.client_id).")
 }
 
-// waitForIssuer takes one of [maxSignIns] places. release gives it back.
+// waitForIssuer takes one of [maxSignIns] places, or returns a problem if all are in use. The caller must call release.
 func (g *signIns) waitForIssuer() (release func(), p *problem) {
 	select {
 	case g.waiting <- struct{}{}:
@@ -60,7 +62,7 @@ func (g *signIns) waitForIssuer() (release func(), p *problem) {
 	}
 }
 
-// signInFailed returns the problem of a sign-in that failed.
+// signInFailed converts an error of a SignInProvider to a problem.
 func signInFailed(err error) *problem {
 	switch {
 	case errors.Is(err, ErrNoProfile):
@@ -71,7 +73,7 @@ func signInFailed(err error) *problem {
 	return unauthorized(codeInvalidToken, "The sign-in failed: %v.", err)
 }
 
-// beginSignIn sends the browser to the issuer.
+// beginSignIn handles GET /api/session/oidc: it redirects the browser to the issuer.
 func (g *signIns) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	provider := c.setup.signInProvider()
 	if provider == nil {
@@ -93,10 +95,10 @@ func (g *signIns) beginSignIn(w http.ResponseWriter, r *http.Request, c *caller)
 	return nil
 }
 
-// finishSignIn begins the session of a user whom the issuer has sent back.
+// finishSignIn handles GET /api/session/oidc/callback: it begins the session of a user whom the issuer has redirected back.
 func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	k, p := g.signedInAt(r, c)
-	if len(r.CookiesNamed(signInCookie(r))) > 0 { // it is for one attempt
+	if len(r.CookiesNamed(signInCookie(r))) > 0 { // the cookie is valid for one attempt
 		setSignInCookie(w, r, c, "")
 	}
 	if p != nil {
@@ -106,12 +108,12 @@ func (g *signIns) finishSignIn(w http.ResponseWriter, r *http.Request, c *caller
 		return p
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the code
+	w.Header().Set("Referrer-Policy", "no-referrer") // the address contains the code
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	return nil
 }
 
-// signedInAt returns the key of the user whom the issuer has sent back.
+// signedInAt verifies the state and the code of the callback and returns the key of the user.
 func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	provider := c.setup.signInProvider()
 	if provider == nil {
@@ -150,17 +152,18 @@ func (g *signIns) signedInAt(r *http.Request, c *caller) (*Key, *problem) {
 	}
 }
 
-// secure reports whether browsers reach the server by TLS.
+// secure reports whether browsers reach the server over TLS.
 func (c *caller) secure(r *http.Request) bool {
 	return strings.HasPrefix(c.setup.address(r), "https://")
 }
 
 func signInCookie(r *http.Request) string { return portCookie("lathe_signin", r) }
 
-// setSignInCookie sets the cookie of a sign-in, or removes it if value is empty. Browsers send it when the issuer's page leads back.
+// setSignInCookie sets the cookie of a sign-in, or removes it if value is "". It is SameSite=Lax, since the redirect from
+// the issuer's page must send it.
 func setSignInCookie(w http.ResponseWriter, r *http.Request, c *caller, value string) {
 	ck := &http.Cookie{Name: signInCookie(r), Value: value, Path: signInPath, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(signInLife.Seconds()), Secure: c.secure(r)}
-	if r.TLS != nil { // as the prefix of its name requires
+	if r.TLS != nil { // the prefix __Host- of the name requires both
 		ck.Path, ck.Secure = "/", true
 	}
 	if value == "" {

@@ -12,29 +12,31 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Titles that people give to sessions are values of the store, under names that hold hashes of the principal and of the
-// session's id. They hold text of a user: they are removed with the session, with the principal, and, by the next listing, when
-// the last run of the session was removed otherwise.
+// Titles that users give to sessions are values of the store. Their names contain hashes of the principal and of the
+// session id. A title is text of a user, so it is deleted with the session and with the principal. If the last run of the
+// session was deleted in another way, the next request for the list of sessions deletes the title.
 
 const titlePrefix = "session_title/"
 
-// A sessionTitle is the value of a title.
+// A sessionTitle is the JSON of a title in the store.
 type sessionTitle struct {
 	Session string `json:"session"`
 	Title   string `json:"title"`
 }
 
+// shortHash returns the first 16 bytes of the SHA-256 of s in hexadecimal.
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])
 }
 
-// titlesOf begins the names of the titles of a principal.
+// titlesOf returns the prefix of the names under which the titles of a principal are stored.
 func titlesOf(principal string) string { return titlePrefix + shortHash(principal) + "/" }
 
 func titleName(principal, session string) string { return titlesOf(principal) + shortHash(session) }
 
-// titles returns the titles that a principal gave, by session. Those of sessions that are not among the known ones are removed.
+// titles returns the titles that a principal gave, by session id. If known is not nil, titles of sessions that are not in
+// it are deleted.
 func (h *sessionsHandler) titles(ctx context.Context, principal string, known map[string]bool) (map[string]string, error) {
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	if !ok {
@@ -47,13 +49,13 @@ func (h *sessionsHandler) titles(ctx context.Context, principal string, known ma
 		if json.Unmarshal(raw, &t) == nil && (known == nil || known[t.Session]) {
 			out[t.Session] = t.Title
 		} else if known != nil {
-			_ = values.SetValue(ctx, name, nil) // else by the next listing
+			_ = values.SetValue(ctx, name, nil) // if it fails, the next request for the list deletes the title
 		}
 	}
 	return out, err
 }
 
-// dropTitles removes the title of a session, or with "" all titles of the principal.
+// dropTitles deletes the title of a session of the principal or, if session is "", all its titles.
 func (h *sessionsHandler) dropTitles(ctx context.Context, principal, session string) error {
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	if !ok {
@@ -71,7 +73,8 @@ func (h *sessionsHandler) dropTitles(ctx context.Context, principal, session str
 	return err
 }
 
-// renameSession gives a session of the caller a title; an empty one gives it the beginning of its first question again.
+// renameSession handles PATCH /api/sessions/{id}: it sets the title of a session of the caller. An empty title deletes it,
+// so the beginning of the first question is shown again.
 func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Title *string `json:"title"`
@@ -104,7 +107,7 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	}
 	var value []byte
 	if title != "" {
-		value, _ = json.Marshal(sessionTitle{id, title}) // of texts it does not fail
+		value, _ = json.Marshal(sessionTitle{id, title}) // encoding strings does not fail
 	}
 	if err := values.SetValue(r.Context(), titleName(c.key.Name, id), value); err != nil {
 		return h.storeFailed(c, err)

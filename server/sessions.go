@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// maxSessionRuns bounds the runs that a request for sessions looks at, the newest first: older sessions are not listed.
+	// maxSessionRuns is the number of runs, newest first, that a request for sessions reads: older sessions are not listed.
 	maxSessionRuns = 10_000
-	// maxSessionTitle is the length of a title in bytes.
+	// maxSessionTitle is the maximum length of a title in bytes.
 	maxSessionTitle = 120
-	// sessionPage is the number of sessions in a page if the request names none.
+	// sessionPage is the default number of sessions in a page.
 	sessionPage = 50
 )
 
-// A sessionRow is one session of the caller: the runs that were given its id.
+// A sessionRow is the JSON of one session of the caller: the runs with the same session id.
 type sessionRow struct {
 	ID      string    `json:"session_id"`
-	Title   string    `json:"title"` // that was given, else of the first question; empty if its text is not kept
+	Title   string    `json:"title"` // the title that the user gave, else the beginning of the first question; "" if the store has no text of it
 	Started time.Time `json:"started"`
 	Updated time.Time `json:"updated"`
-	Status  string    `json:"status"` // of the newest run
-	Model   string    `json:"model"`  // of the newest run
+	Status  string    `json:"status"` // the status of the newest run
+	Model   string    `json:"model"`  // the model of the newest run
 	Runs    int       `json:"runs"`
-	first   string    // the id of its oldest run
+	first   string    // the id of the oldest run
 }
 
-// listSessions answers with the caller's sessions, the one with the newest run first. Those of other keys are not listed,
-// not for an admin key either.
+// listSessions handles GET /api/sessions: the caller's sessions, sorted by their newest run, newest first. Sessions of
+// other keys are not listed, even for an admin key.
 func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
@@ -59,7 +59,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		known[all[i].ID] = true
 	}
 	if !whole {
-		known = nil // others may be older
+		known = nil // there may be older sessions, whose titles must stay
 	}
 	titles, err := h.titles(r.Context(), c.key.Name, known)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	var page []sessionRow
 	next := ""
 	for _, s := range all {
-		if s.Title = titles[s.ID]; s.Title == "" { // else no event is read
+		if s.Title = titles[s.ID]; s.Title == "" { // the log is read only if no title was given
 			s.Title = h.title(r.Context(), s.first)
 		}
 		if !strings.Contains(strings.ToLower(s.Title), search) {
@@ -90,8 +90,8 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	return answerList(w, page, next, false)
 }
 
-// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first, and whether these
-// are all of them.
+// sessionsOf returns the sessions of a principal without their titles, the one with the newest run first. whole is false if
+// maxSessionRuns was reached, so older sessions may be missing.
 func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
 	at := map[string]int{}
 	f := &store.RunFilter{Principal: principal, Limit: maxPage}
@@ -122,12 +122,12 @@ func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all
 	return all, false, nil
 }
 
-// title returns the beginning of the first question of a run, "" if its text is not kept.
+// title returns the beginning of the first question of a run; "" if the store has no text of it.
 func (h *sessionsHandler) title(ctx context.Context, runID string) string {
 	for e, err := range h.opts.Index.Read(ctx, runID, 0) {
 		d, ok := e.Data.(*event.RunStarted)
 		if err != nil || !ok {
-			return "" // it was removed meanwhile
+			return "" // the run was deleted in the meantime
 		}
 		for i := range d.Messages {
 			if d.Messages[i].Role == lathe.RoleUser {

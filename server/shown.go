@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// serverCall returns a call of this server in the form in which clients receive it.
+// serverCall returns a call of this server in the form in which clients get it.
 func (a *content) serverCall(asked lathe.ToolCall, name, id, output string, failed bool) *wire.ServerCall {
-	name = cmp.Or(asked.Name, name, "unknown") // of a call that could not be read
+	name = cmp.Or(asked.Name, name, "unknown") // the call could not be read, so it may have no name
 	arguments := splice.Unwrapped(asked.Arguments)
 	if !openai.Sendable(arguments) {
 		arguments = "{}"
@@ -22,7 +22,7 @@ func (a *content) serverCall(asked lathe.ToolCall, name, id, output string, fail
 	return &wire.ServerCall{ID: id, Name: name, Server: a.caller.serverOf(name), Arguments: arguments, Output: output, Failed: failed}
 }
 
-// serverOf returns the source of a tool as clients receive it: the name of its MCP server, else "lathe".
+// serverOf returns the source of a tool that clients see: the name of its MCP server, or "lathe" for other tools.
 func (c *access) serverOf(tool string) string {
 	if spec := c.specOf(tool); spec != nil {
 		if server, ok := strings.CutPrefix(spec.Origin, "mcp:"); ok && server != "" {
@@ -32,15 +32,15 @@ func (c *access) serverOf(tool string) string {
 	return "lathe"
 }
 
-// A callFeed orders the calls of this server in a stream as the model made them. Their results arrive in the order in which the
-// calls end.
+// A callFeed writes the calls of this server into a stream in the order in which the model made them, although their
+// results arrive in the order in which the calls end.
 type callFeed struct {
-	asked   map[string]lathe.ToolCall // of the current turn
-	order   []string                  // calls that were planned and not written yet
-	results map[string]*wire.ServerCall
+	asked   map[string]lathe.ToolCall   // the calls of the current turn, by id
+	order   []string                    // ids of the calls that are planned and not written yet
+	results map[string]*wire.ServerCall // the calls that have a result and are not written yet, by id
 }
 
-// ask records the calls of a turn.
+// ask records the calls in a message of the model.
 func (f *callFeed) ask(m *lathe.Message) {
 	for _, call := range m.Calls() {
 		if f.asked == nil {
@@ -50,7 +50,8 @@ func (f *callFeed) ask(m *lathe.Message) {
 	}
 }
 
-// appendShown appends the calls that are next in order; if rest is set, all calls that have a result.
+// appendShown appends the calls that have a result, up to the first call without one. If rest is true it skips calls
+// without a result, and empties the feed.
 func (a *content) appendShown(dst []byte, rest bool) []byte {
 	f := &a.feed
 	for len(f.order) > 0 {
@@ -73,14 +74,14 @@ func (a *content) appendCall(dst []byte, call *wire.ServerCall) []byte {
 	return a.writer.AppendServerCall(dst, call)
 }
 
-// isServerCall reports whether a call to the tool, with a result of the code, is shown as one of this server: not if the tool is the
-// client's, nor if no tool has that name.
+// isServerCall reports whether a call of the tool, whose result has the code, is shown as a call of this server. It is not
+// if the tool belongs to the client, or if no tool has that name.
 func isServerCall(a *content, tool string, code lathe.Code) bool {
 	unknown := code == lathe.CodeUnknownTool || code == lathe.CodePayloadParseError
 	return !a.calls.names[tool] && (!unknown || a.caller.specOf(tool) != nil)
 }
 
-// called records the result of a call and appends the calls that can be written now.
+// called records the result of a call, and appends the calls whose turn it is now.
 func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
 	if !a.shows || d.Client {
 		return dst
@@ -89,7 +90,7 @@ func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
 		a.feed.order = slices.DeleteFunc(a.feed.order, func(id string) bool { return id == d.ToolCallID })
 		return a.appendShown(dst, false)
 	}
-	if !slices.Contains(a.feed.order, d.ToolCallID) { // it was planned before the first event of this stream
+	if !slices.Contains(a.feed.order, d.ToolCallID) { // the call was planned before the first event of this stream
 		a.feed.order = append(a.feed.order, d.ToolCallID)
 	}
 	if a.feed.results == nil {

@@ -17,30 +17,33 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// WebSocket mode of /v1/responses: each text message `response.create` of a client is a request, and the events of its response
-// are text messages to the client. The handshake passes the middleware, and so does each message: it is handled as the request
-// POST /v1/responses with the headers of the handshake, so that the credential, the rate, the limits, the log and the drain of
-// the server apply to it. A connection has a place in the pool of sockets; each message takes one in the pool of requests.
+// WebSocket mode of /v1/responses: each text message `response.create` of a client is a request, and the events of its
+// response are text messages to the client. The handshake passes the middleware. Each message passes it, too: it is handled
+// as a request POST /v1/responses with the headers of the handshake, so the credential, the rate limit, the other limits,
+// the log and the drain of the server apply to it. A connection takes a place in the pool of sockets; each message takes
+// one in the pool of requests.
 //
-// Four goroutines serve a connection: one reads messages, one handles them one after the other, one sends pings, so that proxies
-// do not close an idle connection, and one closes the connection when its context ends.
+// Four goroutines serve a connection: one reads messages, one handles them in order, one sends pings so that proxies do not
+// close an idle connection, and one closes the connection when its context ends.
 
 const (
-	// maxWaiting limits the messages that wait on a connection while one is handled. Their bytes are limited by Limits.MaxBody.
+	// maxWaiting is the maximum number of messages that are queued while one is handled. Together they have at most
+	// Limits.MaxBody bytes.
 	maxWaiting = 4
-	// maxPings limits the pings of a client within pingWindow.
+	// maxPings is the maximum number of pings of a client within pingWindow.
 	maxPings   = 120
 	pingWindow = time.Minute
 )
 
-// sockets counts the WebSocket connections of clients.
+// sockets tracks the WebSocket connections of clients, for the drain.
 type sockets struct {
 	mu      sync.Mutex
 	closing bool
 	serving sync.WaitGroup
 }
 
-// admit counts a connection, and reports false if the server stops. The caller calls serving.Done.
+// admit registers a connection. It returns false, and registers nothing, if the server stops. Otherwise the caller must
+// call serving.Done.
 func (s *sockets) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +53,7 @@ func (s *sockets) admit() bool {
 	return !s.closing
 }
 
-// drain refuses further connections and waits until those that there are have ended, or ctx is done.
+// drain refuses further connections and waits until the open ones have ended, or ctx is done.
 func (s *sockets) drain(ctx context.Context) {
 	s.mu.Lock()
 	s.closing = true
@@ -66,42 +69,42 @@ func (s *sockets) drain(ctx context.Context) {
 	}
 }
 
-// A socket is one connection.
+// A socket is one WebSocket connection of a client.
 type socket struct {
 	server   *Server
-	request  *http.Request // of the handshake
+	request  *http.Request // the request of the handshake
 	ws       *websocket.Conn
-	ctx      context.Context // ends with the connection; its cause is a *closed
+	ctx      context.Context // done when the connection ends; its cause is a *closed
 	cancel   context.CancelCauseFunc
-	reserved *memory.Reservation // of the conversation that the connection keeps
-	caller   *caller             // of the handshake
-	queue    chan socketMessage  // messages that wait
-	waiting  atomic.Int64
+	reserved *memory.Reservation // memory of the conversation in last
+	caller   *caller             // the caller of the handshake
+	queue    chan socketMessage  // messages that were read and are not handled yet
+	waiting  atomic.Int64        // bytes of the messages in queue and of the one that is handled
 	pings    pingCount
-	// last is the last response, if it is not stored, under lastID; nil: there is none. refers is set if the message that is
-	// handled continues it. Only the goroutine that handles messages uses them.
+	// last is the last response, if it is not stored, and lastID is its id; nil: there is none. refers is set if the
+	// current message continues it. Only the goroutine that handles messages uses these fields.
 	last   *earlierResponse
 	lastID string
 	refers bool
-	// message is the message that is handled. Only the same goroutine uses it.
+	// message is the message that is being handled. Only the goroutine that handles messages uses it.
 	message socketMessage
 }
 
-// socketKey is the key of the socket in the context of a request that came as a message.
+// socketKey is the context key for the *socket of a request that came as a message.
 type socketKey struct{}
 
-// socketOf returns the connection of a request that came as a message; nil: it is an HTTP request.
+// socketOf returns the connection on which the request came as a message; nil: it is an HTTP request.
 func socketOf(ctx context.Context) *socket {
 	s, _ := ctx.Value(socketKey{}).(*socket)
 	return s
 }
 
-// asksUpgrade reports whether a request asks for a WebSocket.
+// asksUpgrade reports whether the request is a WebSocket handshake.
 func asksUpgrade(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// connectSocket serves a WebSocket until it ends. Requests that do not ask for one are answered 404.
+// connectSocket handles GET /v1/responses: it serves a WebSocket until the connection ends. Other requests get 404.
 func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if !asksUpgrade(r) {
 		return notFound("unknown_url", "GET is for WebSockets here. Send requests with POST /v1/responses.")
@@ -123,13 +126,13 @@ func (g *Server) connectSocket(w http.ResponseWriter, r *http.Request, c *caller
 		InsecureSkipVerify: true, // the middleware has checked the origin
 		OnPingReceived:     func(context.Context, []byte) bool { return s.pinged() }})
 	if err != nil {
-		return nil // Accept has answered
+		return nil // Accept has written the response
 	}
 	s.serve()
 	return nil
 }
 
-// serve handles messages until the connection ends.
+// serve runs the goroutines of the connection and returns after all of them have ended.
 func (s *socket) serve() {
 	s.ws.SetReadLimit(int64(s.server.opts.Limits.MaxBody))
 	var work sync.WaitGroup
@@ -140,25 +143,25 @@ func (s *socket) serve() {
 	work.Wait()
 }
 
-// closed is why a connection ends.
+// A closed is the reason for which a connection ends, as an error.
 type closed struct {
 	status websocket.StatusCode
 	reason string
-	cut    bool // without a closing handshake
+	cut    bool // close without a closing handshake
 }
 
 func (e *closed) Error() string { return e.reason }
 
-// end ends the connection with a status for the client; only the first reason counts.
+// end ends the connection with a status for the client. Only the first call of end or cut counts.
 func (s *socket) end(status websocket.StatusCode, reason string) {
 	s.cancel(&closed{status: status, reason: reason})
 }
 
-// cut ends the connection without a closing handshake.
+// cut ends the connection without a closing handshake. Only the first call of end or cut counts.
 func (s *socket) cut(reason string) { s.cancel(&closed{reason: reason, cut: true}) }
 
-// close closes the connection when its context ends. It waits for the client to close it, too, for 5 s at most, and not when the
-// server stops at once.
+// close waits until the context of the connection ends, and closes the connection. It waits at most 5 s for the client to
+// close, too, and less if the server stops.
 func (s *socket) close() {
 	<-s.ctx.Done()
 	if e := (*closed)(nil); errors.As(context.Cause(s.ctx), &e) && !e.cut {
@@ -169,12 +172,12 @@ func (s *socket) close() {
 	_ = s.ws.CloseNow()
 }
 
-// read queues the messages of the client.
+// read reads the messages of the client into the queue until the connection ends. It closes the queue.
 func (s *socket) read() {
 	defer close(s.queue)
 	l := &s.server.opts.Limits
 	for {
-		kind, from, err := s.ws.Reader(context.Background()) // the goroutine of close ends it
+		kind, from, err := s.ws.Reader(context.Background()) // closing the connection ends the read
 		if err != nil {
 			s.cut("the client has left")
 			return
@@ -198,7 +201,7 @@ func (s *socket) read() {
 			}
 			s.end(status, full.Code)
 			return
-		case err != nil: // also of a message that is too large, which the library has answered with status 1009
+		case err != nil: // includes a message that is too large, for which the library has sent status 1009
 			s.cut("a message could not be read")
 			return
 		case kind != websocket.MessageText:
@@ -220,8 +223,8 @@ func (s *socket) read() {
 	}
 }
 
-// handleAll handles the messages one after the other until the connection ends. It ends the connection if no message comes for
-// Limits.SocketIdle, after Limits.SocketAge, and when the server drains.
+// handleAll handles the messages in order until the connection ends. It ends the connection if no message comes for
+// Limits.SocketIdle, at the age Limits.SocketAge, and when the server drains.
 func (s *socket) handleAll() {
 	l := &s.server.opts.Limits
 	age := time.NewTimer(l.SocketAge)
@@ -233,7 +236,7 @@ func (s *socket) handleAll() {
 		select {
 		case message, ok := <-s.queue:
 			if !ok {
-				return // read has ended the connection
+				return // read has closed the queue and ended the connection
 			}
 			s.handle(message)
 		case <-age.C:
@@ -246,12 +249,12 @@ func (s *socket) handleAll() {
 		case <-s.ctx.Done():
 		}
 	}
-	for m := range s.queue { // read does not block
+	for m := range s.queue { // read never blocks on the queue, so it closes the queue soon
 		m.reserved.Release()
 	}
 }
 
-// sendAway answers the messages that wait, which the draining server refuses, and ends the connection.
+// sendAway handles the queued messages, which the draining server refuses, and ends the connection.
 func (s *socket) sendAway() {
 	for {
 		select {
@@ -267,13 +270,13 @@ func (s *socket) sendAway() {
 	}
 }
 
-// A socketMessage is a message that waits, with its memory.
+// A socketMessage is the text of a message and the memory reserved for it.
 type socketMessage struct {
 	text     []byte
 	reserved *memory.Reservation
 }
 
-// handle handles one message as a request.
+// handle handles one message as a request to the server.
 func (s *socket) handle(m socketMessage) {
 	defer m.reserved.Release()
 	defer s.waiting.Add(-int64(len(m.text)))
@@ -289,7 +292,8 @@ func (s *socket) handle(m socketMessage) {
 	}
 }
 
-// post returns the request of the message that is handled. Its body is the text of the message: see [Server.readBody].
+// post returns the HTTP request for the current message. Its body is empty: [gate.readBody] returns the text of the
+// message.
 func (s *socket) post(ctx context.Context) *http.Request {
 	r := s.request.Clone(ctx)
 	r.Method, r.Body, r.ContentLength = http.MethodPost, http.NoBody, int64(len(s.message.text))
@@ -302,7 +306,7 @@ func (s *socket) post(ctx context.Context) *http.Request {
 	return r
 }
 
-// send sends one message.
+// send writes one message to the client, within Limits.WriteTimeout. If that fails, it ends the connection.
 func (s *socket) send(message []byte) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
@@ -316,10 +320,10 @@ func (s *socket) send(message []byte) error {
 	return err
 }
 
-// refuse sends an error that no request caused.
+// refuse sends an error event that does not belong to a request.
 func (s *socket) refuse(p *problem) {
 	c := &caller{form: problems.OpenAI}
-	_ = s.send(socketError(p.Status, responsesAPI.AppendError(nil, c.apiError(p)))) // or the connection has ended
+	_ = s.send(socketError(p.Status, responsesAPI.AppendError(nil, c.apiError(p)))) // an error means that the connection has ended
 }
 
 // ping sends pings until the connection ends. A client that does not answer them is not disconnected: some clients read only
@@ -339,13 +343,13 @@ func (s *socket) ping() {
 	}
 }
 
-// A pingCount counts the pings of a client in a window of time. It is used by the goroutine that reads.
+// A pingCount counts the pings of a client in a time window. Only the goroutine that reads uses it.
 type pingCount struct {
 	since time.Time
 	n     int
 }
 
-// pinged counts a ping and reports whether it is answered. It ends the connection of a client that sends too many.
+// pinged counts a ping and reports whether the server replies to it. If there are too many, pinged ends the connection.
 func (s *socket) pinged() bool {
 	now := time.Now()
 	if now.Sub(s.pings.since) >= pingWindow {

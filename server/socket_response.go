@@ -11,9 +11,9 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// keep keeps the last response of the connection, so that the next message can continue it although it is not stored. It is lost
-// with the connection, when a message that continues it fails, and if its messages are larger than Limits.MaxBody or than the memory that
-// is left.
+// keep stores r as the last response of the connection, so that the next message can continue it although it is not in the
+// store. It is dropped when the connection ends, when a message that continues it fails, and if its messages are larger
+// than Limits.MaxBody or than the free memory.
 func (s *socket) keep(id string, r *earlierResponse) {
 	size := memory.SizeOf(r.messages)
 	s.reserved.Release()
@@ -22,7 +22,7 @@ func (s *socket) keep(id string, r *earlierResponse) {
 	}
 }
 
-// find returns the response of the id, if the connection has kept it.
+// find returns the last response of the connection if it has the id; else nil. s may be nil.
 func (s *socket) find(id string) *earlierResponse {
 	if s == nil || s.last == nil || s.lastID != id {
 		return nil
@@ -31,7 +31,8 @@ func (s *socket) find(id string) *earlierResponse {
 	return s.last
 }
 
-// keepOnSocket keeps the response to a message, unless it is stored. After a compaction a conversation begins anew.
+// keepOnSocket stores the response to a message on its connection, unless the response is in the store. It does nothing
+// after a compaction, which begins a new conversation.
 func (a *chat) keepOnSocket(res *event.Result) {
 	if a.socket == nil || a.head.Kept || a.compacts() {
 		return
@@ -52,8 +53,8 @@ func (a *content) responseID() string {
 	return responsePrefix + a.head.ID
 }
 
-// createBody returns the body of the request in a message: the message without its type, and with "stream": true. warm is set if
-// the message asks for no answer of the model ("generate": false).
+// createBody returns the body of the request in a message: the message without its type and with "stream": true. warm is
+// true if the message only prepares a conversation ("generate": false).
 func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	if err := rawjson.Check(message, rawjson.Limits{}); err != nil {
 		return nil, false, badRequest("", "The message is not acceptable JSON: %v.", err)
@@ -87,8 +88,8 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	return rawjson.AppendEdited(nil, message, edit, func(dst []byte) []byte { return append(wire.AppendKey(dst, "stream"), "true"...) }), generate == "false", nil
 }
 
-// warmUp answers a message with "generate": false: it keeps the input on the connection for the next message, and does not call
-// the model.
+// warmUp handles a message with "generate": false: it stores the input on the connection for the next message, and does not
+// call the model.
 func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) *problem {
 	if len(a.in.Messages) == 0 || len(a.req.Approvals) > 0 {
 		return badRequest("generate", "The request continues a run that waits: send it without generate.")
@@ -97,6 +98,6 @@ func (h *chatHandler) warmUp(w http.ResponseWriter, a *chat) *problem {
 	a.keepOnSocket(&event.Result{Reason: lathe.ReasonAnswered, History: a.in.Messages})
 	out := h.newStreamWriter(w, a)
 	writer := a.protocol.NewWriter(&a.head)
-	_ = out.Write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // or the client has left
+	_ = out.Write(writer.AppendFinish(writer.AppendStart(nil), &lathe.Finish{Reason: lathe.FinishStop}, nil)) // an error means that the client has left
 	return nil
 }

@@ -628,20 +628,29 @@ func TestSocketsDrain(t *testing.T) {
 func TestSocketRefusesWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	f := serve(t, small(1<<20, nil)) // half of it for a key
-	c := f.dial(t)
-	ask := func(n int) *wsEvent { return c.create(`"store":false,"input":"` + strings.Repeat("x", n) + `"`) }
-	if e := ask(100_000); e.Type != "response.completed" {
-		t.Fatalf("a message that fits: %.300s", e.raw)
+	for range 100 {
+		c := f.dial(t)
+		ask := func(n int) *wsEvent { return c.create(`"store":false,"input":"` + strings.Repeat("x", n) + `"`) }
+		e := ask(100_000)
+		if e.Type == "response.completed" {
+			e = ask(220_000)
+		}
+		if e.Status == 429 { // it came while the memory of the message before was not released, and so may fit later
+			_ = c.ws.CloseNow() // or it has ended
+			continue
+		}
+		if e.Status != 413 || e.Error.Code != "request_too_large" || !strings.Contains(e.Error.Message, "serve.max_inflight_bytes") {
+			t.Errorf("a message whose conversation does not fit: %.300s", e.raw)
+		}
+		if e := ask(1000); e.Type != "response.completed" { // the connection is as before
+			t.Errorf("the next message: %.300s", e.raw)
+		}
+		c.send(`{"type":"response.create","model":"sim/demo","input":"` + strings.Repeat("x", 600_000) + `"}`)
+		if status, before := c.closed(); status != websocket.StatusMessageTooBig || !strings.Contains(before, "request_too_large") {
+			t.Errorf("a message that does not fit: %d %.300s", status, before)
+		}
+		f.empties()
+		return
 	}
-	if e := ask(220_000); e.Status != 413 || e.Error.Code != "request_too_large" || !strings.Contains(e.Error.Message, "serve.max_inflight_bytes") {
-		t.Errorf("a message whose conversation does not fit: %.300s", e.raw)
-	}
-	if e := ask(1000); e.Type != "response.completed" { // the connection is as before
-		t.Errorf("the next message: %.300s", e.raw)
-	}
-	c.send(`{"type":"response.create","model":"sim/demo","input":"` + strings.Repeat("x", 600_000) + `"}`)
-	if status, before := c.closed(); status != websocket.StatusMessageTooBig || !strings.Contains(before, "request_too_large") {
-		t.Errorf("a message that does not fit: %d %.300s", status, before)
-	}
-	f.empties()
+	t.Error("no message was refused for good")
 }

@@ -10,18 +10,18 @@ import (
 )
 
 // A socketWriter is the http.ResponseWriter of a request that came as a message of a socket. It sends the data of each
-// server-sent event as a message. It sends an answer with another status, or of another type, as an error message.
+// server-sent event as a message. A response with another status or content type is sent as an error message.
 //
-// A response that fails after its first event ends with response.failed alone: the event `error` before it is not sent, since
-// clients take each of the two for the end of the response.
+// If a response fails after its first event, only response.failed is sent: the event `error` before it is left out, since
+// clients read each of the two as the end of the response.
 type socketWriter struct {
 	socket *socket
 	header http.Header
 	status int
-	rest   []byte // the beginning of an event; or the body of an answer that is not a stream
-	begun  bool   // an event was sent
-	ended  bool   // an event was sent that ends a response
-	failed bool   // the response failed
+	rest   []byte // the beginning of an event or, if the response is not a stream, its body
+	begun  bool   // at least one event was sent
+	ended  bool   // the event that ends the response was sent
+	failed bool   // the response has ended with a failure
 }
 
 // Header implements http.ResponseWriter.
@@ -34,11 +34,11 @@ func (w *socketWriter) WriteHeader(status int) {
 	}
 }
 
-// FlushError implements the interface of http.ResponseController. Each message is sent at once.
+// FlushError implements the interface of http.ResponseController. It does nothing, since each message is sent at once.
 func (w *socketWriter) FlushError() error { return nil }
 
-// SetWriteDeadline implements the interface of http.ResponseController. Each message has a deadline of its own: only one in the
-// past has an effect, which ends a write in progress.
+// SetWriteDeadline implements the interface of http.ResponseController. Each message has its own deadline. Only a deadline
+// in the past has an effect: it ends a write in progress.
 func (w *socketWriter) SetWriteDeadline(t time.Time) error {
 	if !t.IsZero() && t.Before(time.Now()) {
 		w.socket.cut("the client does not take what it is sent")
@@ -46,7 +46,7 @@ func (w *socketWriter) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// streams reports whether the answer is a stream.
+// streams reports whether the response is a stream of events.
 func (w *socketWriter) streams() bool {
 	return w.status == http.StatusOK && w.header.Get("Content-Type") == "text/event-stream"
 }
@@ -70,7 +70,7 @@ func (w *socketWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// event sends one event.
+// event sends the data of one event as a message.
 func (w *socketWriter) event(event []byte) error {
 	var data, name []byte
 	for line := range bytes.Lines(event) {
@@ -81,7 +81,7 @@ func (w *socketWriter) event(event []byte) error {
 		}
 	}
 	switch string(name) {
-	case "error", "": // also a comment and [DONE]
+	case "error", "": // "" is the name of comments and of [DONE]
 		return nil
 	case "response.completed", "response.incomplete", "response.failed":
 		w.ended, w.failed = true, string(name) == "response.failed"
@@ -90,7 +90,8 @@ func (w *socketWriter) event(event []byte) error {
 	return w.socket.send(data)
 }
 
-// finish sends what the answer requires when its handler has returned.
+// finish completes the response after its handler has returned. If no event was sent it sends an error message, and if the
+// last event is missing it ends the connection.
 func (w *socketWriter) finish() {
 	switch {
 	case w.begun && !w.ended:
@@ -98,11 +99,11 @@ func (w *socketWriter) finish() {
 		w.socket.end(websocket.StatusInternalError, "the response broke off")
 	case !w.begun:
 		w.failed = true
-		_ = w.socket.send(socketError(w.status, w.rest)) // or the connection has ended
+		_ = w.socket.send(socketError(w.status, w.rest)) // an error means that the connection has ended
 	}
 }
 
-// socketError returns the message for an error with the body of an answer in the form of OpenAI.
+// socketError returns the message for an error whose response body, in OpenAI's format, is body.
 func socketError(status int, body []byte) []byte {
 	body = bytes.TrimSpace(body)
 	if status < 400 || len(body) < 2 || body[0] != '{' {

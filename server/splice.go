@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 )
 
-// newTurns returns what restores the hidden turns of conversations.
+// newTurns returns the store of hidden turns, which restores them in conversations.
 func newTurns(co *core) *splice.Turns {
 	l := &co.opts.Limits
 	return splice.New(&splice.Options{Index: co.opts.Index, Shared: co.shared != nil, Approvals: co.opts.Approvals != nil, Seals: co.seals,
@@ -18,17 +18,17 @@ func newTurns(co *core) *splice.Turns {
 		Lock: co.locks.lock, Flush: co.opts.Engine.Flush, Background: co.work.background})
 }
 
-// View implements [splice.Runs].
+// View implements [splice.Runs]. It reads the log of a run of the caller.
 func (a *request) View(ctx context.Context, id string) (*runlog.View, *problem) {
 	return a.handler.viewOther(ctx, a.caller, id)
 }
 
-// Suspended implements [splice.Runs].
+// Suspended implements [splice.Runs]. It waits until the run is suspended or has ended.
 func (a *request) Suspended(ctx context.Context, id string) (*runlog.View, *problem) {
 	return a.handler.waitSuspended(ctx, a.caller, id)
 }
 
-// waitSuspended returns the run once it waits or has ended, or after logTimeout as it is then.
+// waitSuspended returns the run when it is suspended or has ended, or its current state after logTimeout.
 func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -46,19 +46,19 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 	}
 }
 
-// hidden returns the request as package splice reads it.
+// hidden returns the parts of the request that package splice needs to restore hidden turns.
 func (a *exchange) hidden() splice.Request {
 	c := a.caller
 	return splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
 		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: &a.request, Memory: c.reserved}
 }
 
-// owner returns the client to which the hidden turns of the conversation belong.
+// owner returns the client that owns the hidden turns of the conversation.
 func (a *request) owner() splice.Owner {
 	return splice.Owner{Principal: a.caller.key.Name, User: a.req.User, Model: a.req.Model}
 }
 
-// restoreIDs replaces the ids of this server in the messages of the request by those of the model server.
+// restoreIDs replaces the call ids that this server made, in the messages of the request, by those of the model server.
 func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 	r := a.hidden()
 	p := h.turns.RestoreIDs(ctx, &r)
@@ -66,8 +66,8 @@ func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 	return p
 }
 
-// conversationOf returns the conversation of the request with its hidden turns. A conversation that continues a stored response
-// has no hidden turns.
+// conversationOf returns the conversation of the request with its hidden turns spliced in. A conversation that continues a
+// stored response has none.
 func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
 	r := a.hidden()
 	if a.continuesResponse() {
@@ -76,7 +76,7 @@ func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *sp
 	return h.turns.Splice(ctx, &r, relayed)
 }
 
-// countLost reports turns that the conversation of a request does not have.
+// countLost logs and counts the hidden turns that could not be restored in the conversation of a request.
 func (h *planner) countLost(c *caller, turns int) {
 	if turns == 0 {
 		return
@@ -88,7 +88,8 @@ func (h *planner) countLost(c *caller, turns int) {
 	}
 }
 
-// newCallIDs returns what makes the ids of the calls that a run hands over; nil if they keep those of the model server.
+// newCallIDs returns the converter for the ids of calls that the run returns to the client. It returns nil if the client
+// gets the ids of the model server: if the run is relayed or offers no tool of this server.
 func newCallIDs(ctx context.Context, a *exchange, run string) *splice.CallIDs {
 	offers := offersTool(&a.caller.access, &a.settings, a.in.Allow, func(*lathe.ToolSpec) bool { return true })
 	if a.plan.relayed || !offers || !safeName().MatchString(run) {
@@ -97,7 +98,7 @@ func newCallIDs(ctx context.Context, a *exchange, run string) *splice.CallIDs {
 	return a.handler.turns.NewCallIDs(ctx, a.caller.key.Name, run)
 }
 
-// lastTurn returns the number of the last turn of a run.
+// lastTurn returns the number of the last turn of a run; 0 if it has none.
 func lastTurn(res *event.Result) int {
 	if len(res.Trace) == 0 {
 		return 0
@@ -105,13 +106,13 @@ func lastTurn(res *event.Result) int {
 	return res.Trace[len(res.Trace)-1].Turn
 }
 
-// hasTools reports whether the caller may have calls of tools of this server made.
+// hasTools reports whether the caller may use any tool of this server.
 func (c *access) hasTools() bool {
 	return c.hasTool(nil, func(*lathe.ToolSpec) bool { return true })
 }
 
-// keepText keeps the messages that a run added to the conversation, if the answer consists of text and its client does not
-// receive all of them.
+// keepText stores the messages that a run added to the conversation, if the answer is text and the client does not receive
+// all of them: a later request that contains the text gets them back.
 func (a *chat) keepText(res *event.Result, own []lathe.Message) {
 	status := res.Reason.Status()
 	if !a.keepsText || a.continuesResponse() || status != "completed" && status != "limited" && res.Reason != lathe.ReasonInvalidAnswer {

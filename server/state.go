@@ -14,26 +14,27 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// State is what the server tells operators about its parts, and the changes that they may make while it runs. Its texts
-// hold no secret; those of MCP servers are untrusted. The methods may be called from several goroutines at once. Errors are
-// of code not_found, conflict, unavailable or invalid_request.
+// State describes the parts of the server to operators, and makes the changes that they may request while it runs. Its
+// texts contain no secret; texts of MCP servers are untrusted. The methods may be called from several goroutines at once.
+// Their errors have code not_found, conflict, unavailable or invalid_request.
 type State interface {
-	Servers() []ServerState // by name
-	// Reconnect ends the connection to an MCP server and makes a new one.
+	Servers() []ServerState // sorted by name
+	// Reconnect ends the connection to an MCP server and opens a new one.
 	Reconnect(server string) error
-	// Accept accepts the definition of a tool of an MCP server that has the digest.
+	// Accept accepts the definition of a tool of an MCP server if the definition still has the digest; otherwise the error
+	// has code conflict.
 	Accept(tool, digest string) error
-	Models() []ModelState // by name
-	// Explain returns the verdict of the policy on a call, and what each rule says of it. Nothing is called.
+	Models() []ModelState // sorted by name
+	// Explain returns the decision of the policy on a call, and the finding of each rule. The call is not executed.
 	Explain(call *PolicyCall) (*Explanation, error)
 	Settings() ([]SettingState, error)
-	// Audit returns the newest lines of the audit log, at most limit, the newest first, and checks the whole chain. It
-	// returns nil if no log is kept.
+	// Audit returns the newest lines of the audit log, at most limit, newest first, and verifies the whole chain. It
+	// returns nil if the server has no audit log.
 	Audit(ctx context.Context, limit int) (*AuditState, error)
 	Version() VersionState
 }
 
-// A ServerState describes an MCP server. Target, LastError and Stderr are for admin keys only.
+// A ServerState describes an MCP server. Target, LastError and Stderr are set for admin keys only.
 type ServerState struct {
 	Name      string      `json:"name"`
 	State     string      `json:"state"` // starting, ready, backoff, failed or closed
@@ -44,15 +45,15 @@ type ServerState struct {
 	Software  string      `json:"software,omitempty"`
 	Problem   string      `json:"problem,omitempty"`
 	NextTry   *time.Time  `json:"next_try,omitempty"`
-	Starts    int         `json:"starts"`   // connections that were made
-	Failures  int         `json:"failures"` // attempts in a row that failed
+	Starts    int         `json:"starts"`   // number of connections that were made
+	Failures  int         `json:"failures"` // number of consecutive failed attempts
 	Target    string      `json:"target,omitempty"`
 	LastError string      `json:"last_error,omitempty"`
 	Stderr    string      `json:"stderr,omitempty"`
 	Tools     []ToolState `json:"tools"`
 }
 
-// A ToolState describes a tool of an MCP server. Definition and Accepted are for admin keys only.
+// A ToolState describes a tool of an MCP server. Definition and Accepted are set for admin keys only.
 type ToolState struct {
 	Name       string          `json:"name"`
 	Remote     string          `json:"remote_name"`
@@ -66,18 +67,18 @@ type ToolState struct {
 	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`
 }
 
-// A ModelState describes an entry of the configuration.
+// A ModelState describes a model of the configuration.
 type ModelState struct {
 	Name     string           `json:"name"`
 	Provider string           `json:"provider"`
-	Model    string           `json:"model,omitempty"` // its name on the server
+	Model    string           `json:"model,omitempty"` // the name that the model server knows
 	Dialect  string           `json:"dialect"`
 	Tools    bool             `json:"supports_tools"`
 	Default  bool             `json:"default"`
-	Limits   map[string]int64 `json:"limits"` // of a run, by the key of the configuration; times in ms
+	Limits   map[string]int64 `json:"limits"` // limits of a run, by the key of the configuration; times in ms
 }
 
-// A PolicyCall is a call that a policy is asked about.
+// A PolicyCall is a hypothetical call on which the decision of the policy is requested.
 type PolicyCall struct {
 	Tool      string
 	Arguments json.RawMessage
@@ -87,7 +88,7 @@ type PolicyCall struct {
 	Used      []string
 }
 
-// An Explanation is the verdict of a policy, with the finding of each rule.
+// An Explanation is the decision of a policy on a call, with the finding of each rule.
 type Explanation struct {
 	Tool     string          `json:"tool"`
 	Decision string          `json:"decision"`
@@ -96,7 +97,7 @@ type Explanation struct {
 	Rules    []PolicyFinding `json:"rules"`
 }
 
-// A PolicyFinding says what one rule makes of a call.
+// A PolicyFinding is the result of one rule of the policy for a call.
 type PolicyFinding struct {
 	Rule     string `json:"rule"`
 	Decision string `json:"decision"`
@@ -105,14 +106,14 @@ type PolicyFinding struct {
 	Why      string `json:"why,omitempty"`
 }
 
-// A SettingState is one value of the configuration in force. The value of a secret is "set" or absent.
+// A SettingState is one value of the active configuration. The value of a secret is "set" or absent.
 type SettingState struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
 }
 
-// An AuditState describes the audit log.
+// An AuditState is a part of the audit log, and whether its hash chain is intact.
 type AuditState struct {
 	OK     bool        `json:"ok"`
 	Broken string      `json:"broken,omitempty"` // where and how the chain is broken
@@ -122,7 +123,7 @@ type AuditState struct {
 	Data   []AuditLine `json:"data"`
 }
 
-// An AuditLine is one line of the audit log, without content.
+// An AuditLine is one line of the audit log, without contents of calls.
 type AuditLine struct {
 	N         int64     `json:"n"`
 	Time      time.Time `json:"time"`
@@ -137,7 +138,7 @@ type AuditLine struct {
 	Status    string    `json:"status,omitempty"`
 }
 
-// A VersionState says which program serves.
+// A VersionState identifies the program and the store of the server.
 type VersionState struct {
 	Version  string    `json:"version"`
 	Revision string    `json:"revision,omitempty"`
@@ -147,12 +148,14 @@ type VersionState struct {
 	Node     string    `json:"node,omitempty"`
 }
 
-// A stateHandler serves what operators see of the server.
+// A stateHandler serves the API for operators: MCP servers, pins, models, keys, usage, policy, audit log, configuration and
+// health.
 type stateHandler struct {
 	*core
 	usage *admission.Limiter
 }
 
+// routes returns the routes for operators. Most of them need a State, and some an admin key.
 func (h *stateHandler) routes() []route {
 	return []route{
 		{pattern: "GET /api/servers", handle: h.listServers, needs: serverState},
@@ -170,20 +173,20 @@ func (h *stateHandler) routes() []route {
 	}
 }
 
-// A listBody is a page of a list.
+// A listBody is the JSON of one page of a list.
 type listBody[T any] struct {
 	Data []T    `json:"data"`
-	Next string `json:"next,omitempty"` // the page after it
-	// Truncated says that there is more than was read.
+	Next string `json:"next,omitempty"` // the value of `after` for the next page; absent: this is the last page
+	// Truncated is set if the list is longer than what was read.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// answerList answers with a page of a list.
+// answerList writes one page of a list.
 func answerList[T any](w http.ResponseWriter, rows []T, next string, truncated bool) *problem {
 	return answer(w, &listBody[T]{nonNil(rows), next, truncated})
 }
 
-// nonNil returns the list, which is not nil.
+// nonNil returns list, or an empty list if it is nil, which is [] in JSON.
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -191,8 +194,8 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-// servers returns the servers as the caller may see them: a key that is no admin key sees those whose tools it may use,
-// without addresses and outputs.
+// servers returns the MCP servers that the caller may see. An admin key sees everything. Another key sees the servers whose
+// tools it may use, without addresses and outputs.
 func (c *access) servers() []ServerState {
 	all := c.setup.State.Servers()
 	if c.key.isAdmin() {
@@ -212,9 +215,10 @@ func (c *access) servers() []ServerState {
 	return out
 }
 
+// listServers handles GET /api/servers.
 func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := c.servers()
-	for i := range list { // GET /api/pins has them
+	for i := range list { // definitions are left out here: GET /api/pins has them
 		list[i].Tools = slices.Clone(list[i].Tools)
 		for j := range list[i].Tools {
 			list[i].Tools[j].Definition, list[i].Tools[j].Accepted = nil, nil
@@ -224,6 +228,7 @@ func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *ca
 	return answerList(w, list, "", false)
 }
 
+// reconnect handles POST /api/servers/{name}/reconnect.
 func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if err := c.setup.State.Reconnect(r.PathValue("name")); err != nil {
 		return stateProblem(err, "There is no such server.")
@@ -233,7 +238,7 @@ func (h *stateHandler) reconnect(w http.ResponseWriter, r *http.Request, c *call
 	return nil
 }
 
-// stateProblem returns the problem of an error of a [State].
+// stateProblem converts an error of a [State] to a problem. none is the message for code not_found.
 func stateProblem(err error, none string) *problem {
 	switch code := lathe.CodeOf(err); code {
 	case lathe.CodeNotFound:
@@ -247,12 +252,13 @@ func stateProblem(err error, none string) *problem {
 	}
 }
 
-// A pinRow is the definition of a tool of an MCP server beside the one that was accepted.
+// A pinRow is a tool of an MCP server with its current and its accepted definition.
 type pinRow struct {
 	Server string `json:"server"`
 	ToolState
 }
 
+// listPins handles GET /api/pins: the tools of all MCP servers with their definitions.
 func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var rows []pinRow
 	for _, s := range c.setup.State.Servers() {
@@ -263,6 +269,8 @@ func (h *stateHandler) listPins(w http.ResponseWriter, _ *http.Request, c *calle
 	return answerList(w, rows, "", false)
 }
 
+// accept handles POST /api/pins/{name}/accept. The digest in the body must be that of the definition which the operator was
+// shown.
 func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
 		Digest string `json:"digest"`
@@ -284,28 +292,29 @@ func (h *stateHandler) accept(w http.ResponseWriter, r *http.Request, c *caller)
 	return nil
 }
 
-// A toolDetail is all that a caller may know of one tool.
+// A toolDetail is the JSON of one tool, with all that the caller may see of it.
 type toolDetail struct {
 	toolRow
 	OutputSchema json.RawMessage  `json:"output_schema,omitempty"`
-	Allowlist    []string         `json:"output_allowlist"` // fields of the output that models see
+	Allowlist    []string         `json:"output_allowlist"` // the fields of the output that models get
 	PolicyRule   string           `json:"policy_rule,omitempty"`
 	PolicyReason string           `json:"policy_reason,omitempty"`
-	Limits       map[string]int64 `json:"limits"` // of the tool itself; times in ms; absent: the runner's
+	Limits       map[string]int64 `json:"limits"` // limits of the tool itself, times in ms; absent: those of the runner
 	Server       string           `json:"server,omitempty"`
 	Pin          *ToolState       `json:"pin,omitempty"`
-	LastCalls    []toolCallRow    `json:"last_calls,omitempty"` // of the stored runs of the caller, the newest first
-	Since        *time.Time       `json:"since,omitempty"`      // of stats
+	LastCalls    []toolCallRow    `json:"last_calls,omitempty"` // calls in the stored runs of the caller, newest first
+	Since        *time.Time       `json:"since,omitempty"`      // the start of the period of stats
 	Complete     *time.Time       `json:"complete_since,omitempty"`
 }
 
+// showTool handles GET /api/tools/{name}.
 func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	if p := c.tool(name, ""); p != nil {
 		return p
 	}
 	s := c.specOf(name)
-	if s == nil { // removed since
+	if s == nil { // a reload has removed the tool since
 		return c.tool(name, "")
 	}
 	run := c.run()
@@ -339,6 +348,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 	return answer(w, &d)
 }
 
+// listModels handles GET /api/models: the models that the key may use, with their limits.
 func (h *stateHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := slices.DeleteFunc(c.setup.State.Models(), func(m ModelState) bool { return !c.key.mayModel(m.Name) })
 	return answerList(w, list, "", false)
@@ -351,21 +361,21 @@ type keyRow struct {
 	Models            []string `json:"models,omitempty"` // absent: all
 	Tools             []string `json:"tools,omitempty"`  // absent: all
 	Approve           []string `json:"approve"`
-	RequestsPerMinute int      `json:"requests_per_minute"` // 0: no bound
-	Concurrency       int      `json:"concurrency"`         // 0: no bound
-	Active            int      `json:"active"`              // requests in progress
-	MaxCost           float64  `json:"max_cost,omitempty"`  // US dollars of one run
+	RequestsPerMinute int      `json:"requests_per_minute"` // 0: unlimited
+	Concurrency       int      `json:"concurrency"`         // 0: unlimited
+	Active            int      `json:"active"`              // number of requests in progress
+	MaxCost           float64  `json:"max_cost,omitempty"`  // limit of one run in US dollars
 	MaxTokens         int64    `json:"max_tokens_total,omitempty"`
 	Group             string   `json:"group,omitempty"`
-	// Used is what the key used on this day and in this month, with its budgets.
+	// Used is the usage of the key on this day and in this month, with its budgets.
 	Used []budgetRow `json:"used,omitempty"`
 }
 
-// keysPage is the number of keys in a page if the request names none.
+// keysPage is the default number of keys in a page.
 const keysPage = 100
 
-// listKeys answers with a page of the keys by name: all of them for an admin key, its own for another. A page begins after a name,
-// so that keys that a reload removes or adds meanwhile change nothing about the others.
+// listKeys handles GET /api/keys: a page of the keys, sorted by name. An admin key sees all keys, another key only itself.
+// The cursor is a name, so that a reload which adds or removes keys does not shift the following pages.
 func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	q := r.URL.Query()
 	limit, p := number(q, "limit", keysPage, maxPage)
@@ -387,13 +397,13 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 			return h.storeFailed(c, err)
 		}
 		for i := range rows {
-			rows[i].Used = used[2*i : 2*i+2] // day and month
+			rows[i].Used = used[2*i : 2*i+2] // budgetRows returns two rows for each key: day and month
 		}
 	}
 	return answerList(w, rows, next, false)
 }
 
-// explain answers what the policy makes of a call. A key asks as itself; an admin key may ask as another.
+// explain handles POST /api/policy/explain: the decision of the policy on a call. An admin key may name another principal.
 func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	var given struct {
 		Tool      string            `json:"tool"`
@@ -441,6 +451,7 @@ const (
 	maxAuditLines = 1000
 )
 
+// showAudit handles GET /api/audit.
 func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	limit, p := number(r.URL.Query(), "limit", 200, maxAuditLines)
 	if p != nil {
@@ -458,6 +469,7 @@ func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *call
 	return answer(w, a)
 }
 
+// listSettings handles GET /api/config.
 func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows, err := c.setup.State.Settings()
 	if err != nil {
@@ -467,14 +479,14 @@ func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *c
 	return answerList(w, rows, "", false)
 }
 
-// A healthCheck is the state of one part of the server.
+// A healthCheck is the JSON of the state of one part of the server.
 type healthCheck struct {
 	Name    string `json:"name"`
 	OK      bool   `json:"ok"`
 	Message string `json:"message,omitempty"`
 }
 
-// health answers 200 with the state of each part, also of a server that is not ready.
+// health handles GET /api/health. It returns 200 with the state of each part even if the server is not ready.
 func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	out := struct {
 		Ready bool `json:"ready"`

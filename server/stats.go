@@ -11,21 +11,21 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The limits of GET /api/stats. Figures are computed from the rows of the store when they are asked for.
+// Limits of GET /api/stats. The figures are computed from the rows of the store for each request.
 const (
-	maxStatCalls   = 20_000 // model calls that one answer reads, the newest first
-	maxStatRuns    = 20_000 // runs, likewise
+	maxStatCalls   = 20_000 // model calls that are read for one response, newest first
+	maxStatRuns    = 20_000 // runs that are read for one response, newest first
 	maxStatBuckets = 300
-	maxStatNames   = 50 // models, and tools
+	maxStatNames   = 50 // models in the response, and tools
 )
 
-// defaultStatBuckets is the number of buckets where the request says none, and defaultStatSpan the time.
+// Defaults of the request: the number of buckets, and the time span up to now.
 const (
 	defaultStatBuckets = 60
 	defaultStatSpan    = time.Hour
 )
 
-// statsBody is the answer of GET /api/stats.
+// statsBody is the response of GET /api/stats.
 type statsBody struct {
 	Since    time.Time `json:"since"`
 	Until    time.Time `json:"until"`
@@ -33,17 +33,17 @@ type statsBody struct {
 	Complete time.Time `json:"complete_since,omitzero"` // set if a limit was reached: earlier buckets lack rows
 	Total    statRow   `json:"total"`
 	Buckets  []statRow `json:"buckets"`
-	Models   []statRow `json:"models"`  // the most used first
-	Tools    []statRow `json:"tools"`   // likewise
-	Reasons  []statRow `json:"reasons"` // why runs ended or wait, the most frequent first
+	Models   []statRow `json:"models"`  // sorted by number of calls, most used first
+	Tools    []statRow `json:"tools"`   // sorted by number of calls, most used first
+	Reasons  []statRow `json:"reasons"` // why runs ended or were suspended, most frequent first
 }
 
-// A statRow is what is known of a time, a model, a tool or a reason. Members that do not apply are left out.
+// A statRow contains the figures of a bucket, a model, a tool or a reason. Members that do not apply are left out.
 type statRow struct {
-	Time   *time.Time `json:"time,omitempty"` // when the bucket begins
+	Time   *time.Time `json:"time,omitempty"` // the start of the bucket
 	Name   string     `json:"name,omitempty"`
-	Runs   int        `json:"runs,omitempty"`        // that started
-	Failed int        `json:"failed_runs,omitempty"` // of these, with status failed
+	Runs   int        `json:"runs,omitempty"`        // number of runs that started
+	Failed int        `json:"failed_runs,omitempty"` // number of those runs that have the status failed
 	Model  *callStats `json:"model_calls,omitempty"`
 	Tool   *callStats `json:"tool_calls,omitempty"`
 	Input  int64      `json:"input_tokens,omitempty"`
@@ -51,7 +51,7 @@ type statRow struct {
 	Cost   float64    `json:"cost,omitempty"`
 }
 
-// callStats are the figures of calls of one kind.
+// callStats contains the figures of model calls or of tool calls.
 type callStats struct {
 	Calls      int   `json:"calls"`
 	Errors     int   `json:"errors"`
@@ -59,9 +59,10 @@ type callStats struct {
 	P95        int64 `json:"p95_ms"`
 	FirstToken int64 `json:"first_token_p50_ms,omitempty"`
 
-	times, firsts []int64 // in ms
+	times, firsts []int64 // latencies and times to the first token, in ms; finish computes the percentiles of them
 }
 
+// add adds a call. ms is its latency and first the time to its first token, both in ms; 0: unknown.
 func (s *callStats) add(ok bool, ms, first int64) {
 	s.Calls++
 	if !ok {
@@ -73,13 +74,14 @@ func (s *callStats) add(ok bool, ms, first int64) {
 	}
 }
 
+// finish computes the percentiles. s may be nil.
 func (s *callStats) finish() {
 	if s != nil {
 		s.P50, s.P95, s.FirstToken = percentile(s.times, 50), percentile(s.times, 95), percentile(s.firsts, 50)
 	}
 }
 
-// percentile returns the value of rank p by the nearest-rank method, and 0 without values. It sorts them.
+// percentile returns the p-th percentile of values by the nearest-rank method; 0 if there are none. It sorts values.
 func percentile(values []int64, p int) int64 {
 	if len(values) == 0 {
 		return 0
@@ -88,7 +90,7 @@ func percentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// called notes a model call.
+// called adds a model call to the row.
 func (r *statRow) called(c *store.CallSummary) {
 	if r.Model == nil {
 		r.Model = &callStats{}
@@ -101,7 +103,7 @@ func (r *statRow) called(c *store.CallSummary) {
 	}
 }
 
-// executed notes a tool call.
+// executed adds a tool call to the row.
 func (r *statRow) executed(t *store.ToolTiming) {
 	if r.Tool == nil {
 		r.Tool = &callStats{}
@@ -109,6 +111,7 @@ func (r *statRow) executed(t *store.ToolTiming) {
 	r.Tool.add(t.Success, t.LatencyMS, 0)
 }
 
+// began adds a run to the row.
 func (r *statRow) began(s *store.RunSummary) {
 	r.Runs++
 	if s.Status == lathe.ReasonInternal.Status() {
@@ -116,7 +119,7 @@ func (r *statRow) began(s *store.RunSummary) {
 	}
 }
 
-// A statsTable collects what an answer says.
+// A statsTable collects the figures of one response.
 type statsTable struct {
 	since, until           time.Time
 	step                   time.Duration
@@ -125,12 +128,13 @@ type statsTable struct {
 	models, tools, reasons map[string]*statRow
 }
 
-// bucket returns the row of a time.
+// bucket returns the row of the bucket that contains the time, or the nearest one.
 func (t *statsTable) bucket(at time.Time) *statRow {
 	n := int(at.Sub(t.since) / t.step)
 	return &t.buckets[max(0, min(n, len(t.buckets)-1))]
 }
 
+// named returns the row with the name. It adds the row if there is none.
 func named(rows map[string]*statRow, name string) *statRow {
 	r := rows[name]
 	if r == nil {
@@ -140,7 +144,7 @@ func named(rows map[string]*statRow, name string) *statRow {
 	return r
 }
 
-// most returns the rows with the most calls or runs.
+// most returns the maxStatNames rows for which of is largest, largest first.
 func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 	out := []statRow{}
 	for _, r := range rows {
@@ -150,8 +154,8 @@ func most(rows map[string]*statRow, of func(*statRow) int) []statRow {
 	return out[:min(len(out), maxStatNames)]
 }
 
-// showStats answers with figures of the runs that the caller lists: rates, errors, latencies, tokens and cost over time, by
-// model and by tool. A tool call counts at the time of the model call that asked for it.
+// showStats handles GET /api/stats: figures of the runs that the caller may list, over time, by model and by tool: rates,
+// errors, latencies, tokens and cost. A tool call counts at the time of the model call that requested it.
 func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p == nil {
@@ -185,10 +189,10 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 	return answer(w, body)
 }
 
-// stats computes the figures of the time of the filter.
+// stats computes the figures for the time span of the filter.
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int) (*statsBody, error) {
 	span := f.Until.Sub(f.Since)
-	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // whole seconds
+	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
 	t := &statsTable{since: f.Since, until: f.Until, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.buckets = append(t.buckets, statRow{Time: &at})
@@ -242,8 +246,8 @@ func (r *statRow) finish() {
 	r.Tool.finish()
 }
 
-// eachRow calls fn, which returns the time of the row, for the rows of a list, the newest first. It stops after limit rows
-// and then returns the time of the last one; the zero time says that fn had all rows.
+// eachRow calls fn for the rows of a list, newest first; fn returns the time of the row. If there are more than limit rows,
+// eachRow stops after a page and returns the time of the last row; otherwise it returns the zero time.
 func eachRow[T any](ctx context.Context, f *store.RunFilter, limit int, list func(context.Context, *store.RunFilter) ([]T, string, error),
 	fn func(*T) time.Time) (oldest time.Time, err error) {
 	page := *f

@@ -12,12 +12,13 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
+// newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
 func (ex *runStarter) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
 	return stream.NewWriter(w, ex.opts.Limits.WriteTimeout, enc.Header)
 }
 
-// stream begins the run of a job and writes what it says to the client until it is over. It reports true, and has
-// written nothing of the run, where another run answers the request: see [job.lost].
+// stream begins the run of a job and writes its events to the client until the run is over. lost is true, and nothing of
+// the run was written, if another run answers the request: see [job.lost].
 func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, j *job, enc stream.Encoder) (lost bool) {
 	if j.out == nil {
 		j.out = ex.newStreamWriter(w, enc)
@@ -41,8 +42,9 @@ func (ex *runStarter) stream(w http.ResponseWriter, r *http.Request, c *caller, 
 	}
 }
 
-// An openStream is the stream of one answer to a client. The goroutine of the request uses it. It is on the heap: a few hundred bytes more would
-// make the stack of each open stream grow from 8 to 16 KiB when net/http writes the head of the answer.
+// An openStream is the stream of one answer to a client. Only the goroutine of the request uses it. It is allocated on the
+// heap: a few hundred bytes more would make the stack of each open stream grow from 8 to 16 KiB when net/http writes the
+// head of the response.
 type openStream struct {
 	ex     *runStarter
 	w      http.ResponseWriter
@@ -53,31 +55,33 @@ type openStream struct {
 	out    *stream.Writer
 	pipe   *stream.Pipe
 	run    *inflightRun
-	leave  func() // leaves the run
+	leave  func() // detaches the client from the run; called once for each run
 
-	unwatch func()      // nil: the run ends when the client leaves, or the server
-	quiet   *time.Timer // until a sign of life is due
-	late    atomic.Bool // it may be time for a sign of life
-	shown   bool        // something of the run was written
-	paused  int64       // the event after which the stream was held open last
+	unwatch func()      // stops the notifications that the client left or the server stops; nil if the run ends in those cases anyway
+	quiet   *time.Timer // fires when a keep-alive may be due
+	late    atomic.Bool // quiet has fired
+	shown   bool        // bytes of the run were encoded
+	paused  int64       // the id of the event after which the stream was last held open; -1: it was not
 }
 
-// notStarted answers a request whose run did not begin. It reports true where another run answers it.
+// notStarted writes the problem of a run that did not begin. It returns true, and writes nothing, if another run answers
+// the request.
 func (s *openStream) notStarted(bad *problem) (lost bool) {
 	switch {
 	case s.job.lost():
 		return true
 	case s.out.Started:
-		_ = s.out.Write(s.enc.AppendEnd(nil, nil, bad)) // the client left
+		_ = s.out.Write(s.enc.AppendEnd(nil, nil, bad)) // an error means that the client has left
 	default:
 		s.caller.fail(s.w, bad)
 	}
 	return false
 }
 
+// open counts the client, and starts the keep-alive timer and the notifications that wake the stream.
 func (s *openStream) open() {
 	s.count(1)
-	if s.run.detach || s.job.holds != nil { // else its run ends when the client leaves, or the server
+	if s.run.detach || s.job.holds != nil { // other runs end when the client leaves or the server stops, and that wakes the stream
 		gone, stopping := context.AfterFunc(s.r.Context(), s.pipe.Nudge), context.AfterFunc(s.ex.stopped, s.pipe.Nudge)
 		s.unwatch = func() { gone(); stopping() }
 	}
@@ -88,6 +92,7 @@ func (s *openStream) open() {
 	})
 }
 
+// close ends the response, stops all that open started, and detaches the client from the run.
 func (s *openStream) close() {
 	s.quiet.Stop()
 	if s.unwatch != nil {
@@ -99,23 +104,24 @@ func (s *openStream) close() {
 	s.leave()
 }
 
-// isWhole reports whether the client gets the answer in one piece.
+// isWhole reports whether the answer is not streamed: the client gets it in one piece.
 func (s *openStream) isWhole() bool {
 	_, whole := s.enc.(*wholeAnswer)
 	return whole
 }
 
-// count adds to the number of clients that read a stream.
+// count adds n to the metric of clients that read a stream.
 func (s *openStream) count(n int) {
 	if m := s.ex.opts.Metrics; m != nil && !s.isWhole() {
 		m.AddStreamClients(n)
 	}
 }
 
-// step writes what there is to write. over is set if the stream has ended, and lost if another run answers the request.
+// step writes all that was encoded since the last step. over is true if the stream has ended, and lost if another run
+// answers the request.
 func (s *openStream) step() (over, lost bool) {
-	over = s.run.isDone() && !s.hold() // nothing is said after that
-	broken := s.pipe.Broken()          // before take, which then returns all that was encoded before the panic
+	over = s.run.isDone() && !s.hold() // read before the pipe: once the run is done it emits nothing more
+	broken := s.pipe.Broken()          // read before Take: if it is set, Take returns all that was encoded before the panic
 	taken, full, bad := s.pipe.Take()
 	var b []byte
 	if taken != nil {
@@ -128,13 +134,13 @@ func (s *openStream) step() (over, lost bool) {
 	case full:
 		s.caller.code = "slow_reader"
 		return true, false
-	case broken: // the run ends when this returns, unless it is detached
+	case broken: // the encoder panicked; the run ends when stream returns, unless it is detached
 		if bad = problems.FailureFor(lathe.ReasonInternal); s.failWhole(b, bad) {
 			return true, false
 		}
 		s.caller.code, over = bad.Code, true
 		b = s.enc.AppendEnd(b, nil, bad)
-	case bad != nil: // the run ends when this returns, unless it is detached
+	case bad != nil: // the encoder has ended the stream; the run ends when stream returns, unless it is detached
 		s.caller.code, over = bad.Code, true
 	case over && s.job.lost() && !s.shown:
 		return true, true
@@ -143,7 +149,7 @@ func (s *openStream) step() (over, lost bool) {
 		if b, bad, failed = s.end(b); failed {
 			return true, false
 		}
-	case s.run.detach && s.ex.stopped.Err() != nil: // it is left for a later process
+	case s.run.detach && s.ex.stopped.Err() != nil: // a later process resumes the run
 		if bad, over = problems.FailureFor(lathe.ReasonInterrupted), true; s.isWhole() {
 			return s.failWhole(b, bad), false
 		}
@@ -154,7 +160,8 @@ func (s *openStream) step() (over, lost bool) {
 	return s.write(taken, b, bad, over), false
 }
 
-// hold follows the run further if it waits and the stream is held open until it goes on.
+// hold keeps the stream open while the run is suspended, and returns true, if the job allows that: it follows the run until
+// it resumes or the time is over.
 func (s *openStream) hold() bool {
 	if s.r.Context().Err() != nil {
 		return false
@@ -172,7 +179,8 @@ func (s *openStream) hold() bool {
 	return true
 }
 
-// failWhole answers with a problem in place of a stream of which nothing was written, b included. It reports false if something was.
+// failWhole writes the problem as the whole response. It returns false, and writes nothing, if the stream has begun or b
+// has bytes for it.
 func (s *openStream) failWhole(b []byte, bad *problem) bool {
 	if s.out.Started || len(b) > 0 {
 		return false
@@ -182,8 +190,8 @@ func (s *openStream) failWhole(b []byte, bad *problem) bool {
 	return true
 }
 
-// end appends the end of the stream of a run that is over, to what was encoded before. failed is set if the client got the problem as a
-// response.
+// end appends the end of the stream of a run that is over to b, which was encoded before. failed is true if the problem was
+// written as the whole response.
 func (s *openStream) end(b []byte) (_ []byte, bad *problem, failed bool) {
 	if s.job.lost() {
 		bad = otherRun()
@@ -205,7 +213,7 @@ func (s *openStream) end(b []byte) (_ []byte, bad *problem, failed bool) {
 	return s.enc.AppendEnd(b, res, bad), bad, false
 }
 
-// keepAlive appends a sign of life if it is time for one and nothing else is written.
+// keepAlive appends a keep-alive if one is due and b is empty, and restarts the timer.
 func (s *openStream) keepAlive(b []byte) []byte {
 	s.shown = s.shown || len(b) > 0
 	if !s.late.Swap(false) {
@@ -222,8 +230,8 @@ func (s *openStream) keepAlive(b []byte) []byte {
 	return b
 }
 
-// write writes b, the buffer taken or what was appended to it, and reports whether the stream has ended: over says that it is the end, with the
-// problem bad.
+// write writes b and reports whether the stream has ended. taken is the buffer of the pipe that b is or was appended to;
+// nil: there is none. over is true if b is the end of the stream, and bad is the problem that it ends with.
 func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bool) (ended bool) {
 	var err error
 	if over && bad == nil {
@@ -231,7 +239,7 @@ func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bo
 	} else {
 		err = s.out.Write(b)
 	}
-	if err != nil { // a write that failed may still read the buffer
+	if err != nil { // a failed write may still read the buffer, so it is not released
 		s.caller.code = "client_gone"
 	} else if taken != nil {
 		taken.B = b
@@ -240,7 +248,7 @@ func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bo
 	return over || err != nil
 }
 
-// pausedAt returns the id of the last event that the encoder was given.
+// pausedAt returns the id of the last event that was passed to the encoder; 0 if the encoder does not count.
 func pausedAt(enc stream.Encoder) int64 {
 	if a, ok := enc.(interface{ lastEvent() int64 }); ok {
 		return a.lastEvent()

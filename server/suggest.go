@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// mean returns a sentence that suggests a known word for s: the present name of a setting whose former name it is, or the nearest one;
-// "" if none is near.
+// mean returns a sentence that suggests one of words for s, with a space before it: the current name if s is the former
+// name of a setting, else the nearest word. It returns "" if no word is near.
 func mean(s string, words []string) string {
 	for _, r := range setting.Rows[lathe.Settings]() {
 		if r.Tag.Get("was") == s && slices.Contains(words, r.Key) {

@@ -9,31 +9,31 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The limits of the figures about tools. They are computed from the rows of the store when they are asked for.
+// Limits of the figures about tools, which are computed from the rows of the store for each request.
 const (
-	maxToolRows   = 5_000 // model calls that one answer reads, the newest first
-	maxLastCalls  = 20    // calls of a tool that are listed
-	toolCallsSpan = 24 * time.Hour
+	maxToolRows   = 5_000          // model calls that are read for one response, newest first
+	maxLastCalls  = 20             // calls in the list of the last calls of a tool
+	toolCallsSpan = 24 * time.Hour // default time span up to now
 )
 
 // A toolCallRow is one executed call of a tool.
 type toolCallRow struct {
-	Time    time.Time `json:"time"` // of the model call that asked for it
+	Time    time.Time `json:"time"` // the time of the model call that requested the call
 	RunID   string    `json:"run_id"`
 	Success bool      `json:"success"`
 	Latency int64     `json:"latency_ms"`
 }
 
-// A toolCalls is what is stored about executed calls of tools.
+// A toolCalls contains figures of the executed calls in the stored runs.
 type toolCalls struct {
 	since    time.Time
 	complete time.Time // set if the limit was reached: earlier calls are not counted
 	stats    map[string]*callStats
-	last     []toolCallRow // of one tool, the newest first
+	last     []toolCallRow // calls of one tool, newest first
 }
 
-// toolCalls reads the executed calls of the runs that the caller lists. last names the tool whose calls are listed; "": none.
-// It returns nil if no store keeps runs.
+// toolCalls reads the executed calls of the runs that the caller may list. last names the tool whose calls are listed; "":
+// none. The result is nil if the server has no store of runs.
 func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, *problem) {
 	if co.opts.Index == nil {
 		return nil, nil
@@ -60,6 +60,7 @@ func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, 
 	return t, nil
 }
 
+// readToolCalls reads the tool calls in the rows of model calls, newest first, at most maxToolRows rows.
 func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last string) (*toolCalls, error) {
 	t := &toolCalls{since: f.Since, stats: map[string]*callStats{}, last: []toolCallRow{}}
 	var err error
@@ -84,7 +85,7 @@ func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last stri
 	return t, err
 }
 
-// of returns the figures of a tool.
+// of returns the figures of a tool; never nil.
 func (t *toolCalls) of(name string) *callStats {
 	if s := t.stats[name]; s != nil {
 		return s

@@ -10,27 +10,28 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// ToolSwitches disable tools while the server runs. A disabled tool is withheld from models and its calls are denied, also in
-// runs that have begun: the policy of the runners asks Disabled. The methods may be called from several goroutines at once.
+// ToolSwitches disables tools while the server runs. A disabled tool is withheld from models and its calls are denied, also
+// in runs that have begun: the policies of the runners must call Disabled. The methods may be called from several
+// goroutines at once.
 type ToolSwitches interface {
-	// Disabled returns what is known of a disabled tool; nil: the tool is not disabled.
+	// Disabled returns who disabled the tool, when and why; nil if the tool is not disabled.
 	Disabled(tool string) *DisabledTool
-	// Switch disables a tool, or enables it if off is nil. by is the name of the key that asks for it. When it returns nil, the
-	// change is stored and in force in this process.
+	// Switch disables a tool, or enables it if off is nil. by is the name of the caller's key. If Switch returns nil, the
+	// change is stored and in effect in this process.
 	Switch(ctx context.Context, tool string, off *DisabledTool, by string) error
 }
 
-// A DisabledTool says who has disabled a tool, when and why.
+// A DisabledTool records who has disabled a tool, when and why.
 type DisabledTool struct {
 	At     time.Time `json:"at"`
-	By     string    `json:"by,omitempty"`     // the name of the key; for admin keys only
-	Reason string    `json:"reason,omitempty"` // of at most maxDisableReason bytes
+	By     string    `json:"by,omitempty"`     // the name of the key that disabled the tool; only admin keys see it
+	Reason string    `json:"reason,omitempty"` // at most maxDisableReason bytes
 }
 
-// maxDisableReason bounds the reason for which a tool is disabled, in bytes.
+// maxDisableReason is the maximum length in bytes of the reason for which a tool is disabled.
 const maxDisableReason = 200
 
-// disabled returns what the caller may see of a disabled tool; nil: the tool is not disabled.
+// disabled returns the part of a DisabledTool that the caller may see; nil if the tool is not disabled.
 func (co *core) disabled(c *caller, tool string) *DisabledTool {
 	if co.opts.Switches == nil {
 		return nil
@@ -46,8 +47,8 @@ func (co *core) disabled(c *caller, tool string) *DisabledTool {
 	return &own
 }
 
-// anyTool returns a problem if the server has no tool of that name. Other than [caller.tool], it looks among all tools, also
-// those that are hidden or that the key may not use: an admin key disables tools for all keys.
+// anyTool returns a problem if the server has no tool of that name. Unlike [access.tool] it also finds tools that are
+// hidden or that the key may not use: an admin key disables tools for all keys.
 func (c *access) anyTool(name string) *problem {
 	var names []string
 	if c.setup.Tools != nil {
@@ -61,7 +62,7 @@ func (c *access) anyTool(name string) *problem {
 	return notFound("unknown_tool", "There is no such tool.%s", mean(name, names))
 }
 
-// switchTool returns the handler that disables tools or enables them.
+// switchTool returns the handler that disables a tool if disable is true, and the one that enables a tool otherwise.
 func (h *catalogHandler) switchTool(disable bool) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 		var given struct {
@@ -71,7 +72,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 		switch {
 		case h.opts.Switches == nil:
 			p = notFound("not_found", "This server cannot disable tools.")
-		case !disable && h.opts.Switches.Disabled(name) != nil: // also a tool that no longer exists
+		case !disable && h.opts.Switches.Disabled(name) != nil: // a disabled tool that no longer exists can be enabled
 		default:
 			p = c.anyTool(name)
 		}

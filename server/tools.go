@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A toolRow is what a listing says of a tool.
+// A toolRow is the JSON of a tool in a list.
 type toolRow struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -21,16 +21,17 @@ type toolRow struct {
 	Origin      string          `json:"origin,omitempty"`
 	Labels      []string        `json:"labels,omitempty"`
 	Parameters  json.RawMessage `json:"parameters"`
-	// Advertised says that runs of this key are offered the tool: policy may keep it from them.
+	// Advertised is set if runs of this key offer the tool to the model. The policy may withhold it.
 	Advertised bool `json:"advertised"`
-	// Policy is what policy says of the tool as such, before any call is known: allow, ask or deny.
+	// Policy is the decision of the policy on the tool before the arguments of a call are known: allow, ask or deny.
 	Policy string `json:"policy,omitempty"`
 	// Disabled is set if an operator has disabled the tool.
 	Disabled *DisabledTool `json:"disabled,omitempty"`
-	// Stats are figures of the stored calls, where the request asks for them.
+	// Stats contains figures of the stored calls, if the request asks for them.
 	Stats *callStats `json:"stats,omitempty"`
 }
 
+// specs returns the tools of this server that the caller may use, without hidden ones, sorted by name.
 func (c *access) specs() []*lathe.ToolSpec {
 	if c.setup.Tools == nil {
 		return nil
@@ -52,7 +53,7 @@ func (c *access) toolNames() []string {
 	return names
 }
 
-// allow returns the names of tools that a run of the caller may use; nil: all.
+// allow returns the names of the tools that a run of the caller may use; nil: all.
 func (c *access) allow() []string {
 	if c.key.Tools == nil {
 		return nil
@@ -60,6 +61,7 @@ func (c *access) allow() []string {
 	return append([]string{}, c.key.Tools...)
 }
 
+// listTools handles GET /api/tools. With stats=true each tool has figures of its stored calls.
 func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var calls *toolCalls
 	switch v := r.URL.Query().Get("stats"); v {
@@ -88,7 +90,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	body := struct {
 		Data     []toolRow  `json:"data"`
-		Since    *time.Time `json:"since,omitempty"`          // of the figures
+		Since    *time.Time `json:"since,omitempty"`          // the start of the period of the figures
 		Complete *time.Time `json:"complete_since,omitempty"` // set if a limit was reached: earlier calls are not counted
 	}{Data: rows}
 	if calls != nil {
@@ -97,7 +99,7 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 	return answer(w, body)
 }
 
-// toolRow describes a tool of the caller.
+// toolRow returns the row of a tool that the caller may use.
 func (co *core) toolRow(c *caller, s *lathe.ToolSpec, advertised bool) toolRow {
 	row := toolRow{Name: s.Name, Description: s.Description, Effect: s.Effect.Declared(), Origin: s.Origin, Labels: s.Labels,
 		Parameters: s.Schema, Advertised: advertised, Disabled: co.disabled(c, s.Name)}
@@ -110,7 +112,7 @@ func (co *core) toolRow(c *caller, s *lathe.ToolSpec, advertised bool) toolRow {
 	return row
 }
 
-// timeOrNil returns nil for the zero time.
+// timeOrNil returns nil for the zero time, which JSON leaves out.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -118,7 +120,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// tool says whether the caller may use the tool of that name.
+// tool returns a problem unless the caller may use the tool of that name. param is the member of the request that names it.
 func (c *access) tool(name, param string) *problem {
 	if s := c.ownTool(name); s != nil && !s.Hidden {
 		if c.key.mayTool(name) {
@@ -129,16 +131,17 @@ func (c *access) tool(name, param string) *problem {
 	return notFound("unknown_tool", "There is no such tool.%s", mean(name, c.toolNames())).WithParam(param)
 }
 
-// A toolAnswer is what came of one call.
+// A toolAnswer is the response with the result of one call.
 type toolAnswer struct {
 	ToolCallID string     `json:"tool_call_id"`
 	Tool       string     `json:"tool"`
 	IsError    bool       `json:"is_error"`
 	Code       lathe.Code `json:"code,omitempty"`
-	Content    string     `json:"content"` // the result as a model would get it
+	Content    string     `json:"content"` // the text that a model would get
 }
 
-// callTool has one call made, by the runner that makes those of models, within the limits that the key sets for a run.
+// callTool handles POST /api/tools/{name}/call: it executes one call with the runner that executes the calls of models,
+// within the limits of the key.
 func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	name := r.PathValue("name")
 	given := struct {
@@ -170,10 +173,10 @@ func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *cal
 	return answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content})
 }
 
-// maxPage bounds the rows of one answer.
+// maxPage is the maximum number of rows in one response.
 const maxPage = 1000
 
-// filter reads what a listing asks for. It is always bound to who asks, except for admin keys.
+// filter reads the query parameters of a list. The filter always has the principal of the caller, except for admin keys.
 func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
 	q := r.URL.Query()
 	f := &store.RunFilter{Principal: c.key.Name, RunID: q.Get("run_id"), SessionID: q.Get("session_id"), Status: q.Get("status"), After: q.Get("after")}
@@ -187,7 +190,7 @@ func (c *caller) filter(r *http.Request) (*store.RunFilter, *problem) {
 	return f, nil
 }
 
-// number returns a parameter that is a number from 1 to most, or the default if the query has none.
+// number returns the query parameter as a number from 1 to most, or byDefault if the parameter is missing.
 func number(q url.Values, name string, byDefault, most int) (int, *problem) {
 	s := q.Get(name)
 	if s == "" {
@@ -200,6 +203,7 @@ func number(q url.Values, name string, byDefault, most int) (int, *problem) {
 	return n, nil
 }
 
+// summaries handles GET /api/summaries: the model calls in the runs that the caller may list.
 func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Index == nil {
 		return noStore()
@@ -208,7 +212,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	if p != nil {
 		return p
 	}
-	_ = h.opts.Engine.Flush(r.Context(), "") // the list says what is wrong with the store
+	_ = h.opts.Engine.Flush(r.Context(), "") // if the store fails, the list below reports it
 	rows, next, err := h.opts.Index.ModelCalls(r.Context(), f)
 	if err != nil {
 		return h.storeFailed(c, err)
@@ -216,11 +220,12 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 	return answerList(w, rows, next, false)
 }
 
+// noStore returns the problem of a route that needs a store of runs on a server without one.
 func noStore() *problem {
 	return notFound("no_store", "This server keeps no runs: start it with --store.")
 }
 
-// storeFailed logs why the store did not answer, and says that it did not.
+// storeFailed returns the problem for an error of the store, and logs unexpected errors.
 func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return badRequest("after", "The cursor is not one of this list.").WithCode(string(code))

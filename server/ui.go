@@ -18,11 +18,11 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Chat pages use /api/chat: they send their conversation and read one run as a stream of their protocol. The stream of a
-// run that requests an approval ends with the request; the request of the page with the decision resumes the same run in
-// the same message. That requires a store that keeps runs.
+// Chat pages use /api/chat: they send their conversation and read one run as a stream of their protocol. If the run
+// requests an approval, its stream ends with that request. The page then sends the decision in a further request, which
+// resumes the same run; the page shows both streams as one message. Resuming requires a store of runs.
 
-// uiChat answers one request of a chat page.
+// uiChat handles POST /api/chat.
 func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	u, p := h.readUI(r, c)
 	if p != nil {
@@ -32,7 +32,7 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 		return p
 	}
 	defer u.unlock()
-	if u.job.loop == nil { // nothing waits for this request: it begins a run
+	if u.job.loop == nil { // no suspended run waits for this request
 		if p = h.planUI(r.Context(), c, u); p != nil {
 			return p
 		}
@@ -42,7 +42,7 @@ func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *p
 	return nil
 }
 
-// A uiChat is one request of a chat page and its stream.
+// A uiChat is one request of a chat page and the encoder of its stream.
 type uiChat struct {
 	protocol uistream.Protocol
 	req      *uistream.Request
@@ -51,7 +51,7 @@ type uiChat struct {
 	enc      *uistream.Encoder
 	job      job
 	caller   *caller
-	buffered []byte // what is not worth a head yet: a run that fails before it says anything is a status
+	buffered []byte // events that are written only after the head: if the run fails before its first output, the response is an error status
 	headSent bool
 	unlock   func() // unlocks the run that the request resumes; it may be called twice
 }
@@ -65,6 +65,7 @@ func (u *uiChat) Header(h http.Header) {
 
 func (u *uiChat) AppendKeepAlive(dst []byte) []byte { return u.protocol.AppendKeepAlive(dst) }
 
+// AppendEvent implements [stream.Encoder]. It buffers the events before the first output of the model.
 func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	u.unlock()
 	if !u.headSent {
@@ -77,7 +78,7 @@ func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 				u.buffered = u.enc.Append(u.buffered, e)
 				return dst
 			}
-		default: // it is the answer that the page waits for
+		default: // output of the model or of a tool: the response can begin
 		}
 		u.headSent = true
 		dst, u.buffered = append(dst, u.buffered...), nil
@@ -85,15 +86,16 @@ func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 	return u.enc.Append(dst, e)
 }
 
+// AppendEnd implements [stream.Encoder].
 func (u *uiChat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	dst, u.buffered = append(dst, u.buffered...), nil
-	if res == nil { // the run goes on in another process
+	if res == nil { // the run continues in another process
 		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
 	}
 	return u.enc.AppendEnd(dst)
 }
 
-// uiProtocol returns the protocol that a request asks for, by its query or a header.
+// uiProtocol returns the stream protocol that the request names in its query or in the header X-Lathe-Protocol.
 func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
 	name, param := r.URL.Query().Get("protocol"), "protocol"
 	if name == "" {
@@ -110,7 +112,7 @@ func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
 	return p, nil
 }
 
-// readUI reads the request.
+// readUI reads the body and the options of a request of a chat page.
 func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	limits := h.uiLimits()
 	u := &uiChat{caller: c, unlock: func() {}}
@@ -130,7 +132,7 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 		return nil, p
 	}
 	if u.req, u.encode.State = req, req.State; req.State != nil && r.URL.Query().Get("protocol") == "" && r.Header.Get("X-Lathe-Protocol") == "" {
-		u.protocol = uistream.AssistantTransport // no other has such a body
+		u.protocol = uistream.AssistantTransport // only this protocol has a body with a state
 	}
 	if u.options, p = parseUIOptions(req.Lathe); p != nil {
 		return nil, p
@@ -148,7 +150,7 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	return u, nil
 }
 
-// badUI says what is wrong with the request of a page.
+// badUI converts an error of the parser of a page's request to a problem.
 func badUI(err error) *problem {
 	var bad *uistream.RequestError
 	if !errors.As(err, &bad) {
@@ -161,7 +163,7 @@ func badUI(err error) *problem {
 	return badRequest(bad.Param, "%s: %s%s", bad.Param, bad.Message, setting)
 }
 
-// planUI makes the plan of a request of a page that no suspended run answers.
+// planUI makes the plan of a new run for a request of a chat page.
 func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	req := u.req
 	p := &plan{}
@@ -169,14 +171,16 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 		place: places.Of(places.Page, c.body, req.Messages, req.Messages)}, p); bad != nil {
 		return bad
 	}
-	// Where the page does not send back which run it is in, what its tools said is in the conversation alone.
+	// In the other protocols the page does not send the id of its run back. There the run ends with its calls (HandOver),
+	// and a further request has their results only in its conversation.
 	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
 	p.in.Park, p.in.HandOver = h.opts.Index != nil, !names
 	u.job = job{loop: p.model.Loop, in: &p.in, detach: u.options.detach}
 	return nil
 }
 
-// uiModel is the model that a page gets which names none: the default where its key may use that.
+// uiModel returns the model for a page: the named one, the default model if name is "", or the first model of the key if
+// the key may not use the default.
 func (c *access) uiModel(name string) string {
 	if name == "" && !c.key.mayModel("") {
 		if names := c.modelNames(); len(names) > 0 {
@@ -186,8 +190,8 @@ func (c *access) uiModel(name string) string {
 	return name
 }
 
-// resumeSuspended has the request's job resume the run that waits for what the page sends, where there is
-// one. Its lock is held until the run has gone on.
+// resumeSuspended makes the job of u resume the suspended run that waits for the approvals and results in the last message.
+// It does nothing if there is no such run. The run stays locked until u.unlock is called.
 func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *problem {
 	last := u.req.Last
 	if last == nil || h.opts.Index == nil || len(last.Approvals)+len(last.Results) == 0 {
@@ -213,7 +217,7 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 		u.unlock()
 		c.runID, u.encode.Open = "", nil
 	}
-	if p != nil && p.Code == noRun().Code { // it is not stored any more: only the conversation of the request is left
+	if p != nil && p.Code == noRun().Code { // the run was deleted: only the conversation of the request is left
 		return h.staleApproval(ctx, nil, last)
 	}
 	if p == nil && u.job.loop == nil {
@@ -222,9 +226,9 @@ func (h *uiHandler) resumeSuspended(ctx context.Context, c *caller, u *uiChat) *
 	return p
 }
 
-// staleApproval returns the problem for a request whose approvals are of no waiting call: a new run would ask the approver
-// again, or give the model a decision that was not made. It returns nil if the request has no approval, or results of the
-// page besides.
+// staleApproval returns the problem for a request whose approvals belong to no waiting call. A new run would request the
+// approval again, or give the model a decision that was not made. It returns nil if the request has no approval, or also
+// has results of the page.
 func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uistream.Waiting) *problem {
 	if len(last.Approvals) == 0 || len(last.Results) > 0 {
 		return nil
@@ -239,8 +243,8 @@ func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uis
 	return badRequest("messages", "No call waits under the approval that the last message answers: its run has ended, is of another conversation, or is not kept any more. Send a new message of the user.").WithCode("approval_not_found")
 }
 
-// waitingRun returns the run that the last message is of: as the page says, else the one of its
-// conversation that waits.
+// waitingRun returns the id of the run that the last message belongs to: the one that the page names or, if it names none,
+// the suspended run of its session. It returns "" if there is none.
 func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (string, *problem) {
 	if id := u.req.Last.RunID; id != "" || len(u.req.Last.Approvals) == 0 || u.options.session == "" {
 		return id, nil
@@ -255,7 +259,8 @@ func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (strin
 	return rows[0].RunID, nil
 }
 
-// takeUI hands over what the page says to the calls that wait.
+// takeUI passes the approvals and results of the page to the open calls of the run, and sets the job of u if there was one
+// for an open call.
 func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.View) *problem {
 	id := v.State.Run.RunID
 	if v.State.Paused == "" || h.executes(id) {
@@ -290,7 +295,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		said++
 	}
 	if said == 0 {
-		return nil // nothing that it waits for: a run of its own answers the page
+		return nil // the run does not wait for any of them: a new run answers the page
 	}
 	l, p := c.loopOf(v)
 	if p != nil {
@@ -301,12 +306,13 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 	return nil
 }
 
-// unseen reports whether the page does not know of the call.
+// unseen reports whether the page did not send the call back, so it does not know the call.
 func (u *uiChat) unseen(id string) bool {
 	return !slices.ContainsFunc(u.req.Last.Calls, func(c uistream.OpenCall) bool { return c.ID == id })
 }
 
-// answerUI answers one approval. One that has expired is answered by the run itself.
+// answerUI stores the decision on one approval. If the approval has expired it returns nil, since the resumed run gives the
+// call its result.
 func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *loop.OpenCall, approved bool) *problem {
 	if h.opts.Approvals == nil {
 		return conflict("no_approvals", "No approver can be asked on this server.")
@@ -325,7 +331,7 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 		return nil
 	case lathe.CodeConflict:
 		return h.decided(ctx, v, o.ID)
-	default: // nothing else is wrong with an answer of this form
+	default: // an answer of this form has no other error
 		return internalError("The answer could not be taken.")
 	}
 }

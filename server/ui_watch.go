@@ -11,8 +11,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// watchUI streams a run in the protocol of a chat page, from its beginning or after an event. The ID is that of a run or
-// of a conversation; for a conversation watchUI streams its newest run if that run is in progress.
+// watchUI handles GET /api/chat/{id}/stream: it streams a run in the protocol of a chat page, from its beginning or after
+// an event. The id is that of a run or of a session; for a session watchUI streams its newest run if that run is in
+// progress.
 func (h *uiHandler) watchUI(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	protocol, p := uiProtocol(r)
 	if p != nil {
@@ -21,8 +22,8 @@ func (h *uiHandler) watchUI(w http.ResponseWriter, r *http.Request, c *caller) *
 	return h.watchChat(w, r, c, r.PathValue("id"), protocol, nil)
 }
 
-// resumeUI is watchUI for pages of assistant-ui's transport, which name the conversation in a body, and may
-// hold a state.
+// resumeUI handles POST /api/chat/resume. It does what watchUI does for pages with the transport of assistant-ui, which
+// name the session in a body that may also contain a state.
 func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	req, err := uistream.ParseResume(c.body, h.uiLimits())
 	if err != nil {
@@ -31,6 +32,8 @@ func (h *uiHandler) resumeUI(w http.ResponseWriter, r *http.Request, c *caller) 
 	return h.watchChat(w, r, c, req.ID, uistream.AssistantTransport, req.State)
 }
 
+// watchChat streams a run to a chat page. id is that of a run or of a session. It responds with 204 if there is nothing to
+// stream.
 func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller, id string, protocol uistream.Protocol, state *uistream.State) *problem {
 	after, p := position(r)
 	if p == nil {
@@ -54,32 +57,33 @@ func (h *uiHandler) watchChat(w http.ResponseWriter, r *http.Request, c *caller,
 		return answerNothing(w)
 	}
 	c.runID = id
-	for x.last < after { // the encoder reads the events that the page has; their output is discarded
+	for x.last < after { // the encoder must read the events that the page has received; their output is discarded
 		for e, err := range h.opts.Index.Read(r.Context(), id, x.last) {
 			if err != nil {
 				return h.runFailed(c, err)
 			}
 			x.enc.Append(nil, &e)
-			_, x.over = e.Data.(*event.RunPaused) // as a stream of its own
+			_, x.over = e.Data.(*event.RunPaused) // the page reads the events after a pause as a separate stream
 			if x.last = e.ID; x.last >= after {
 				break
 			}
 		}
 	}
-	if x.enc.HasEnded() { // it has seen all of it
+	if x.enc.HasEnded() { // the page has received the whole run
 		return answerNothing(w)
 	}
 	x.tellUI(w, r, protocol)
 	return nil
 }
 
-// setHeaders sets the headers of a protocol.
+// setHeaders sets the response headers of a protocol for chat pages.
 func setHeaders(h http.Header, protocol uistream.Protocol) {
 	for _, kv := range protocol.Headers() {
 		h.Set(kv[0], kv[1])
 	}
 }
 
+// tellUI writes the events of the run until it has ended or is suspended, and the end of the stream.
 func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream.Protocol) {
 	x.keepAlive = protocol.AppendKeepAlive
 	defer x.open(w, func(h http.Header) { setHeaders(h, protocol) })()
@@ -94,7 +98,8 @@ func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream
 	_ = x.flush() // the client may have disconnected
 }
 
-// runOfChat returns the run with that ID, or the newest run of the conversation with that ID if it is in progress.
+// runOfChat returns id if it is the id of a run. If it is that of a session, runOfChat returns the newest run of the
+// session if that is in progress, else "".
 func (h *uiHandler) runOfChat(ctx context.Context, c *caller, id string) (string, *problem) {
 	if strings.HasPrefix(id, "run_") {
 		return id, nil

@@ -10,8 +10,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// unmatched answers requests that no other route takes: preflights, methods that a path does not have, and paths that are
-// not served.
+// routeMethods are the methods of the routes. HEAD and OPTIONS are answered for each of them.
+var routeMethods = []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete}
+
+// unmatched handles requests for which there is no other route: preflights, methods that a path does not have, and unknown
+// paths.
 func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if preflight(r) {
 		w.WriteHeader(http.StatusNoContent)
@@ -23,16 +26,16 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *p
 		return nil
 	}
 	var allowed []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, m := range routeMethods {
 		probe := r.Clone(r.Context())
 		probe.Method = m
-		// A screen of the console at a path is no part of the API: clients that miss /v1 get the hint below.
+		// A path of a console screen is not part of the API: clients that leave out /v1 get the hint below.
 		if _, pattern := g.mux.Handler(probe); pattern != "/" && pattern != "" && !slices.Contains(console.Patterns(), pattern) {
 			allowed = append(allowed, m)
 		}
 	}
 	hint, form := foreignPath(r.URL.Path)
-	page := form == problems.OpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // of the console, and a path of clients whose base URL lacks /v1
+	page := form == problems.OpenAI && !strings.HasPrefix(r.URL.Path, "/v1/") // a console page with the path of a client whose base URL lacks /v1
 	if len(allowed) > 0 && !page {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return problems.New(http.StatusMethodNotAllowed, "method_not_allowed", "This path takes %s.", strings.Join(allowed, ", "))
@@ -43,7 +46,7 @@ func (g *Server) unmatched(w http.ResponseWriter, r *http.Request, c *caller) *p
 	return notFound("unknown_url", "There is nothing at this path%s", hint)
 }
 
-// toPage reports whether a browser shows the base URL of the API, which is what people copy: it is sent to the page.
+// toPage reports whether a browser opens the base URL of the API, which users copy: it is redirected to the console.
 func (g *Server) toPage(r *http.Request) bool {
 	if g.opts.NoPage || r.Method != http.MethodGet || r.URL.Path != "/v1" && r.URL.Path != "/v1/" {
 		return false
@@ -57,16 +60,17 @@ func (g *Server) toPage(r *http.Request) bool {
 	return false
 }
 
-// Paths of other APIs, without their version.
+// Paths of other APIs, without their version prefix.
 var (
 	openAIPaths = []string{"/chat/completions", "/completions", "/models", "/embeddings", "/moderations", "/responses"}
 	ollamaPaths = []string{"tags", "show", "version", "embed", "embeddings", "generate", "ps", "pull", "push", "create", "copy", "delete", "blobs", "me"}
 )
 
-// foreignPath returns what to say of a path that other APIs have, and the form in which their clients read errors.
+// foreignPath returns the end of the error message for a path of another API, and the format of errors for clients of that
+// API.
 func foreignPath(path string) (hint string, form problems.Form) {
 	const useChat = "; this server has chat completions at /v1/chat/completions."
-	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok { // of clients that add the version themselves
+	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok { // the client adds the version to its base URL
 		return ". Did you mean /v1/" + rest + "? The base URL of this client must not end in /v1.", problems.OpenAI
 	}
 	if rest, ok := strings.CutPrefix(path, "/api/"); ok {
@@ -97,17 +101,18 @@ func foreignPath(path string) (hint string, form problems.Form) {
 	return "; GET /api/openapi.json lists the paths that exist.", problems.Details
 }
 
-// Members by which the body of a request for Ollama's or OpenAI's chat is known, and those of the chat pages' bodies.
+// foreignMembers are members that identify a body for the chat API of Ollama or OpenAI; pageMembers are those of bodies of
+// chat pages.
 var (
 	foreignMembers = []string{"stream", "options", "keep_alive", "format", "think"}
 	pageMembers    = []string{"id", "threadId", "runId", "commands", "state", "trigger", "messageId"}
 )
 
-// foreignBody refuses a body for Ollama's POST /api/chat, or for chat completions, which the chat pages' reader would
-// take for a conversation without an id.
+// foreignBody refuses a body for POST /api/chat of Ollama, or for chat completions, which the parser for chat pages would
+// accept as a conversation without an id.
 func foreignBody(c *caller, body []byte) *problem {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
-		return nil // the reader says what is wrong with it
+		return nil // the parser for chat pages returns the error
 	}
 	body = body[rawjson.SkipSpace(body, 0):]
 	if body[0] != '{' {

@@ -16,22 +16,24 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// All clients of the server share the account at the model's vendor whose key it has. A client may name an object of the account, such
-// as a file or a container, only if its key may (Key.VendorObjects), or if the object was in an answer to the same key. And the vendor
-// executes only tools that the key may use (Key.VendorTools). Every entry point that takes content for a model calls [knownObjects.check]:
-// makePlan for the messages of runs, [chat.accept] and countTokens for bodies on the wires of vendors, which may be relayed.
+// All clients of the server share the account at the model's vendor to which the server's key belongs. A client may name an
+// object of that account, such as a file or a container, only if its key allows it (Key.VendorObjects) or if the object was
+// in an answer to the same key. The vendor executes only tools that the key allows (Key.VendorTools). Every entry point
+// that accepts content for a model calls [knownObjects.check]: makePlan for the messages of runs, and [exchange.accept] and
+// countTokens for bodies on the wires of vendors, which may be relayed.
 
-// mayName reports whether the key may name the object whatever it was given.
+// mayName reports whether the configuration of the key allows it to name the object, independent of earlier answers.
 func (k *Key) mayName(o *vendor.Object) bool {
 	return slices.ContainsFunc(k.VendorObjects, func(s string) bool { return s == "*" || s == o.Kind || o.ID != "" && s == o.ID })
 }
 
-// limitsObjects reports whether there are objects that the caller may not name.
+// limitsObjects reports whether the objects that the caller may name are limited.
 func limitsObjects(c *caller) bool {
 	return c.setup.needsKey() && !slices.Contains(c.key.VendorObjects, "*")
 }
 
-// check refuses content that names an object of the vendor's account which the caller may not name. in finds the objects.
+// check returns a problem if the content names an object of the vendor's account that the caller may not name. in calls
+// visit for each object of the content until visit returns false.
 func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(vendor.Object) bool)) (p *problem) {
 	if !limitsObjects(c) {
 		return nil
@@ -53,15 +55,16 @@ func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(
 	return p
 }
 
-// objectsOf returns the objects that the body of a request names. Without references, those that the server resolves are left out.
+// objectsOf returns an iterator over the objects that the body of a request names. If references is false, references to
+// items that this server resolves itself are left out.
 func objectsOf(body []byte, references bool) func(func(vendor.Object) bool) {
 	return func(visit func(vendor.Object) bool) {
 		vendor.InRequest(body, func(o vendor.Object) bool { return o.Reference && !references || visit(o) })
 	}
 }
 
-// withholdTools removes the vendor's tools that the caller may not use from a request, and returns their types. It refuses a request
-// whose tool choice forces one of them.
+// withholdTools removes from the body the tools of the vendor that the caller may not use, and returns their types. It
+// returns a problem if the tool choice forces one of them.
 func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []string, p *problem) {
 	if !c.setup.needsKey() || c.key.VendorTools == nil {
 		return body, nil, nil
@@ -79,11 +82,12 @@ func withholdTools(c *caller, pr *protocol, body []byte) (_ []byte, withheld []s
 	return w.Body, withheld, nil
 }
 
-// knownObjects are the objects of the vendor's account that were in answers, as digests of the key and the id. The store of requests
-// has them, so that other processes know them, and removes them with the run or when they are old.
+// knownObjects records which objects of the vendor's account were in answers to which key, as digests of key and id. The
+// records are in the store of requests: other processes read them there, and the store removes them with the run or when
+// they are old.
 type knownObjects struct {
 	requests store.RequestStore
-	known    splice.KeySet // digests that the store has, so that an object is looked up once and not at each place that names it
+	known    splice.KeySet // digests known to be in the store, so that each object is looked up once
 	now      func() time.Time
 }
 
@@ -95,11 +99,12 @@ func newKnownObjects(index store.RunIndex, now func() time.Time) *knownObjects {
 	return &knownObjects{requests: requests, now: now}
 }
 
+// handedDigest returns the digest under which an object in an answer to the principal is recorded.
 func handedDigest(principal, id string) store.RequestDigest {
 	return sha256.Sum256([]byte("object of the vendor\x00" + principal + "\x00" + id))
 }
 
-// has reports whether an answer to the principal had the object. The error is that of a store that does not answer.
+// has reports whether the object was in an answer to the principal. It returns an error if the store fails.
 func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, error) {
 	digest := handedDigest(principal, id)
 	if id == "" || h.known.Has(splice.Key(digest), h.now()) {
@@ -115,7 +120,7 @@ func (h *knownObjects) has(ctx context.Context, principal, id string) (bool, err
 	return err == nil, err
 }
 
-// put records that the answer of the run had the object.
+// put records that the object was in the answer of the run.
 func (h *knownObjects) put(ctx context.Context, principal, id, runID string) error {
 	digest := handedDigest(principal, id)
 	err := h.requests.PutRequest(ctx, digest, runID, "")
@@ -126,10 +131,11 @@ func (h *knownObjects) put(ctx context.Context, principal, id, runID string) err
 	if err != nil {
 		return err
 	}
-	return h.requests.PutRequest(ctx, digest, runID, earlier.RunID) // or another answer has it at the same time, which is as good
+	return h.requests.PutRequest(ctx, digest, runID, earlier.RunID) // a conflict means that another answer with the object was recorded at the same time, which serves as well
 }
 
-// newObjectNote returns the note for a run of a key that the caller begins or resumes; nil: it needs none.
+// newObjectNote returns the sink that records objects for a run of the principal, which the caller begins or resumes; nil
+// if objects are not limited.
 func newObjectNote(co *core, c *caller, principal string) *objectNote {
 	if c.setup == nil || !c.setup.needsKey() || principal == c.key.Name && !limitsObjects(c) {
 		return nil
@@ -137,16 +143,16 @@ func newObjectNote(co *core, c *caller, principal string) *objectNote {
 	return &objectNote{core: co, principal: principal}
 }
 
-// An objectNote is a sink that records the objects in the answers of the models of a run, so that further requests of its key may name
-// them. It records them before the run continues, whether a client reads the answer or not. The run's goroutine uses it. nil records
-// nothing.
+// An objectNote is a sink that records the objects in the answers of the models of a run, so that later requests of its key
+// may name them. It records them before the run continues, whether or not a client reads the answer. Only the goroutine of
+// the run uses it. A nil objectNote records nothing.
 type objectNote struct {
 	core      *core
 	principal string
-	ids       map[string]bool // that are not recorded yet
+	ids       map[string]bool // the ids that are not recorded yet
 }
 
-// with returns the sinks of a run with the note.
+// with returns the sinks and the note, or only the sinks if n is nil.
 func (n *objectNote) with(sinks ...event.Sink) []event.Sink {
 	if n == nil {
 		return sinks
@@ -168,9 +174,10 @@ func (n *objectNote) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// maxNotedObjects limits the objects of one answer that are recorded.
+// maxNotedObjects is the maximum number of objects of one answer that are recorded.
 const maxNotedObjects = 1024
 
+// add collects the id of an object. It returns false when maxNotedObjects are collected.
 func (n *objectNote) add(o vendor.Object) bool {
 	if n.ids == nil {
 		n.ids = map[string]bool{}
@@ -181,12 +188,12 @@ func (n *objectNote) add(o vendor.Object) bool {
 	return len(n.ids) < maxNotedObjects
 }
 
-// relayed notes the objects of bytes that are relayed: a whole answer, or events of a stream. n may be nil.
+// relayed adds the objects in relayed bytes: a whole answer, or events of a stream. n may be nil.
 func (n *objectNote) relayed(raw []byte) {
 	if n == nil {
 		return
 	}
-	items := n.core.opts.Index == nil // with a store, answers that the vendor stores are not relayed
+	items := n.core.opts.Index == nil // if there is a store, answers that the vendor stores are not relayed
 	if at := rawjson.SkipSpace(raw, 0); at < len(raw) && raw[at] == '{' {
 		if rawjson.IsObject(raw, rawjson.Limits{}) {
 			vendor.InAnswer(raw, items, n.add)
@@ -201,14 +208,15 @@ func (n *objectNote) relayed(raw []byte) {
 	}
 }
 
-// mayName reports whether an event can have an object: those with a piece of text, which are most, have none.
+// mayName reports whether a streamed event can contain an object. Events with a piece of text, which are the most frequent,
+// contain none.
 func mayName(event []byte) bool {
 	return !bytes.Contains(event, []byte(`.delta"`)) && !bytes.Contains(event, []byte(`"content_block_delta"`))
 }
 
-// record records the objects that the note has.
+// record stores the ids in n.ids and empties it. If the store fails, it logs that.
 func (n *objectNote) record(runID string) {
-	ctx, cancel := context.WithTimeout(context.Background(), n.core.opts.Limits.WriteTimeout) // also of a client that has left
+	ctx, cancel := context.WithTimeout(context.Background(), n.core.opts.Limits.WriteTimeout) // not the request's context: the client may have left
 	defer cancel()
 	for id := range n.ids {
 		if err := n.core.objects.put(ctx, n.principal, id, runID); err != nil {

@@ -2,14 +2,15 @@ package server
 
 import "sync"
 
-// waiters are watchers that wait for notifications of a run, which may come from another process. The zero value is
-// usable.
+// waiters contains the watchers that wait for notifications of runs, which may come from other processes. The zero value is
+// empty.
 type waiters struct {
 	mu sync.Mutex
-	of map[string]map[*func()]struct{} // by run
+	of map[string]map[*func()]struct{} // by run id
 }
 
-// add registers wake, which is called at each notification of the run until remove is called. wake must not block.
+// add registers wake, which is called at each notification of the run until remove is called. wake must not block, and must
+// not call add or remove.
 func (s *waiters) add(runID string, wake func()) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,18 +30,19 @@ func (s *waiters) add(runID string, wake func()) (remove func()) {
 	}
 }
 
-// channel returns a channel that has a value after a notification of the run, until remove is called.
+// channel returns a channel that receives a value after a notification of the run, until remove is called. At most one
+// value is pending.
 func (s *waiters) channel(runID string) (notified <-chan struct{}, remove func()) {
 	c := make(chan struct{}, 1)
 	return c, s.add(runID, func() {
 		select {
 		case c <- struct{}{}:
-		default: // a notification is pending already
+		default: // a notification is already pending
 		}
 	})
 }
 
-// wake calls the registered functions of the run.
+// wake calls the functions that are registered for the run.
 func (s *waiters) wake(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,13 +51,15 @@ func (s *waiters) wake(runID string) {
 	}
 }
 
-// A condition calls end at a notification. A notification while no condition has begun ends the next one at once.
+// A condition lets a notification end a wait. begin sets the function that ends the wait, over clears it, and wake calls it
+// once. If wake is called while no wait has begun, the next wait ends at once.
 type condition struct {
 	mu  sync.Mutex
 	due bool
-	end func() // nil: there is no condition
+	end func() // ends the current wait; nil: there is none
 }
 
+// begin begins a wait that a notification ends by calling end.
 func (n *condition) begin(end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,12 +71,14 @@ func (n *condition) begin(end func()) {
 	n.end = end
 }
 
+// over ends the wait without a notification.
 func (n *condition) over() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.end = nil
 }
 
+// wake ends the current wait or, if there is none, the next one.
 func (n *condition) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

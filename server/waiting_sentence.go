@@ -8,11 +8,11 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A completion whose run waits for a person ends with a sentence that says so. When the client sends the
-// conversation again the sentence is recognised by its form: the model does not see it.
+// A completion whose run waits for an approval ends with a sentence that says so. When the client sends the conversation
+// again, the server recognizes the sentence by its form and removes it, so that the model does not get it.
 
-// waitingFor returns the sentence for a run that waits for a person; "" where it waits for the client, too, which
-// comes back by itself.
+// waitingFor returns the sentence for a run that waits for an approval. It returns "" if the run also waits for results of
+// the client, whose next request resumes it, or if the client gets the approval as an item.
 func (a *chat) waitingFor(res *event.Result) string {
 	if res.Reason != lathe.ReasonAwaitingApproval || len(a.theirs(res.Pending)) > 0 || asksByItem(a.req.Hosted) {
 		return ""
@@ -28,11 +28,11 @@ func (a *chat) waitingFor(res *event.Result) string {
 	return a.caller.setup.waiting.Render(a.caller.runID, tools, command+a.caller.runID+serverFlag(a.from))
 }
 
-// defaultAddr is where the command line looks for a daemon by itself.
+// defaultAddr is the address at which the command line looks for a gateway if it has no flag.
 const defaultAddr = "127.0.0.1:8700"
 
-// serverFlag returns the flag by which the command line reaches the address that the request came to; "" where it
-// looks there by itself, and if r is nil.
+// serverFlag returns the flag with which the command line reaches the address to which the request came. It returns "" if
+// that is defaultAddr, and if r is nil.
 func serverFlag(r *http.Request) string {
 	if r == nil {
 		return ""

@@ -2,12 +2,12 @@ package server
 
 import "sync"
 
-// work counts the requests in progress and the users of each setup.
+// work counts the requests in progress and the users of each setup, which are requests and runs.
 type work struct {
 	mu    sync.Mutex
 	now   *setup
 	busy  int
-	empty chan struct{} // closed when busy is zero; nil: no goroutine waits
+	empty chan struct{} // closed when busy becomes 0; nil: no goroutine waits for that
 }
 
 // begin counts a request and returns the setup that it uses. The caller must call end.
@@ -26,19 +26,21 @@ func (w *work) hold(s *setup) {
 	s.users++
 }
 
+// release ends one hold.
 func (w *work) release(s *setup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leave(s)
 }
 
+// leave removes a user of the setup. w.mu must be locked.
 func (w *work) leave(s *setup) {
 	if s.users--; s != w.now && s.users == 0 {
 		close(s.unused)
 	}
 }
 
-// end is called once for each begin.
+// end ends one begin.
 func (w *work) end(s *setup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,8 +52,8 @@ func (w *work) end(s *setup) {
 	}
 }
 
-// replace makes next the setup of requests that begin from now on. The channel is closed when no request and no run uses
-// the former setup any more.
+// replace makes next the setup of requests that begin from now on. The returned channel is closed when no request and no
+// run uses the former setup any more.
 func (w *work) replace(next *setup) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +69,7 @@ func (w *work) replace(next *setup) <-chan struct{} {
 	return before.unused
 }
 
-// background runs a function on a goroutine of its own, as a request in progress.
+// background runs do in a new goroutine, which counts as a request in progress.
 func (w *work) background(do func()) {
 	s := w.begin()
 	go func() {

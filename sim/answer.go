@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// answer says in words what the results of a conversation were.
+// answer returns the text that reports the results of a conversation, in the order of the calls.
 func answer(c conversation) string {
 	if len(c.results) == 0 {
 		return chat(c.prompt)
@@ -26,7 +26,8 @@ func answer(c conversation) string {
 	return strings.Join(out, " ")
 }
 
-// chat is the reply without tools.
+// chat returns the answer to a prompt for which no tool fits. It returns the text that a prompt such as "Reply exactly with: TEXT" asks
+// for.
 func chat(prompt string) string {
 	for _, mark := range []string{"Reply exactly with: ", "Reply exactly with ", "reply with exactly: "} {
 		if _, want, ok := strings.Cut(prompt, mark); ok {
@@ -39,7 +40,7 @@ func chat(prompt string) string {
 	return "I am sim/demo, a simulated model: I pick tools, call them and report what they say. None of the tools at hand fits this request."
 }
 
-// maxReport bounds how much of one result the answer repeats, in bytes.
+// maxReport is the maximal length, in bytes, of the part of one result that the answer repeats.
 const maxReport = 600
 
 func report(call lathe.ToolCall, r lathe.ToolResult) string {
@@ -73,7 +74,7 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 	return fmt.Sprintf("%s says: %s.", name, clip(plain(raw)))
 }
 
-// failure reads {"ok":false,"error":{"message":…}} and its relatives.
+// failure returns the message of a failed result, such as {"ok":false,"error":{"message":…}}; ok is false for other results.
 func failure(raw []byte) (string, bool) {
 	e, ok := rawjson.Get(raw, "error")
 	if !ok {
@@ -109,7 +110,7 @@ func argument(args []byte, name string) (string, bool) {
 	return rawjson.Text(v), true
 }
 
-// plain is a value without its quotes.
+// plain returns a JSON value as text: a string without its quotes, any other value unchanged.
 func plain(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return rawjson.Text(raw)

@@ -10,19 +10,19 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Newer models of Anthropic bind a block of thinking to the system text, the tools and all messages before it: a request in which any of
-// them has changed is refused, or the block is dropped if the request asks for that. The model sim/fault-bound-thinking does so too. Its
-// signatures contain a digest of what precedes them; cache_control does not count.
+// Newer models of Anthropic bind a block of thinking to the system text, the tools and all messages before it. If any of them changes, a
+// request is refused, or the block is dropped if the request says so. The model sim/fault-bound-thinking does the same: its signatures
+// contain a digest of what precedes them, without cache_control.
 
-// bindingBeta is the beta that allows requests to choose what happens to thinking whose beginning has changed.
+// bindingBeta is the beta header that allows requests to choose what happens to thinking whose preceding messages have changed.
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
-// binds reports whether the model binds its thinking.
+// binds reports whether the model binds its thinking to the preceding messages.
 func (x *exchange) binds() bool {
 	return x.spec.fault != nil && x.spec.fault.strictSignatures == boundSignatures
 }
 
-// before returns what the thinking of the answer depends on; "" if it depends on nothing.
+// before returns the digest to which the thinking of the answer is bound; "" if the model does not bind it.
 func (x *exchange) before() string {
 	if !x.binds() {
 		return ""
@@ -30,7 +30,8 @@ func (x *exchange) before() string {
 	return before(x.body, -1)
 }
 
-// before returns the digest of what precedes message i of a request of Messages; i < 0: of the whole request.
+// before returns the digest of what precedes message i of a request on the wire Messages. If i is negative, it is the digest of the whole
+// request.
 func before(body []byte, i int) string {
 	var b []byte
 	for _, name := range []string{"system", "tools"} {
@@ -49,7 +50,7 @@ func before(body []byte, i int) string {
 	return digest(string(b))
 }
 
-// appendUncached appends a JSON value without white space and without members cache_control. The order of members counts.
+// appendUncached appends a JSON value without white space and without members named cache_control. It retains the order of members.
 func appendUncached(dst, v []byte) []byte {
 	switch v[0] {
 	case '{':
@@ -71,7 +72,7 @@ func appendUncached(dst, v []byte) []byte {
 	return rawjson.AppendCompact(dst, v)
 }
 
-// refusedBinding returns the error of a request in which what precedes a block of thinking has changed.
+// refusedBinding returns the error of a request in which something before a block of thinking has changed, or nil.
 func refusedBinding(body []byte, h http.Header) *wire.APIError {
 	thinking, _ := rawjson.Get(body, "thinking")
 	binding, chosen := rawjson.Get(thinking, "block_binding")

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// demo is the rule-based model: a pure function of the request.
+// demo returns the turn of the rule-based model, which depends only on the request.
 func demo(req *lathe.Request) *Turn {
 	conv := readConversation(req)
 	tools := req.Tools
@@ -39,7 +39,7 @@ func demo(req *lathe.Request) *Turn {
 	return &Turn{Text: answer(conv)}
 }
 
-// structured returns the object that a response format with a schema asks for; "": the request has none.
+// structured returns a JSON object for the response format of a request that has a schema; "" if it has none.
 func structured(req *lathe.Request, prompt string) string {
 	format := req.Sampling.ResponseFormat
 	if len(format) == 0 || rawjson.Check(format, rawjson.Limits{}) != nil {
@@ -55,13 +55,13 @@ func structured(req *lathe.Request, prompt string) string {
 	return fillArguments(&lathe.ToolSpec{Schema: schema}, prompt)
 }
 
-// conversation is what the demo model reads from a request.
+// conversation is the part of a request that determines the demo model's turn.
 type conversation struct {
-	prompt  string // the last user message that is not the request for a final answer
-	calls   []lathe.ToolCall
+	prompt  string           // the last user message, apart from the request for a final answer
+	calls   []lathe.ToolCall // the calls and results since prompt
 	results []lathe.ToolResult
-	asked   int // calls since that user message
-	total   int // calls in the whole conversation
+	asked   int // number of calls since prompt
+	total   int // number of calls in the whole conversation
 }
 
 func readConversation(req *lathe.Request) conversation {
@@ -102,14 +102,14 @@ func announce(steps []step) string {
 	return "Let me use " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + "."
 }
 
-// A step is one call that the demo model intends.
+// A step is one call that the demo model plans.
 type step struct {
 	tool *lathe.ToolSpec
 	args string
 }
 
-// makePlan splits the prompt into clauses and picks the best tool for each. The plan depends on
-// the prompt and the tools only, so that the next turn finds the same one.
+// makePlan divides the prompt into clauses and selects the best tool for each. The plan depends only on the prompt and the tools, so that
+// each turn of a conversation computes the same plan.
 func makePlan(prompt string, tools []*lathe.ToolSpec, choice lathe.ToolChoice) []step {
 	if choice.Mode == lathe.ChoiceFunction {
 		for _, t := range tools {
@@ -135,8 +135,8 @@ func makePlan(prompt string, tools []*lathe.ToolSpec, choice lathe.ToolChoice) [
 	return plan
 }
 
-// clauses splits a prompt at sentence ends, at ", and", "; then" and their like, but never inside
-// quotes or between two numbers ("1, 2 and 3").
+// clauses divides a prompt at the ends of sentences, and at " and ", " then " and " and then " before a word of clauseOpeners. It never
+// divides inside quotes.
 func clauses(prompt string) []string {
 	var out []string
 	start, quote := 0, byte(0)
@@ -173,7 +173,7 @@ func clauses(prompt string) []string {
 	return out
 }
 
-// startsClause reports whether rest begins with a word that opens a request of its own.
+// startsClause reports whether rest begins with a word of clauseOpeners.
 func startsClause(rest string) bool {
 	w := rest
 	if i := strings.IndexAny(rest, " ,?"); i >= 0 {
@@ -186,12 +186,12 @@ func hasFoldPrefix(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// clauseOpeners are the words after "and" that open a new request.
+// clauseOpeners are the words after "and" or "then" that begin a new request.
 var clauseOpeners = wordSet(`what which who where when how why is are do does can could tell show give list get find
 search look fetch read write set send create make add delete remove update calculate compute convert sum multiply
 divide call use run check open save translate print then please also`)
 
-// stopWords say nothing about which tool is meant.
+// stopWords are words that do not indicate a tool.
 var stopWords = wordSet(`a an the of to in on at for and or is are it its what which who where when how do does can
 could me my you your i we please use using with that this by from be get set tool function returns return given value
 values optional current`)
@@ -207,9 +207,9 @@ func wordSet(s string) func() map[string]bool {
 	})
 }
 
-// bestTool scores each tool by the words that the clause shares with its name (3 each), its
-// parameter names (2) and its description (1), and by how well its parameters fit; ties go to the
-// first. A score below 3 is no match.
+// bestTool returns the tool with the highest score, or nil if no score is at least 3. A word that the clause shares with the name of the
+// tool scores 3, with the name of a parameter 2, and with the description 1; parameters whose types fit score, too. The first of equal
+// tools wins.
 func bestTool(clause string, tools []*lathe.ToolSpec) *lathe.ToolSpec {
 	said := map[string]bool{}
 	for _, w := range words(clause) {
@@ -261,7 +261,7 @@ func score(clause string, said map[string]bool, t *lathe.ToolSpec) int {
 	return n
 }
 
-// words returns the lower-case words of s that carry meaning, a plural s taken off, each once.
+// words returns the words of s that are not stopWords, in lower case and without a plural s, each once.
 func words(s string) []string {
 	var out []string
 	seen := map[string]bool{}

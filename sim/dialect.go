@@ -11,15 +11,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// unknownDialectError says that a simulated model was asked for in a dialect that does not exist.
+// unknownDialectError is the error for a simulated model with the name of a dialect that does not exist.
 type unknownDialectError struct{ Name string }
 
-// Error names the dialects that exist.
+// Error returns a text that lists the dialects.
 func (e *unknownDialectError) Error() string {
 	return fmt.Sprintf("no dialect %q for a simulated model; there are %s", e.Name, strings.Join(writable(), ", "))
 }
 
-// writable returns the dialects that a model can write: auto is for readers.
+// writable returns the dialects that a model can write: all but auto, which only selects a parser.
 func writable() []string {
 	return slices.DeleteFunc(dialect.Names(), func(name string) bool { return name == "auto" })
 }
@@ -31,8 +31,8 @@ func findDialect(name string) (*dialect.Dialect, error) {
 	return nil, &unknownDialectError{name}
 }
 
-// hear returns req with the tools, calls and results that stand in its text as what they are. What
-// the wire says by itself stays: a server may be sent tools and write its calls as text all the same.
+// hear returns req with the tools, calls and results that its text contains as parts. Tools, calls and results that are parts already
+// stay: a server may receive tools and still write its calls as text.
 func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 	out := *req
 	if len(out.Tools) == 0 {
@@ -40,7 +40,7 @@ func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 	}
 	out.Messages = make([]lathe.Message, 0, len(req.Messages))
 	calls := 0
-	var open []heardCall // calls that are not answered yet
+	var open []heardCall // calls without a result
 	for _, m := range req.Messages {
 		switch m.Role {
 		case lathe.RoleAssistant:
@@ -62,13 +62,13 @@ func hear(d *dialect.Dialect, req *lathe.Request) *lathe.Request {
 	return &out
 }
 
-// A heardCall is a call of the history, with the id that the text gave it.
+// A heardCall is a call of the history. written is its id in the text, and ID the one that it gets.
 type heardCall struct {
 	lathe.ToolCall
 	written string
 }
 
-// hearCalls finds the calls in what the assistant wrote. Calls that the wire carries stay.
+// hearCalls returns an assistant message with the calls in its text as parts, and these calls. Calls that are parts already stay.
 func hearCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, calls *int) (lathe.Message, []heardCall) {
 	p := d.NewParser(&dialect.Options{Tools: tools, AllowDeprecatedSyntax: true})
 	c := dialect.Collector{}
@@ -80,7 +80,7 @@ func hearCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, cal
 			rest = append(rest, part)
 		}
 	}
-	last, _ := p.Flush(nil) // a call that was cut off is a call that was cut off
+	last, _ := p.Flush(nil) // truncated calls stay truncated
 	c.AddAll(last)
 	heard := c.Message()
 	var open []heardCall
@@ -97,8 +97,8 @@ func hearCalls(d *dialect.Dialect, m lathe.Message, tools []*lathe.ToolSpec, cal
 	return m, open
 }
 
-// hearResults finds the answers to calls in what follows them. The dialect itself says what an
-// answer looks like: it writes one whose content is known, and what stands around that is looked for.
+// hearResults returns the results of the open calls in the text that follows them. To find the markup of a result, it writes a result
+// with known content in the dialect and searches for the text around that content.
 func hearResults(d *dialect.Dialect, text string, open []heardCall) []lathe.Message {
 	var out []lathe.Message
 	for _, c := range open {
@@ -113,8 +113,8 @@ func hearResults(d *dialect.Dialect, text string, open []heardCall) []lathe.Mess
 	return out
 }
 
-// probes are contents that a result is written with: as text, and as JSON for dialects that put
-// JSON in as it is.
+// probes are contents with which a result is written to find its markup: one is JSON, for dialects that write JSON results unquoted, and
+// one is text.
 var probes = []string{`{"probe":7}`, "probe7"}
 
 func hearResult(d *dialect.Dialect, text string, c *heardCall) (content, rest string, ok bool) {
@@ -134,7 +134,7 @@ func hearResult(d *dialect.Dialect, text string, c *heardCall) (content, rest st
 	return "", "", false
 }
 
-// upTo reads a result's content up to what comes after it.
+// upTo returns the content of a result at the beginning of text, up to the markup after it, and the text that follows.
 func upTo(text, before, after string, isJSON bool) (content, rest string, ok bool) {
 	if strings.HasSuffix(before, `"`) {
 		raw := []byte(`"` + text)
@@ -157,8 +157,8 @@ func upTo(text, before, after string, isJSON bool) (content, rest string, ok boo
 	return strings.Cut(text, after)
 }
 
-// readTools finds definitions of tools in the system text: the scaffold, a TypeScript namespace, or
-// JSON objects with a name and a schema.
+// readTools returns the definitions of tools in the system text, in one of three forms: the scaffold, a TypeScript namespace, or JSON
+// objects with a name and a schema.
 func readTools(messages []lathe.Message) []*lathe.ToolSpec {
 	var text strings.Builder
 	for i := range messages {
@@ -200,7 +200,7 @@ func readScaffold(list string) []*lathe.ToolSpec {
 	return tools
 }
 
-// readDefinitions finds every JSON object that has a name and a schema.
+// readDefinitions returns the tools that JSON objects with a name and a schema in text define.
 func readDefinitions(text []byte) []*lathe.ToolSpec {
 	var tools []*lathe.ToolSpec
 	for i := 0; i < len(text); i++ {
@@ -219,7 +219,7 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 			schema, ok = rawjson.Get(text[i:end], "input_schema")
 		}
 		if !named || !ok || name[0] != '"' || schema[0] != '{' {
-			continue // what is inside may be one
+			continue // an inner object may be a definition
 		}
 		description, _ := rawjson.Get(text[i:end], "description")
 		tools = append(tools, &lathe.ToolSpec{Name: rawjson.Text(name), Description: rawjson.Text(description), Schema: bytes.Clone(schema)})
@@ -228,7 +228,7 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 	return tools
 }
 
-// speak writes the turn's calls, and in a structured dialect all of it, as text.
+// speak writes the turn's calls as text, and in harmony also its reasoning and text.
 func speak(d *dialect.Dialect, t *Turn) {
 	reason := t.finish()
 	text := t.Text
@@ -245,7 +245,7 @@ func speak(d *dialect.Dialect, t *Turn) {
 		}
 		said := string(d.AppendCall(nil, c))
 		if d.Name() == "harmony" && text == "" {
-			said = strings.TrimPrefix(said, "assistant") // it is in the prompt
+			said = strings.TrimPrefix(said, "assistant") // the prompt contains it
 		}
 		if c.Incomplete {
 			said = said[:runeCut(said, len(said)*2/3)]
@@ -254,12 +254,12 @@ func speak(d *dialect.Dialect, t *Turn) {
 	}
 	t.Text, t.Calls = text, nil
 	if reason == lathe.FinishToolCalls {
-		reason = lathe.FinishStop // the server knows nothing of calls
+		reason = lathe.FinishStop // the server does not recognize calls
 	}
 	t.Finish = reason
 }
 
-// speakHarmony writes reasoning and text on their channels. The prompt ends with the assistant's start.
+// speakHarmony returns reasoning and text on their channels. The prompt ends with "<|start|>assistant".
 func speakHarmony(t *Turn) string {
 	text := ""
 	message := func(channel, content string) {
@@ -275,7 +275,7 @@ func speakHarmony(t *Turn) string {
 	if len(t.Calls) > 0 {
 		message("commentary", t.Text)
 	} else if strings.HasPrefix(t.Text, "<|") {
-		text += t.Text // a script that writes harmony itself
+		text += t.Text // the script contains harmony
 	} else {
 		message("final", t.Text)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An edit returns the events of an answer on a wire with a fault applied.
+// An edit applies a fault to the events of an answer on wire w and returns the changed events.
 type edit func(w lathe.Wire, events []streamed) []streamed
 
-// set returns the object with another value for a member that it has; "" removes the member.
+// set returns the object with a new value for the member name, if it has one; value "" removes the member.
 func set(object, name, value string) string {
 	return string(rawjson.AppendEdited(nil, []byte(object), func(n string, v []byte) (key, to []byte, keep bool) {
 		if n != name {
@@ -22,7 +22,7 @@ func set(object, name, value string) string {
 	}, nil))
 }
 
-// setIn is set for a member of a member that is an object.
+// setIn is set for a member of the object in member outer.
 func setIn(object, outer, name, value string) string {
 	if inner := get(object, outer); inner != "" {
 		return set(object, outer, set(inner, name, value))
@@ -30,19 +30,19 @@ func setIn(object, outer, name, value string) string {
 	return object
 }
 
-// get returns a member of an object as it is; "" if there is none, and for what is no object.
+// get returns the value of a member as JSON; "" if there is none, or object is no object.
 func get(object, name string) string {
 	v, _ := rawjson.Get([]byte(object), name)
 	return string(v)
 }
 
-// textOf returns the text of a member that is a string.
+// textOf returns the text of a member that is a string; "" otherwise.
 func textOf(object, name string) string { return rawjson.Text([]byte(get(object, name))) }
 
-// typeOf returns the member type of an object.
+// typeOf returns the text of the member type of an object.
 func typeOf(object string) string { return textOf(object, "type") }
 
-// indexOf returns the index of the block or item that an event belongs to, -1 if there is none.
+// indexOf returns the index of the block or item that the event belongs to, or -1.
 func (e *streamed) indexOf() int {
 	n, err := strconv.Atoi(get(e.data, "index") + get(e.data, "output_index"))
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *streamed) indexOf() int {
 	return n
 }
 
-// ends reports whether an event is one of those that end an answer: on most wires there are two.
+// ends reports whether the event is one of those that end an answer; most wires have two.
 func (e *streamed) ends(w lathe.Wire) bool {
 	if e.data == "[DONE]" {
 		return true
@@ -70,7 +70,7 @@ func (e *streamed) ends(w lathe.Wire) bool {
 	return false
 }
 
-// each applies change to the data of each event that is an object.
+// each returns an edit that applies change to each event whose data is an object.
 func each(change func(w lathe.Wire, e *streamed)) edit {
 	return func(w lathe.Wire, events []streamed) []streamed {
 		for i := range events {
@@ -82,14 +82,14 @@ func each(change func(w lathe.Wire, e *streamed)) edit {
 	}
 }
 
-// without removes the events that drop reports.
+// without returns an edit that removes the events for which drop returns true.
 func without(drop func(w lathe.Wire, e *streamed) bool) edit {
 	return func(w lathe.Wire, events []streamed) []streamed {
 		return slices.DeleteFunc(events, func(e streamed) bool { return drop(w, &e) })
 	}
 }
 
-// chain applies one edit after another.
+// chain returns an edit that applies edits in order.
 func chain(edits ...edit) edit {
 	return func(w lathe.Wire, events []streamed) []streamed {
 		for _, e := range edits {
@@ -99,7 +99,7 @@ func chain(edits ...edit) edit {
 	}
 }
 
-// endMissing leaves out the events that end an answer.
+// endMissing removes the events that end an answer.
 var endMissing = without(func(w lathe.Wire, e *streamed) bool { return e.ends(w) })
 
 // cutBeforeEnd closes the connection instead of sending the events that end an answer.
@@ -107,13 +107,13 @@ func cutBeforeEnd(w lathe.Wire, events []streamed) []streamed {
 	return append(endMissing(w, events), streamed{cut: true})
 }
 
-// doneMissing leaves out the mark after the last event.
+// doneMissing removes the event [DONE].
 var doneMissing = without(func(_ lathe.Wire, e *streamed) bool { return e.data == "[DONE]" })
 
-// nameless leaves out the line that says the type of an event.
+// nameless removes the line `event:` of each event.
 var nameless = each(func(_ lathe.Wire, e *streamed) { e.name = "" })
 
-// reindex gives blocks and items other indexes.
+// reindex returns an edit that replaces the indexes of blocks and items.
 func reindex(index func(i int) int) edit {
 	return each(func(_ lathe.Wire, e *streamed) {
 		if n := e.indexOf(); n >= 0 {
@@ -122,7 +122,7 @@ func reindex(index func(i int) int) edit {
 	})
 }
 
-// unknownEvent adds an event of a type that no client knows after the second.
+// unknownEvent inserts an event of an unknown type after the second event.
 func unknownEvent(w lathe.Wire, events []streamed) []streamed {
 	e := streamed{name: "response.simulated.progress", data: `{"type":"response.simulated.progress","sequence_number":2,"percent":50}`}
 	switch w {
@@ -134,7 +134,7 @@ func unknownEvent(w lathe.Wire, events []streamed) []streamed {
 	return slices.Insert(events, min(2, len(events)), e)
 }
 
-// unknownItem adds an item, a block or a part of a type that no client knows, as the last.
+// unknownItem appends an item, a block or a part of an unknown type to the answer.
 func unknownItem(w lathe.Wire, events []streamed) []streamed {
 	at := slices.IndexFunc(events, func(e streamed) bool { return e.ends(w) })
 	if at < 0 {
@@ -168,7 +168,7 @@ func unknownItem(w lathe.Wire, events []streamed) []streamed {
 	return renumber(w, slices.Insert(events, at, more...))
 }
 
-// renumber gives the events of Responses their sequence numbers again.
+// renumber numbers the events of the wire Responses anew.
 func renumber(w lathe.Wire, events []streamed) []streamed {
 	if w != lathe.WireResponses {
 		return events
@@ -186,7 +186,7 @@ func renumber(w lathe.Wire, events []streamed) []streamed {
 	return events
 }
 
-// usageMissing leaves out the usage.
+// usageMissing removes the usage.
 var usageMissing = each(func(_ lathe.Wire, e *streamed) {
 	e.data = setIn(e.data, "message", "usage", "")
 	e.data = set(e.data, "usage", "")
@@ -194,7 +194,7 @@ var usageMissing = each(func(_ lathe.Wire, e *streamed) {
 	e.data = set(e.data, "usageMetadata", "")
 })
 
-// usageSplit puts the input tokens in the first event and the output tokens in the last, as former servers of Anthropic did.
+// usageSplit moves the input tokens to the first event and leaves the output tokens in the last, as former servers of Anthropic did.
 func usageSplit(_ lathe.Wire, events []streamed) []streamed {
 	input := ""
 	for i := range events {
@@ -210,7 +210,7 @@ func usageSplit(_ lathe.Wire, events []streamed) []streamed {
 	})(lathe.WireMessages, events)
 }
 
-// usageLate puts the usage in an event after the finish reason.
+// usageLate moves the usage to an event after the finish reason.
 func usageLate(_ lathe.Wire, events []streamed) []streamed {
 	for i := range events {
 		if usage := get(events[i].data, "usageMetadata"); usage != "" {
@@ -221,8 +221,8 @@ func usageLate(_ lathe.Wire, events []streamed) []streamed {
 	return events
 }
 
-// argsAtOnce puts the complete arguments of calls in the event that begins a block of Messages, and in the event that ends an
-// item of Responses, without any delta.
+// argsAtOnce writes the complete arguments of calls without deltas: into the event that begins a block of Messages, and into the event
+// that ends an item of Responses.
 func argsAtOnce(w lathe.Wire, events []streamed) []streamed {
 	isPiece := func(_ lathe.Wire, e *streamed) bool {
 		return (typeOf(e.data) == "response.function_call_arguments.delta" || typeOf(get(e.data, "delta")) == "input_json_delta")
@@ -242,7 +242,7 @@ func argsAtOnce(w lathe.Wire, events []streamed) []streamed {
 	return renumber(w, without(isPiece)(w, events))
 }
 
-// argsEmpty writes no arguments at all in place of an empty object.
+// argsEmpty writes empty arguments as no text instead of {}.
 var argsEmpty = chain(
 	without(func(_ lathe.Wire, e *streamed) bool { return strings.Contains(e.data, `"delta":"{}"`) }),
 	each(func(_ lathe.Wire, e *streamed) {
@@ -251,7 +251,7 @@ var argsEmpty = chain(
 		e.data = strings.ReplaceAll(e.data, `,"args":{}`, "")
 	}), renumber)
 
-// idMissing leaves out the ids of calls.
+// idMissing removes the ids of calls.
 var idMissing = each(func(_ lathe.Wire, e *streamed) {
 	const mark = `{"functionCall":{"id":`
 	for from := 0; ; {
@@ -273,7 +273,7 @@ var idMissing = each(func(_ lathe.Wire, e *streamed) {
 // interleave alternates the pieces of consecutive calls, as if the model wrote the calls in parallel.
 func interleave(w lathe.Wire, events []streamed) []streamed {
 	var queues [][]streamed
-	var order []int // the indexes of calls
+	var order []int // the indexes of the calls
 	from, to := -1, -1
 	for i := range events {
 		e := &events[i]
@@ -307,7 +307,7 @@ func interleave(w lathe.Wire, events []streamed) []streamed {
 	return renumber(w, slices.Replace(events, from, to, mixed...))
 }
 
-// stopReason replaces the reason why the answer ended.
+// stopReason returns an edit that replaces the stop reason.
 func stopReason(reason string) edit {
 	return each(func(_ lathe.Wire, e *streamed) {
 		if get(get(e.data, "delta"), "stop_reason") != "" {
@@ -316,7 +316,7 @@ func stopReason(reason string) edit {
 	})
 }
 
-// malformedCall removes the calls of an answer and sets the finish reason for malformed calls.
+// malformedCall removes the calls of an answer and sets Google's finish reason for malformed calls.
 func malformedCall(w lathe.Wire, events []streamed) []streamed {
 	isCall := func(_ lathe.Wire, e *streamed) bool {
 		return strings.Contains(e.data, `{"functionCall":`) && !e.ends(w)
@@ -330,24 +330,24 @@ func malformedCall(w lathe.Wire, events []streamed) []streamed {
 	})(w, kept)
 }
 
-// terminalDiffers changes the arguments of calls in the object that ends a response.
+// terminalDiffers changes the arguments of calls in the object that ends a response, so that they differ from the deltas.
 var terminalDiffers = each(func(_ lathe.Wire, e *streamed) {
 	if typeOf(e.data) == "response.completed" {
 		e.data = strings.ReplaceAll(e.data, `"arguments":"{\"`, `"arguments":"{\"simulated\":1,\"`)
 	}
 })
 
-// isError reports whether an event is the event `error` of Responses.
+// isError reports whether the event has the type `error`.
 func isError(_ lathe.Wire, e *streamed) bool { return typeOf(e.data) == "error" }
 
-// errorFlat puts an error in the stream only into the members of the event.
+// errorFlat leaves an error of the stream only in the members of the event, not in its object `error`.
 var errorFlat = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
 	if isError(w, e) {
 		e.data = set(e.data, "error", "")
 	}
 }))
 
-// errorNested puts an error in the stream only into the object `error` of the event.
+// errorNested leaves an error of the stream only in the object `error` of the event, not in its members.
 var errorNested = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
 	if isError(w, e) {
 		for _, name := range [...]string{"code", "message", "param"} {
@@ -356,10 +356,10 @@ var errorNested = chain(endMissing, each(func(w lathe.Wire, e *streamed) {
 	}
 }))
 
-// failedOnly leaves out the event `error` before response.failed.
+// failedOnly removes the event `error` before response.failed.
 var failedOnly = without(isError)
 
-// overloaded replaces an error in the stream by the one of an overloaded server.
+// overloaded replaces an error of the stream by that of an overloaded server.
 var overloaded = each(func(_ lathe.Wire, e *streamed) {
 	if typeOf(e.data) == "error" {
 		e.data = setIn(e.data, "error", "type", `"overloaded_error"`)

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// partialArgs sends the arguments of calls as Google's servers do with streamed arguments: as values with JSONPaths, and strings in
-// two pieces. It does not change a call with a list or an object among its arguments.
+// partialArgs sends the arguments of calls as Google's servers do if arguments are streamed: as values with JSONPaths, each string in two
+// pieces. A call with a list or an object among its arguments is not changed.
 func partialArgs(_ lathe.Wire, events []streamed) []streamed {
 	for i := 0; i < len(events); i++ {
 		part := firstOf(get(get(firstOf(get(events[i].data, "candidates")), "content"), "parts"))
@@ -42,7 +42,7 @@ func firstOf(array string) string {
 	return ""
 }
 
-// argPieces returns the elements of partialArgs for an object. ok is false if one of its values has no such form.
+// argPieces returns the elements of partialArgs for an object. ok is false if one of its values cannot be written so.
 func argPieces(object string) (pieces []string, ok bool) {
 	if !strings.HasPrefix(object, "{") {
 		return nil, false

@@ -12,20 +12,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// EvalModel is the name of the model that does what the prompts of evaluations over the tools
-// state_get and state_patch ask for. It follows rules: it parses from the prompt which value to set at
-// which path, which call must fail on purpose, and the text of the final answer. It calls state_get
-// first, then state_patch, and corrects failed calls. Other prompts are answered as by sim/demo, by
-// sim/eval-never-calls without a call.
+// EvalModel is the name of the model for evaluations with the tools state_get and state_patch. By fixed rules, it parses from the prompt
+// which value to set at which path, which call must fail on purpose, and the text of the final answer. It calls state_get first, then
+// state_patch, and repeats failed calls correctly. For other prompts it is sim/demo; sim/eval-never-calls makes no call for them.
 const EvalModel = "sim/eval"
 
-// A Misbehaviour is one way in which the model sim/eval-NAME fails to do what its prompt asks for.
+// A Misbehaviour is one way in which the model sim/eval-NAME does not follow its prompt.
 type Misbehaviour struct {
 	Name string
-	Does string // what it does, in a few words
+	Does string // a short description
 }
 
-// Misbehaviours returns all of them, in the order of the documentation.
+// Misbehaviours returns all misbehaviours, in the order of the documentation.
 func Misbehaviours() []Misbehaviour { return slices.Clone(misbehaviours) }
 
 var misbehaviours = []Misbehaviour{
@@ -44,10 +42,10 @@ var misbehaviours = []Misbehaviour{
 	{"hangs", "never says anything"},
 }
 
-// stalled is how long a model is silent that says nothing more.
+// stalled is the delay of a model that sends nothing more.
 const stalled = 24 * time.Hour
 
-// findMisbehaviour says whether name is the model sim/eval or one of its misbehaviours, and which.
+// findMisbehaviour reports whether name is sim/eval or sim/eval-NAME, and returns NAME; "" for sim/eval.
 func findMisbehaviour(name string) (how string, ok bool) {
 	if name == EvalModel {
 		return "", true
@@ -56,15 +54,15 @@ func findMisbehaviour(name string) (how string, ok bool) {
 	return how, ok && slices.ContainsFunc(misbehaviours, func(m Misbehaviour) bool { return m.Name == how })
 }
 
-// instructions are what the evaluation model reads from a prompt.
+// instructions are the parts of a prompt that the evaluation model follows.
 type instructions struct {
-	workspace   string // "": it is not to be passed, or not known
-	path, value string // what to set
-	words       string // the last ones
-	wrongPath   string // to set first, on purpose
-	wrongType   bool   // ops is to be a string first, on purpose
-	long        int    // letters of the first value, on purpose; 0: none
-	together    bool   // both calls in one message
+	workspace   string // "" if it is unknown or must not be passed
+	path, value string // the path to change and its new value
+	words       string // the text of the final answer
+	wrongPath   string // a path to change first, which must fail
+	wrongType   bool   // the first ops must be a string, which must fail
+	long        int    // length of the first value, which must fail; 0 for none
+	together    bool   // both calls must be in one message
 }
 
 var (
@@ -109,12 +107,12 @@ func readInstructions(req *lathe.Request) instructions {
 	return in
 }
 
-// progress is what became of the calls so far.
+// progress is the state of the calls in the conversation.
 type progress struct {
 	calls            int
-	reads, changes   int // calls of state_get and state_patch that were answered
-	read, changed    bool
-	hidden, refused  bool // facts_commit was asked for; the last change failed
+	reads, changes   int  // number of results of state_get and of state_patch
+	read, changed    bool // whether a call of state_get, and of state_patch, succeeded
+	hidden, refused  bool // facts_commit was called; the last change failed
 	outputIsTooLarge bool
 }
 
@@ -137,14 +135,14 @@ func readProgress(req *lathe.Request) progress {
 					p.changes++
 					p.changed, p.refused = p.changed || !failed, failed
 				}
-			default: // says nothing of calls
+			default: // not a call or a result
 			}
 		}
 	}
 	return p
 }
 
-// nameOf returns the tool of a result. On the wire a result has the id of its call only.
+// nameOf returns the name of the tool of a result. On the wire a result has only the id of its call.
 func nameOf(req *lathe.Request, r lathe.ToolResult) string {
 	for i := range req.Messages {
 		for _, p := range req.Messages[i].Parts {
@@ -156,7 +154,7 @@ func nameOf(req *lathe.Request, r lathe.ToolResult) string {
 	return r.Name
 }
 
-// resultFailed reports whether the content of a result, in either form, says that the call failed.
+// resultFailed reports whether a result is an error, by its flag or by the JSON in its content.
 func resultFailed(r lathe.ToolResult) bool {
 	raw := []byte(r.Content)
 	if !rawjson.IsObject(raw, rawjson.Limits{}) {
@@ -166,10 +164,10 @@ func resultFailed(r lathe.ToolResult) bool {
 	return found && string(ok) == "false"
 }
 
-// maxTries is how often the evaluation model tries one thing.
+// maxTries is the maximal number of times that the evaluation model repeats one call.
 const maxTries = 3
 
-// evaluated is the reply of sim/eval, and of sim/eval-how.
+// evaluated returns the turn of sim/eval, or of sim/eval-NAME if how is NAME.
 func evaluated(req *lathe.Request, how string) *Turn {
 	in, p := readInstructions(req), readProgress(req)
 	offered := func(name string) bool {
@@ -209,7 +207,7 @@ func evaluated(req *lathe.Request, how string) *Turn {
 
 func ask(calls ...lathe.ToolCall) *Turn { return &Turn{Calls: calls} }
 
-// call makes the next call, its id numbered within the conversation.
+// call returns the next call, with an id that contains its number in the conversation.
 func (p *progress) call(name, args string) lathe.ToolCall {
 	p.calls++
 	return lathe.ToolCall{ID: "call_" + itoa(p.calls), Name: name, Arguments: args}
@@ -225,7 +223,7 @@ func (in *instructions) lastWords(how string) string {
 	return in.words
 }
 
-// id returns the argument workspace_id with a comma behind it, or nothing.
+// id returns the argument workspace_id followed by a comma; "" if it must not be passed.
 func (in *instructions) id(how string, req *lathe.Request) string {
 	id := in.workspace
 	if how == "passes-id" && id == "" {
@@ -241,7 +239,8 @@ func (in *instructions) id(how string, req *lathe.Request) string {
 	return `"workspace_id":` + quote(id) + ","
 }
 
-// patch returns the arguments of the next change: with the mistake asked for in the first one.
+// patch returns the arguments of the next call of state_patch; before is the number of those before it. The first contains the mistake
+// that the prompt requests.
 func (in *instructions) patch(how string, req *lathe.Request, before int) string {
 	path, value := in.path, in.value
 	if how == "wrong-value" {

@@ -12,19 +12,19 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An exchange is a request to the simulated server, with the state of its answer.
+// An exchange is a request to the simulated server and what its answer depends on.
 type exchange struct {
 	p      *protocol
 	req    *wire.ClientRequest
 	spec   spec
 	body   []byte
 	header http.Header
-	n      int64 // counts the requests
-	// array asks for one JSON array in place of a stream of events.
+	n      int64 // number of the request
+	// array: the answer is one JSON array instead of a stream of events.
 	array bool
 }
 
-// read reads a request with parse; nil: the codec's. It returns nil if it has answered with an error.
+// read reads a request with parse, or with the codec if parse is nil. If the request is invalid, it writes the error and returns nil.
 func (s *Sim) read(p *protocol, w http.ResponseWriter, r *http.Request, parse func(body []byte) (*wire.ClientRequest, error)) *exchange {
 	if parse == nil {
 		parse = p.ParseRequest
@@ -71,8 +71,8 @@ func badRequest(message string) *wire.APIError {
 	return &wire.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: message}
 }
 
-// refused returns the error for a request that the simulated model cannot serve. It also removes the tools that the request does
-// not allow.
+// refused returns the error for a request that the simulated model cannot answer, or nil. It also removes the tools that are not in
+// req.Allowed.
 func (x *exchange) refused() *wire.APIError {
 	req := x.req
 	switch {
@@ -99,7 +99,7 @@ func (x *exchange) refused() *wire.APIError {
 	return refusedBinding(x.body, x.header)
 }
 
-// limited returns the body of a request with the member max_tokens, which a request to count tokens need not have.
+// limited returns the body of a request with the member max_tokens added if it is missing: a request to count tokens need not have it.
 func limited(body []byte) []byte {
 	if !rawjson.IsObject(body, rawjson.Limits{}) {
 		return body

@@ -9,41 +9,40 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Fault is one way in which real servers deviate from the wire. The model sim/fault-NAME answers as
-// sim/demo does, with that fault.
+// A Fault is one way in which real servers deviate from the wire. The model sim/fault-NAME is sim/demo with that fault.
 type Fault struct {
 	Name string
-	Does string // what it does, in a few words
-	// Ends says how a run ends that meets the fault: "answered" when it must be tolerated.
+	Does string // a short description
+	// Ends is the reason with which a run that meets the fault must end: "answered" if the fault must be tolerated.
 	Ends lathe.Reason
-	// Wires are the wires that the fault is for; nil: all. A request for it on another one is answered 404.
+	// Wires are the wires that have the fault; nil: all. A request for it on another wire gets 404.
 	Wires []lathe.Wire
 
-	turn  func(req *lathe.Request, t *Turn) // changes what is said rather than how
-	style *style                            // of chat completions
+	turn  func(req *lathe.Request, t *Turn) // changes the content of the turn
+	style *style                            // changes chat completions
 	flow  flow
 	edit  edit
-	// firstPart leaves answers as they are that continue one: those to a request whose last message is the assistant's.
+	// firstPart excludes answers to requests whose last message is the assistant's, so that edit does not apply to a continuation.
 	firstPart bool
 	lines     lines
-	// status answers with an HTTP error: each request, or with once set the first time that it comes.
+	// status is the status of an HTTP error: of each request, or, if once is set, of the first of two equal requests.
 	status     int
 	once       bool
 	header     [2]string
-	fail       *wire.APIError // the body, in the words of the wire
-	body       string         // the body, if fail is nil
+	fail       *wire.APIError // the error in the body, in the form of the wire
+	body       string         // the body if fail is nil
 	bodyType   string
-	nonStream  bool // a JSON completion although a stream was asked for
-	hang       bool // no byte until the client leaves
-	needsTools bool // only when the request has tools
-	// strictRoles refuses roles out of order, as Mistral's templates do.
+	nonStream  bool // answer with a JSON completion although the request asks for a stream
+	hang       bool // send no byte until the client disconnects
+	needsTools bool // only requests with tools have the fault
+	// strictRoles refuses messages whose roles do not alternate, as Mistral's templates do.
 	strictRoles bool
-	// strictSignatures refuses a history in which the signature of reasoning is not the one that was given.
-	// With boundSignatures it also refuses one in which anything before reasoning has changed.
+	// strictSignatures refuses a history in which a signature of reasoning is missing, changed or out of place. With boundSignatures it
+	// also refuses one in which anything before the reasoning has changed.
 	strictSignatures signatures
 }
 
-// signatures say which of them a model refuses.
+// signatures select which histories with signatures a model refuses.
 type signatures int
 
 const (
@@ -51,10 +50,10 @@ const (
 	boundSignatures
 )
 
-// On reports whether the fault is for the wire.
+// On reports whether the wire has the fault.
 func (f *Fault) On(w lathe.Wire) bool { return f.Wires == nil || slices.Contains(f.Wires, w) }
 
-// Faults returns every fault, in the order of the documentation.
+// Faults returns all faults, in the order of the documentation.
 func Faults() []Fault {
 	all := slices.Concat(faults, wireFaults)
 	for i := range all {
@@ -63,7 +62,7 @@ func Faults() []Fault {
 	return all
 }
 
-// FaultsOn returns the faults that are for the wire.
+// FaultsOn returns the faults that the wire has.
 func FaultsOn(w lathe.Wire) []Fault {
 	return slices.DeleteFunc(Faults(), func(f Fault) bool { return !f.On(w) })
 }
@@ -81,7 +80,7 @@ func findFault(name string) *Fault {
 
 const answered = lathe.ReasonAnswered
 
-// The wires of faults that are not for all.
+// The wires of faults that not all wires have.
 var (
 	chatOnly        = []lathe.Wire{lathe.WireOpenAIChat}
 	chatAndMessages = []lathe.Wire{lathe.WireOpenAIChat, lathe.WireMessages}
@@ -177,7 +176,7 @@ func oneCall(_ *lathe.Request, t *Turn) {
 	}
 }
 
-// thought is what a model that thinks says of every request.
+// thought is the reasoning of a model that thinks, for every request.
 const thought = "The user asks for something; let me see which tool fits. "
 
 func repeatID(_ *lathe.Request, t *Turn) {
@@ -190,7 +189,7 @@ func think(_ *lathe.Request, t *Turn) {
 	t.Reasoning = thought
 }
 
-// cutByLength ends a turn with calls inside the last one.
+// cutByLength truncates the last call of a turn.
 func cutByLength(_ *lathe.Request, t *Turn) {
 	if n := len(t.Calls); n > 0 {
 		t.Calls[n-1].Incomplete = true
@@ -198,7 +197,7 @@ func cutByLength(_ *lathe.Request, t *Turn) {
 	}
 }
 
-// cutCalls cuts the arguments of calls that are not complete. Calls written as text are cut as text.
+// cutCalls truncates the arguments of calls that are Incomplete. For calls in a dialect, speak truncates their text instead.
 func (t *Turn) cutCalls() {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Incomplete {
@@ -251,13 +250,13 @@ func repeatCall(req *lathe.Request, t *Turn) {
 	t.Calls = []lathe.ToolCall{{ID: "call_" + itoa(conv.total+1), Name: tool.Name, Arguments: fillArguments(tool, conv.prompt)}}
 }
 
-// breakArgs replaces the arguments of the first call of a conversation. After the failed result the
-// call is made once more as it should have been.
+// breakArgs replaces the arguments of the first call of a conversation by args. After the failed result, the call is repeated with
+// correct arguments.
 func breakArgs(args string) func(*lathe.Request, *Turn) {
 	return breakArgsBy(func() string { return args })
 }
 
-// breakArgsBy is breakArgs with arguments that are too long to lie ready.
+// breakArgsBy is breakArgs with arguments that are computed when they are needed, because they are long.
 func breakArgsBy(args func() string) func(*lathe.Request, *Turn) {
 	return func(req *lathe.Request, t *Turn) {
 		conv := readConversation(req)

@@ -13,11 +13,11 @@ var (
 	onGemini    = []lathe.Wire{lathe.WireGemini}
 	// typed are the wires whose events have types.
 	typed = []lathe.Wire{lathe.WireResponses, lathe.WireMessages}
-	// notChat are the wires that have signatures and an event that ends an answer.
+	// notChat are the wires with signatures and with an event that ends an answer.
 	notChat = []lathe.Wire{lathe.WireResponses, lathe.WireMessages, lathe.WireGemini}
 )
 
-// wireFaults are the faults of wires other than chat completions.
+// wireFaults are the faults that chat completions do not have.
 var wireFaults = []Fault{
 	{Name: "end-missing", Does: "the stream ends in order, without the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: endMissing},
 	{Name: "cut-before-end", Does: "the connection breaks off before the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: cutBeforeEnd},
@@ -67,7 +67,7 @@ func thinkHidden(_ *lathe.Request, t *Turn) { t.hidden = thought }
 
 func thinkRedacted(_ *lathe.Request, t *Turn) { t.hidden, t.redacted = thought, true }
 
-// thinkStrictly makes calls under ids by which the model knows them again: those must come back signed.
+// thinkStrictly gives calls ids that name the model, so that strictSignatures can require a signature for them.
 func thinkStrictly(req *lathe.Request, t *Turn) {
 	think(req, t)
 	total := readConversation(req).total

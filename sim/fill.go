@@ -13,18 +13,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A parameter is one property of a tool's schema, as far as the demo model looks.
+// A parameter is one property of a tool's schema, with the keywords that the demo model uses.
 type parameter struct {
 	name     string
-	kind     string // expression, zone, place, url, email, path; else the schema's type
+	kind     string // expression, zone, place, url, email or path; else the type of the schema
 	required bool
-	enum     []string // string values only
-	fallback string   // the raw default, "" none
+	enum     []string // only the values that are strings
+	fallback string   // the JSON of the default; "" if there is none
 	items    string   // the type of an array's elements
 	schema   []byte
 }
 
-// parameters reads the properties of an object schema, in the schema's order. What it cannot read it leaves out.
+// parameters returns the properties of an object schema, in the order of the schema; nil if it is invalid.
 func parameters(schema []byte) []parameter {
 	if len(schema) == 0 || rawjson.Check(schema, rawjson.Limits{}) != nil {
 		return nil
@@ -67,7 +67,7 @@ func (p *parameter) read(raw []byte) {
 	p.items = rawjson.Text(kind)
 }
 
-// kindOf refines the type string by what the parameter's name says.
+// kindOf returns the kind of a parameter: for strings it depends on the parameter's name.
 func kindOf(p parameter) string {
 	if p.kind != "string" && p.kind != "" {
 		return p.kind
@@ -90,8 +90,8 @@ func kindOf(p parameter) string {
 	return "string"
 }
 
-// fillArguments makes an argument object for t from a clause of the prompt. A clause that holds a
-// JSON object is taken at its word.
+// fillArguments returns the arguments for t as a JSON object, filled from a clause of the prompt. If the clause contains a JSON object,
+// that object is returned.
 func fillArguments(t *lathe.ToolSpec, clause string) string {
 	if i := strings.IndexByte(clause, '{'); i >= 0 {
 		if end, err := rawjson.Scan([]byte(clause), i); err == nil {
@@ -101,7 +101,7 @@ func fillArguments(t *lathe.ToolSpec, clause string) string {
 	return string(fillObject(nil, t.Schema, &source{clause: clause, numbers: numbersIn(clause), quoted: quotedIn(clause)}, 0))
 }
 
-// A source hands out what a clause offers, each number and quotation once.
+// A source contains the values that a clause offers. Each number and quotation is used once.
 type source struct {
 	clause  string
 	numbers []string
@@ -129,7 +129,7 @@ func fillObject(dst, schema []byte, src *source, depth int) []byte {
 	return append(dst, '}')
 }
 
-// value returns the raw JSON for p; ok is false when the clause offers nothing and p may be left out.
+// value returns the JSON value of p. ok is false if the clause offers none and p is optional.
 func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 	text := func(v string) ([]byte, bool) { return rawjson.AppendQuote(nil, v), true }
 	if len(p.enum) > 0 {
@@ -226,7 +226,7 @@ func (s *source) array(p *parameter) ([]byte, bool) {
 	return dst, len(dst) > 2 || p.required
 }
 
-// named finds `name=value`, `name: value` and `name "value"` in the clause.
+// named returns the value in `name=value`, `name: value` or `name "value"` in the clause.
 func (s *source) named(name string) (string, bool) {
 	low := strings.ToLower(s.clause)
 	i := strings.Index(low, strings.ToLower(name))
@@ -255,7 +255,7 @@ func (s *source) named(name string) (string, bool) {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// numbersIn returns the numbers of a clause as JSON numbers, in order.
+// numbersIn returns the numbers in a clause as JSON numbers, in order.
 func numbersIn(clause string) []string {
 	var out []string
 	for i := 0; i < len(clause); {
@@ -281,7 +281,7 @@ func numbersIn(clause string) []string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// jsonNumber takes leading zeros off, which JSON forbids.
+// jsonNumber removes leading zeros, which JSON does not allow; "" if s is no number.
 func jsonNumber(s string) string {
 	sign := ""
 	if s[0] == '-' {
@@ -311,7 +311,7 @@ func quotedIn(clause string) []string {
 	return out
 }
 
-// arithmetic returns the longest arithmetic expression of a clause, "" when there is no operator in it.
+// arithmetic returns the longest arithmetic expression in a clause; "" if the clause has no operator.
 func arithmetic(clause string) string {
 	s := clause
 	for _, r := range [][2]string{{" times ", " * "}, {" plus ", " + "}, {" minus ", " - "}, {" divided by ", " / "}, {"×", "*"}, {"÷", "/"}, {"−", "-"}} {
@@ -336,7 +336,7 @@ func arithmetic(clause string) string {
 	return best
 }
 
-// placeIn returns the capitalised words after "in", "for", "at" or "of".
+// placeIn returns the capitalised words after "in", "for", "at", "of" or "to"; "" if there are none.
 func placeIn(clause string) string {
 	ws := strings.Fields(clause)
 	for i, w := range ws {
@@ -379,7 +379,7 @@ func wordOf(kind, clause string) string {
 	return ""
 }
 
-// subject is what a clause is about: itself without the words that only ask.
+// subject returns the clause without the words at its beginning that only ask.
 func subject(clause string) string {
 	ws := strings.Fields(clause)
 	for len(ws) > 1 && asking()[strings.ToLower(strings.Trim(ws[0], ",'"))] {
@@ -391,7 +391,7 @@ func subject(clause string) string {
 var asking = wordSet(`what what's who where when how is are the do does can could would you please tell me about show
 give find search look up for get fetch read us a an`)
 
-// zoneOf returns the IANA zone of a city named in the clause, or the zone itself where it is written out.
+// zoneOf returns the IANA zone in the clause, or that of a city or country in it; "" if there is none.
 func zoneOf(clause string) string {
 	for w := range strings.FieldsSeq(clause) {
 		w = strings.Trim(w, ",.?!\"'")
@@ -411,7 +411,7 @@ func zoneOf(clause string) string {
 
 var zoneAreas = wordSet(`Africa America Antarctica Asia Atlantic Australia Europe Indian Pacific Etc`)
 
-// zoneNames are the cities and countries whose zones the models know.
+// zoneNames are the cities and countries whose zones the simulated models know, by zone.
 const zoneNames = `
 Asia/Tokyo: tokyo, osaka, japan
 Asia/Seoul: seoul
@@ -470,7 +470,8 @@ Pacific/Honolulu: honolulu
 UTC: utc
 `
 
-// zones returns the zones by the names in zoneNames, and these names, the longest first: "new york" before "york".
+// zones returns the zone of each name in zoneNames, and the names, the longest first, so that a name is found before a shorter one inside
+// it.
 var zones = sync.OnceValues(func() (byName map[string]string, names []string) {
 	byName = map[string]string{}
 	for line := range strings.SplitSeq(strings.TrimSpace(zoneNames), "\n") {

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// models answers with the list of models: in Google's form below /v1beta, in Anthropic's if the request names a version of its
-// API, else in OpenAI's.
+// models serves the list of models: in Google's form below /v1beta, in Anthropic's form if the request has the header Anthropic-Version,
+// else in OpenAI's form.
 func (s *Sim) models(w http.ResponseWriter, r *http.Request) {
 	created := s.opts.Now().Unix()
 	names := s.Names()
@@ -38,7 +38,7 @@ func (s *Sim) models(w http.ResponseWriter, r *http.Request) {
 		for i, name := range names {
 			list[i] = model{name, "model", created, "lathe"}
 		}
-		body, _ := json.Marshal(struct { // no value of these types fails
+		body, _ := json.Marshal(struct { // these types cannot fail
 			Object string  `json:"object"`
 			Data   []model `json:"data"`
 		}{"list", list})

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/provider"
 )
 
-// A Model is a simulated model in this process. It implements [lathe.Model].
+// A Model is a simulated model that runs in this process. It implements [lathe.Model].
 type Model struct {
 	sim  *Sim
 	name string
@@ -21,8 +21,7 @@ type Model struct {
 
 var _ lathe.Model = (*Model)(nil)
 
-// Model returns the model of that name; empty means sim/demo. A name that does not exist is
-// reported by Generate.
+// Model returns the model of that name; "" means sim/demo. If the name does not exist, Generate returns an error.
 func (s *Sim) Model(name string) *Model {
 	if name == "" {
 		name = DemoModel
@@ -30,14 +29,14 @@ func (s *Sim) Model(name string) *Model {
 	return &Model{sim: s, name: name}
 }
 
-// Describe names the model.
+// Describe returns the description of the model.
 func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
 }
 
-// Generate streams one turn. The models with a fault go over their wire form, in memory. A history with a
-// call that is not answered, or an answer without a call, is refused as by the server. Arguments that are not
-// a JSON object are not, since the wire's encoder replaces them.
+// Generate streams one turn. A model with a fault uses its wire form, in memory. As the server does, Generate refuses a history with a
+// call without a result, or a result without a call. Unlike the server, it accepts arguments that are no JSON object, because the wire's
+// encoder replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req
@@ -109,7 +108,8 @@ func upstream(e *wire.APIError) error {
 	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message}}
 }
 
-// overWire sends the request through the handler in memory: on chat completions, or on the first wire that the fault is for.
+// overWire sends the request to the handler in memory, on chat completions or, if the fault is not for that wire, on the first of its
+// wires.
 func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yield func(lathe.Delta, error) bool) {
 	w := lathe.WireOpenAIChat
 	if !f.On(w) {
@@ -122,17 +122,16 @@ func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yiel
 		return
 	}
 	own := *req
-	own.Relay = nil // the bytes are those of no server
+	own.Relay = nil // no server receives the bytes
 	client.Generate(ctx, &own)(yield)
 }
 
-// Transport returns the server as an http.RoundTripper that stays in this process, for clients of
-// the wire that need no socket.
+// Transport returns the server as an http.RoundTripper that calls the handler in this process, for clients of the wire without a socket.
 func (s *Sim) Transport() http.RoundTripper { return transport{s.Handler()} }
 
 type transport struct{ handler http.Handler }
 
-// RoundTrip runs the handler on a goroutine that ends when the handler does or the body is closed.
+// RoundTrip runs the handler on a goroutine. The goroutine ends when the handler returns; closing the body cancels it.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	pr, pw := io.Pipe()
@@ -146,12 +145,12 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer close(finished)
 		defer func() {
 			err := io.EOF
-			if recover() != nil { // http.ErrAbortHandler: a connection that breaks off
+			if recover() != nil { // http.ErrAbortHandler: the connection breaks off
 				err = io.ErrUnexpectedEOF
 			}
 			w.WriteHeader(http.StatusOK)
 			_ = pw.CloseWithError(err) // always nil
-			_ = in.Body.Close()        // the request's body is the transport's to close
+			_ = in.Body.Close()        // the transport must close the request's body
 		}()
 		t.handler.ServeHTTP(w, in)
 	}()
@@ -172,7 +171,7 @@ type pipeBody struct {
 	finished chan struct{}
 }
 
-// Close stops the handler and waits for it.
+// Close cancels the handler and waits until it has returned.
 func (b *pipeBody) Close() error {
 	b.cancel()
 	err := b.PipeReader.Close()

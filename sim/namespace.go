@@ -7,8 +7,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// readNamespace reads tools from the TypeScript types that harmony shows them as: the names, what
-// they do, and one level of their arguments.
+// readNamespace returns the tools that harmony's TypeScript types declare, with their names, descriptions and the first level of their
+// parameters.
 func readNamespace(text string) []*lathe.ToolSpec {
 	var tools []*lathe.ToolSpec
 	var comment []string
@@ -48,12 +48,12 @@ func readNamespace(text string) []*lathe.ToolSpec {
 	return tools
 }
 
-// An objectSchema is the schema of an object in the making.
+// An objectSchema collects the properties of an object schema.
 type objectSchema struct {
 	properties, required []string
 }
 
-// add takes a line `name?: type, // default: value`.
+// add adds the property of a line such as `name?: type, // default: value`.
 func (s *objectSchema) add(line, description string) {
 	line, trailer, _ := strings.Cut(line, " // default: ")
 	name, kind, ok := strings.Cut(line, ": ")
@@ -75,7 +75,7 @@ func (s *objectSchema) add(line, description string) {
 	s.properties = append(s.properties, quote(name)+":{"+strings.TrimPrefix(member, ",")+"}")
 }
 
-// typeSchema returns the members of the schema of a TypeScript type.
+// typeSchema returns the members of the schema for a TypeScript type, without braces; "" for other types.
 func typeSchema(kind string) string {
 	kind = strings.TrimSuffix(kind, " | null")
 	if words := strings.Split(kind, " | "); strings.HasPrefix(kind, `"`) {

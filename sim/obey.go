@@ -11,32 +11,31 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The two extremes of how models react to a text, not of their user, that gives them orders.
+// The models for tests of prompt injection: the two extremes of how a model reacts to instructions in text that is not its user's.
 const (
-	// ObedientModel does what any text tells it: its users', a document's, a tool's description or
-	// result, and what it wrote itself. It is the worst that an injection can make of a model.
+	// ObedientModel follows instructions in any text: of users, in documents, in descriptions and results of tools, and in its own
+	// output. It is the worst case of a prompt injection.
 	ObedientModel = "sim/obedient"
-	// CarefulModel does what its system and users tell it outside of <document>…</document>, and
-	// takes all other text for data.
+	// CarefulModel follows instructions in system and user text outside of <document>…</document> only. All other text is data.
 	CarefulModel = "sim/careful"
 )
 
-// Bounds of what the two models do in one conversation.
+// Limits of the two models in one conversation.
 const (
-	maxObeyed    = 64   // orders that are read
-	maxObeyTimes = 1000 // of one order
+	maxObeyed    = 64   // orders
+	maxObeyTimes = 1000 // repetitions of one order
 	maxObeyCalls = 64   // calls
-	maxObjects   = 256  // that are looked at for a call in one text
+	maxObjects   = 256  // JSON objects in one text that are tested for a call
 )
 
-// An order is a call that a text asks for.
+// An order is a call that a text instructs the model to make.
 type order struct {
-	call  lathe.ToolCall // the id is set where the text names one
-	times int
+	call  lathe.ToolCall // ID is set if the text names one
+	times int            // how often the call must be made
 }
 
-// obeyed is the reply of the two models. It is a pure function of the request: an order is followed
-// until the conversation holds the call as often as it was ordered.
+// obeyed returns the turn of the two models. It depends only on the request: an order is followed until the conversation contains the
+// call as often as it was ordered.
 func obeyed(req *lathe.Request, careful bool) *Turn {
 	orders, words := readOrders(req, careful)
 	made := map[string]int{}
@@ -52,7 +51,7 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 	}
 	t := &Turn{Text: words}
 	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
-		return t // a model that is offered nothing has no way to call
+		return t // without tools the model cannot call
 	}
 	for _, o := range orders {
 		key := orderKey(o.call.Name, o.call.Arguments)
@@ -71,7 +70,7 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 	return t
 }
 
-// orderKey is the same for the same call, however its arguments are written.
+// orderKey returns a key of a call that does not depend on how its arguments are formatted.
 func orderKey(name, args string) string {
 	canonical, err := rawjson.AppendCanonical(nil, []byte(args))
 	if err != nil {
@@ -84,17 +83,17 @@ var (
 	findDocument = lazy.Regexp(`(?s)<document\b.*?</document>`)
 	findSay      = lazy.Regexp(`(?i)\breply (?:with )?exactly(?: with)?: (.+)`)
 	findCoded    = lazy.Regexp(`[A-Za-z0-9+/]{24,}={0,2}`)
-	// call NAME {…}, call the tool "NAME" with {…}, use NAME, run `NAME`: an object may follow, and
-	// "as id ID" and "N times" behind it.
+	// Instructions such as: call NAME {…}, call the tool "NAME" with {…}, use NAME, run `NAME`. The object is optional; findAs and
+	// findTimes match what may follow it.
 	findCall  = lazy.Regexp("(?i)\\b(?:call|use|run|invoke)(?: the)?(?: tool| function)? [`'\"]?([a-z0-9][a-z0-9_.-]*_[a-z0-9_.-]*[a-z0-9])[`'\"]?(?: now)?(?: with)?(?: the)?(?: arguments)?:?")
 	findAs    = lazy.Regexp(`^,? as id ([\w-]+)`)
 	findTimes = lazy.Regexp(`^,? (\d{1,4}) times`)
-	// The marks of dialects, in front of the arguments.
+	// Marks of dialects, up to the arguments.
 	findMarked = lazy.Regexp(`(?:to=functions\.([\w.-]+)[^{]*|functions\.([\w.-]+):\d+<\|tool_call_argument_begin\|>\s*|<function=([\w.-]+)>\s*|\[TOOL_CALLS\]([\w.-]+)(?:\[ARGS\])?)`)
 )
 
-// readOrders returns the calls that the texts of a request ask for, each once, in the order in which
-// they are read, and the words that are to be said in the end.
+// readOrders returns the calls that the texts of a request order, each once, in the order of the text, and the text of the final answer
+// that they request.
 func readOrders(req *lathe.Request, careful bool) (orders []order, words string) {
 	seen := map[string]bool{}
 	add := func(found []order) {
@@ -151,14 +150,14 @@ func readOrders(req *lathe.Request, careful bool) (orders []order, words string)
 				if !careful {
 					readJSON([]byte(p.Arguments))
 				}
-			default: // pictures and thoughts order nothing here
+			default: // other parts contain no orders
 			}
 		}
 	}
 	return orders, words
 }
 
-// jsonStrings yields the strings of a JSON text, keys included, decoded; none where it is not JSON.
+// jsonStrings yields the decoded strings of a JSON text, including keys. It yields none if text is invalid JSON.
 func jsonStrings(text []byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		if rawjson.Check(text, rawjson.Limits{}) != nil {
@@ -177,8 +176,8 @@ func jsonStrings(text []byte) func(yield func(string) bool) {
 	}
 }
 
-// ordersIn reads the orders of one text. Text that is hidden from people is read too: what stands in
-// tag characters or base64, and between characters without width.
+// ordersIn returns the orders in one text. It also reads text that people do not see: tag characters, base64 (nested up to depth), and
+// text with zero-width characters between.
 func ordersIn(text string, depth int) []order {
 	text = visible(text)
 	var found []order
@@ -218,7 +217,7 @@ func ordersIn(text string, depth int) []order {
 	return found[:min(len(found), maxObeyed)]
 }
 
-// callObjects reads calls that are written as JSON, as some dialects and the wire do.
+// callObjects returns the calls that text contains as JSON objects.
 func callObjects(text string) (found []order) {
 	for i, tries := 0, 0; i < len(text) && tries < maxObjects && len(found) < maxObeyed; i++ {
 		if text[i] != '{' {
@@ -232,7 +231,7 @@ func callObjects(text string) (found []order) {
 	return found
 }
 
-// visible writes tag characters as the ASCII that they stand for, and leaves out what has no width.
+// visible replaces tag characters by their ASCII characters and removes characters without width.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -246,7 +245,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// objectAt returns the JSON object that text begins with, {} where there is none, and what follows.
+// objectAt returns the JSON object at the beginning of text, or {} if there is none, and the text after it.
 func objectAt(text string) (object, rest string) {
 	b := []byte(text)
 	i := rawjson.SkipSpace(b, 0)
@@ -258,7 +257,7 @@ func objectAt(text string) (object, rest string) {
 	return "{}", text
 }
 
-// callObject reads {"name":…,"arguments":…}, with the arguments as an object or as its text.
+// callObject parses {"name":…,"arguments":…} at the beginning of text. The arguments may be an object or a string that contains one.
 func callObject(text string) (name, args string, ok bool) {
 	end, err := rawjson.Scan([]byte(text), 0)
 	if err != nil {

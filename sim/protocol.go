@@ -11,13 +11,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/responses"
 )
 
-// A protocol is one wire of the simulated server: its codecs, and properties of the wire that the internal form does not have.
+// A protocol is one wire of the simulated server: its codec, and properties of the wire that the internal form does not have.
 type protocol struct {
 	wire.Served
-	// thoughts and data are the fields of [lathe.Reasoning] for the text and for the signature of reasoning. If they are the
-	// same, one part has both. data is "" on a wire without signatures.
+	// thoughts and data are the fields of [lathe.Reasoning] for the text and for the signature of reasoning. If they are equal, one part
+	// has both. data is "" on a wire without signatures.
 	thoughts, data string
-	// unanswered and orphan are the error messages for a call without a result, and for a result without a call. The ids follow.
+	// unanswered and orphan are the error messages for a call without a result, and for a result without a call. The ids are appended to
+	// them.
 	unanswered, orphan string
 }
 
@@ -46,17 +47,7 @@ var (
 	protocols = []*protocol{chatCompletions, responsesAPI, messagesAPI, generateContent}
 )
 
-// protocolOf returns the protocol of a wire.
-func protocolOf(w lathe.Wire) *protocol {
-	for _, p := range protocols {
-		if p.Wire() == w {
-			return p
-		}
-	}
-	return chatCompletions
-}
-
-// strictChat is the codec of chat completions that refuses what the internal form does not have.
+// strictChat is the codec of chat completions that rejects members that the internal form does not have.
 type strictChat struct{ openai.Served }
 
 // ParseRequest implements [wire.Served].
@@ -72,14 +63,14 @@ func (strictChat) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 // message returns the turn as the assistant message that a client of the wire assembles from it.
 func (p *protocol) message(t *Turn, model string) lathe.Message {
 	m := lathe.Message{Role: lathe.RoleAssistant}
-	if p != chatCompletions { // chat completions are "" in stored messages
+	if p != chatCompletions { // Wire is "" for chat completions
 		m.Wire = p.Wire()
 	}
 	signature := ""
 	if p.data != "" && !t.unsigned && (t.Reasoning != "" || t.hidden != "") {
 		signature = sign(model, t)
 	}
-	apart := p.data != p.thoughts // the signature is a part of its own, before the first call or after the text
+	apart := p.data != p.thoughts // the signature is a separate part, before the first call or after the text
 	thoughts := lathe.Reasoning{Text: t.Reasoning, Field: p.thoughts}
 	switch {
 	case apart:
@@ -106,7 +97,7 @@ func (p *protocol) message(t *Turn, model string) lathe.Message {
 // redactedThinking is the field of reasoning on Messages that consists only of opaque data.
 const redactedThinking = "redacted_thinking"
 
-// deltas yields a message as a server streams it: words, and argument text in pieces of 16 bytes.
+// deltas yields a message as a server streams it: text in words, and argument text in pieces of 16 bytes. It returns false if yield did.
 func deltas(m *lathe.Message, yield func(lathe.Delta) bool) bool {
 	say := func(kind lathe.DeltaKind, text string) bool {
 		for _, w := range pieces(text) {
@@ -130,7 +121,7 @@ func deltas(m *lathe.Message, yield func(lathe.Delta) bool) bool {
 		case lathe.ToolCall:
 			ok = callDeltas(calls, &p, yield)
 			calls++
-		case lathe.Blob, lathe.Refusal, lathe.ToolResult, lathe.Opaque: // no turn has them
+		case lathe.Blob, lathe.Refusal, lathe.ToolResult, lathe.Opaque: // a turn does not have these
 		}
 		if !ok {
 			return false
@@ -151,7 +142,7 @@ func callDeltas(index int, c *lathe.ToolCall, yield func(lathe.Delta) bool) bool
 	return yield(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index, Incomplete: c.Incomplete})
 }
 
-// NewWriter implements [wire.Served]. The names of calls are written as the model says them, also those that no server sends.
+// NewWriter implements [wire.Served]. In a stream, names of calls are written unchanged, including names that no server would send.
 func (c strictChat) NewWriter(head *wire.AnswerHead) wire.Writer {
 	w := c.Served.NewWriter(head)
 	if chunks, ok := w.(*openai.ChunkWriter); ok {
@@ -160,8 +151,8 @@ func (c strictChat) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return w
 }
 
-// modelPath takes the path of a call of generateContent apart: the name of the model, with or without "models/", and the
-// method after the last colon.
+// modelPath divides the path of a request for generateContent into the name of the model, without "models/", and the method after the
+// last colon.
 func modelPath(path string) (model, method string) {
 	i := strings.LastIndexByte(path, ':')
 	if i < 0 {

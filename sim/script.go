@@ -13,17 +13,16 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Script is a list of turns that the model sim/script plays: the n-th model call of a
-// conversation, counted by the assistant messages that it holds, gets the n-th turn. A request
-// beyond the last turn is an error, since a script that ends early hides a fault.
+// A Script is a list of turns of the model sim/script. The n-th model call of a conversation, counted by its assistant messages, gets
+// the n-th turn. A request after the last turn is an error, because a script that ends early would hide a fault.
 type Script struct {
 	turns []scriptTurn
 }
 
 type scriptTurn struct {
 	Turn
-	expect []string // texts that the last message of the request must hold
-	line   int
+	expect []string // texts that the last message of the request must contain
+	line   int      // line of the turn in the script, for errors
 }
 
 // Limits of a script.
@@ -47,9 +46,9 @@ const (
 //	finish: stop
 //	usage: 120 15
 //
-// A line that starts with white space continues the value above, after a line break. Further
-// keys of a turn: `delay: 50ms` before its first token, `error: 429 slow down` instead of an
-// answer, and `cut:` to break the connection off after the last piece.
+// A line that begins with white space continues the value above it, after a line break. Further keys of a turn are `delay: 50ms` for a
+// pause before its first token, `error: 429 slow down` for an HTTP error instead of an answer, and `cut:` to close the connection after
+// the last piece.
 func ParseScript(r io.Reader) (*Script, error) {
 	s := &Script{}
 	sc := bufio.NewScanner(io.LimitReader(r, maxScriptBytes))
@@ -196,8 +195,8 @@ func lastText(m *lathe.Message) string {
 	return b.String()
 }
 
-// ReplayScript makes a script of a recorded run: the JSON lines of events with their content, as
-// `lathe run --json` prints them. Each model call that succeeded becomes a turn.
+// ReplayScript returns a script for a recorded run: r contains JSON lines of events with their content, as `lathe run --json` prints
+// them. Each successful model call is a turn.
 func ReplayScript(r io.Reader) (*Script, error) {
 	s := &Script{}
 	sc := bufio.NewScanner(r)

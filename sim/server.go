@@ -16,11 +16,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
 
-// maxBody is the largest request body that the handler reads, in bytes.
+// maxBody is the maximal length of a request body, in bytes.
 const maxBody = 16 << 20
 
-// Handler serves chat completions, responses, messages and generateContent, stream and not, the counts of tokens and the lists
-// of models. Paths below /v1 are served without it, too. It checks no key.
+// Handler serves chat completions, responses, messages and generateContent, streamed and not, and the endpoints that count tokens and
+// list models. Paths below /v1 are also served without that prefix. It accepts requests without a key.
 func (s *Sim) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"/v1", ""} {
@@ -51,7 +51,7 @@ func notServed(w http.ResponseWriter, r *http.Request) {
 			"/v1beta/models/MODEL:generateContent, :streamGenerateContent and :countTokens, and GET /v1/models and /v1beta/models."})
 }
 
-// fail answers with an error in the form of the wire.
+// fail writes an error in the form of the wire.
 func (p *protocol) fail(w http.ResponseWriter, e *wire.APIError) {
 	if e.Status == http.StatusNotFound && p == messagesAPI {
 		own := *e
@@ -60,10 +60,10 @@ func (p *protocol) fail(w http.ResponseWriter, e *wire.APIError) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
-	_, _ = w.Write(p.AppendError(nil, e)) // the client left
+	_, _ = w.Write(p.AppendError(nil, e)) // fails only if the client has disconnected
 }
 
-// on returns the handler of a wire whose requests name their model.
+// on returns the handler of a wire whose requests contain the name of the model.
 func (s *Sim) on(p *protocol) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if x := s.read(p, w, r, nil); x != nil {
@@ -82,7 +82,7 @@ func (s *Sim) count(p *protocol) http.HandlerFunc {
 	}
 }
 
-// generateContent serves the methods of Google's models, which stand in the path with the model.
+// generateContent serves the methods of Google's models. The path contains the model and the method.
 func (s *Sim) generateContent(w http.ResponseWriter, r *http.Request) {
 	model, method := modelPath(r.PathValue("call"))
 	if method != "generateContent" && method != "streamGenerateContent" && method != "countTokens" {
@@ -113,10 +113,10 @@ func (s *Sim) generateContent(w http.ResponseWriter, r *http.Request) {
 
 func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // it fails if the client is gone
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
-// reply answers.
+// reply writes the answer to a request, with the fault of its model.
 func (s *Sim) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 	p, req, f := x.p, x.req, x.spec.fault
 	if f == nil {
@@ -170,7 +170,7 @@ func continues(req *lathe.Request) bool {
 	return n > 0 && req.Messages[n-1].Role == lathe.RoleAssistant
 }
 
-// send writes the events of an answer.
+// send writes the events of an answer, with a pause after each.
 func send(w http.ResponseWriter, ctx context.Context, x *exchange, events []streamed, l *lines, pause time.Duration) {
 	contentType := "text/event-stream"
 	if x.array {
@@ -179,7 +179,7 @@ func send(w http.ResponseWriter, ctx context.Context, x *exchange, events []stre
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	out := frames(w, ctx, pause)
-	before := "[" // of an element of the array
+	before := "[" // text before an element of the array
 	for i, e := range events {
 		frame := l.frame(i, e)
 		switch {
@@ -197,7 +197,7 @@ func send(w http.ResponseWriter, ctx context.Context, x *exchange, events []stre
 	}
 }
 
-// cut breaks the connection off without an orderly end.
+// cut closes the connection in the middle of the response. It panics with http.ErrAbortHandler.
 func cut(w http.ResponseWriter) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
@@ -205,7 +205,7 @@ func cut(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// frames returns a function that writes one frame, flushes it, and waits; false when the client is gone.
+// frames returns a function that writes one frame, flushes it, and pauses. The function returns false if the client has disconnected.
 func frames(w http.ResponseWriter, ctx context.Context, pause time.Duration) func(string) bool {
 	flusher, _ := w.(http.Flusher)
 	return func(frame string) bool {
@@ -222,7 +222,7 @@ func frames(w http.ResponseWriter, ctx context.Context, pause time.Duration) fun
 	}
 }
 
-// wait pauses for d; false when ctx ended first.
+// wait blocks for d. It returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -244,7 +244,7 @@ func (sp *spec) pause(d time.Duration) time.Duration {
 	return 0
 }
 
-// answer writes the fault's HTTP error, or its strange body under status 200.
+// answer writes the fault's HTTP error, or its body with status 200.
 func (f *Fault) answer(p *protocol, w http.ResponseWriter) {
 	if f.header[0] != "" {
 		w.Header().Set(f.header[0], f.header[1])
@@ -261,10 +261,10 @@ func (f *Fault) answer(p *protocol, w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", ct)
 	w.WriteHeader(f.status)
-	_, _ = io.WriteString(w, f.body) // it fails if the client is gone
+	_, _ = io.WriteString(w, f.body) // fails only if the client has disconnected
 }
 
-// turn is what the model says next. The error is a *[wire.APIError] for a history that servers refuse.
+// turn returns the model's next turn. The error is a *[wire.APIError] for a history that servers refuse.
 func (s *Sim) turn(p *protocol, sp *spec, req *lathe.Request) (*Turn, error) {
 	bad := refusedCalls(p, req.Messages)
 	if bad == nil && sp.fault != nil && sp.fault.strictRoles {

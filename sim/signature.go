@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Some vendors sign the reasoning of their models and require that clients send it back unchanged, in its place and to the same
-// model. The simulated model does so too: a signature contains the name of the model and digests of the reasoning and of the
-// first call after it. The same turn of the same model has the same signature. It is not a secret: any program can compute it.
+// Some vendors sign the reasoning of their models and require that clients send it back unchanged, in its place and to the same model.
+// The simulated model does the same: a signature contains the name of the model and digests of the reasoning and of the first call after
+// it. Equal turns of one model have equal signatures. The signature is not secret: any program can compute it.
 
-// signatureHead begins the bytes of a signature.
+// signatureHead is the first field of a signature.
 const signatureHead = "sim/signature/1"
 
 // sign returns the signature of a turn of the model.
@@ -40,13 +40,13 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A signed has the fields of a signature.
+// A signed contains the fields of a signature.
 type signed struct {
 	model, thoughts, call string
-	before                string // see [before]; "": the signature does not depend on it
+	before                string // see [exchange.before]; "" if the signature is not bound to the preceding messages
 }
 
-// readSignature reads a signature. ok is false if it is none, or was changed.
+// readSignature parses a signature. ok is false if data is no signature or was changed.
 func readSignature(data string) (s signed, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -64,16 +64,16 @@ func readSignature(data string) (s signed, ok bool) {
 	return s, true
 }
 
-// ownID returns the id under which a model that refuses unsigned calls makes its n-th call, from 1. Such calls must come back
-// signed; those of other models need no signature.
+// ownID returns the id of the n-th call, from 1, of a model that refuses unsigned calls. A request must contain the signatures of calls
+// with such ids; calls of other models need none.
 func ownID(model string, n int) string { return ownPrefix(model) + itoa(n) }
 
 func ownPrefix(model string) string { return "call_" + digest(model)[:8] + "_" }
 
-// refusedSignatures returns the error of a history whose signatures are changed, of another model or out of place, or in
-// which a call of the model, after the last message of a user, has none.
+// refusedSignatures returns the error of a history with a signature that was changed, belongs to another model or is out of place, or
+// with a call of the model after the last user message without signature. It returns nil for all others.
 func refusedSignatures(p *protocol, model string, history []lathe.Message) *wire.APIError {
-	step := 0 // the first message after the last of a user
+	step := 0 // index of the message after the last user message
 	for i := range history {
 		if history[i].Role == lathe.RoleUser {
 			step = i + 1
@@ -90,7 +90,8 @@ func refusedSignatures(p *protocol, model string, history []lathe.Message) *wire
 	return nil
 }
 
-// checkSignatures returns what is wrong with the signatures of an assistant message; "": nothing.
+// checkSignatures returns the fault of the signatures in an assistant message; "" if there is none. required says that calls of the model
+// must be signed.
 func checkSignatures(p *protocol, model string, parts []lathe.Part, required bool) string {
 	isSigned := false
 	calls := 0
@@ -104,7 +105,7 @@ func checkSignatures(p *protocol, model string, parts []lathe.Part, required boo
 			switch {
 			case !ok && !isDummy(part.Data):
 				return "The signature of the reasoning is invalid: it was changed, or it is none of this server."
-			case !ok: // stands for the missing signature of another model's call
+			case !ok: // a placeholder for the signature of another model's call
 				continue
 			case s.model != model:
 				return "The signature of the reasoning is of another model."
@@ -125,7 +126,7 @@ func checkSignatures(p *protocol, model string, parts []lathe.Part, required boo
 	return ""
 }
 
-// firstCall returns the key of the first call of the parts; "": none.
+// firstCall returns the orderKey of the first call in parts; "" if there is none.
 func firstCall(parts []lathe.Part) string {
 	for _, part := range parts {
 		if c, ok := part.(lathe.ToolCall); ok {
@@ -135,7 +136,7 @@ func firstCall(parts []lathe.Part) string {
 	return ""
 }
 
-// isDummy reports whether a signature is a placeholder, which Google's servers accept for calls of other models.
+// isDummy reports whether a signature is one of the placeholders that Google's servers accept for calls of other models.
 func isDummy(data string) bool {
 	return data == "skip_thought_signature_validator" || data == "context_engineering_is_the_way_to_go"
 }

@@ -1,20 +1,19 @@
-// Package sim is the simulated model: a model server in this process, with no weights and no
-// network, for first steps, tests and demonstrations. It is a part of the product and says what
-// it is: its models are named sim/… everywhere.
+// Package sim is the simulated model: a model server in this process, without weights and without a network, for first steps, tests and
+// demonstrations. It is a part of the product, and its models are recognizable by their names sim/….
 //
-//   - sim/demo picks tools by name and description, fills their arguments from the prompt by
-//     their schema, and answers from the results. The same conversation gives the same reply.
-//   - sim/script plays the turns of a [Script]; a recorded run becomes one with [ReplayScript].
+//   - sim/demo selects tools by name and description, fills their arguments from the prompt by their
+//     schema, and answers from the results. Equal conversations get equal answers.
+//   - sim/script returns the turns of a [Script]; [ReplayScript] converts a recorded run to one.
 //   - sim/slow is sim/demo with a pause between tokens.
 //   - sim/thinking is sim/demo with reasoning, which it signs on the wires that have signatures.
-//   - sim/eval does what the prompts of evaluations ask for, and sim/eval-NAME fails to in one way;
+//   - sim/eval follows the prompts of evaluations, and sim/eval-NAME fails to in one way;
 //     [Misbehaviours] lists them.
-//   - sim/obedient does whatever any text tells it, and sim/careful only what its users do.
+//   - sim/obedient follows instructions in any text, and sim/careful only those of its users.
 //   - sim/fault-NAME is sim/demo with one fault of real servers on its wire; [Faults] lists them.
-//   - any of them followed by +DIALECT, such as sim/demo+hermes, writes its calls as text, and
-//     finds tools and results in the text of the request where the wire does not carry them.
+//   - A name followed by +DIALECT, such as sim/demo+hermes, is that model with calls as text. It
+//     reads tools and results from the text of the request if the wire does not carry them.
 //
-// [Sim.Model] is the in-process form. [Sim.Handler] speaks four wires over HTTP, stream and not, with the same replies: chat
+// [Sim.Model] is a model in this process. [Sim.Handler] serves four wires over HTTP, streamed and not, with the same answers: chat
 // completions and responses of OpenAI, messages of Anthropic, and generateContent of Google.
 package sim
 
@@ -35,40 +34,40 @@ import (
 // DemoModel is the name of the rule-based model.
 const DemoModel = "sim/demo"
 
-// ThinkingModel is the name of the rule-based model that thinks before it answers, and signs what it thinks on the wires that
-// have signatures.
+// ThinkingModel is the name of the rule-based model that reasons before it answers, and signs the reasoning on the wires that have
+// signatures.
 const ThinkingModel = "sim/thinking"
 
-// Provider is the provider name of every simulated model.
+// Provider is the name of the provider of all simulated models.
 const Provider = "sim"
 
 // Options configure a [Sim]. The zero value is useful.
 type Options struct {
-	// Scripts are the scripts by name: "NAME" is the model sim/script-NAME, "" is sim/script.
+	// Scripts are the scripts by name: "NAME" is the script of the model sim/script-NAME, "" that of sim/script.
 	Scripts map[string]*Script
 	// TokenDelay is the pause between the tokens of sim/slow; 0: 30 ms.
 	TokenDelay time.Duration
-	// Now stamps `created` on the wire; nil: a fixed time, so that bytes repeat.
+	// Now returns the time of `created` in answers; nil: a fixed time, so that answers do not change.
 	Now func() time.Time
 }
 
-// A Sim is the simulated model server. It is safe for use by several goroutines.
+// A Sim is the simulated model server. It may be used by several goroutines at once.
 type Sim struct {
 	opts     Options
 	requests atomic.Int64
 	failed   failures
 }
 
-// failures remembers which requests failed last, for the faults that fail every other time. It
-// goes by the request's body, so that clients side by side do not take each other's turns.
+// failures stores which requests have failed, for faults that fail every second equal request. A request is identified by its body, so
+// that concurrent clients do not affect each other.
 type failures struct {
 	mu   sync.Mutex
 	seen map[uint64]bool
 }
 
-const maxRemembered = 4096 // requests; beyond it everything is forgotten
+const maxRemembered = 4096 // number of requests; at this number all are deleted
 
-// next reports whether the request with this body fails now.
+// next reports whether the request with this body fails now. It alternates for equal bodies.
 func (f *failures) next(body []byte) bool {
 	h := fnv.New64a()
 	_, _ = h.Write(body) // never fails
@@ -101,7 +100,7 @@ func New(opts *Options) *Sim {
 	return s
 }
 
-// Names returns the names of the models that this Sim serves, sorted, dialects left out.
+// Names returns the names of the models of this Sim, sorted, without those in dialects.
 func (s *Sim) Names() []string {
 	names := []string{DemoModel, "sim/slow", ThinkingModel, EvalModel, ObedientModel, CarefulModel}
 	for _, m := range misbehaviours {
@@ -124,35 +123,35 @@ func scriptModel(name string) string {
 	return "sim/script-" + name
 }
 
-// A spec is a parsed model name.
+// A spec is the parsed name of a model.
 type spec struct {
-	name    string           // without the dialect
-	dialect *dialect.Dialect // nil: native
+	name    string           // the name without the dialect
+	dialect *dialect.Dialect // nil: native calls
 	fault   *Fault
 	script  *Script
 	slow    bool
 	thinks  bool   // sim/thinking
 	eval    bool   // sim/eval
-	how     string // it misbehaves
-	obeys   bool   // sim/obedient, and sim/careful
+	how     string // the name of the misbehaviour; "" if it has none
+	obeys   bool   // sim/obedient or sim/careful
 	careful bool
 }
 
-// unknownModelError says that no simulated model has the name.
+// unknownModelError is the error for a name that no simulated model has.
 type unknownModelError struct{ Name string }
 
-// Error names the models that exist.
+// Error returns a text that lists the models.
 func (e *unknownModelError) Error() string {
 	return fmt.Sprintf("no simulated model %q; there are sim/demo, sim/slow, sim/thinking, sim/eval, sim/eval-NAME, sim/obedient, sim/careful, sim/script and sim/fault-NAME, each also with +DIALECT", e.Name)
 }
 
-// An unknownFaultError says that a fault was asked for on a wire that it is not for.
+// An unknownFaultError is the error for a request for a fault on a wire that does not have it.
 type unknownFaultError struct {
 	Name  string
-	Wires []lathe.Wire // that it is for
+	Wires []lathe.Wire // the wires that have the fault
 }
 
-// Error names the wires.
+// Error returns a text that lists the wires.
 func (e *unknownFaultError) Error() string {
 	words := make([]string, 0, len(e.Wires))
 	for _, w := range e.Wires {
@@ -161,7 +160,7 @@ func (e *unknownFaultError) Error() string {
 	return fmt.Sprintf("the fault %s is not for this wire: it is for %s", e.Name, strings.Join(words, ", "))
 }
 
-// on returns an error if the model's fault is not for the wire.
+// on returns an error if the model has a fault that is not for the wire.
 func (sp *spec) on(p *protocol) error {
 	if sp.fault != nil && !sp.fault.On(p.Wire()) {
 		return &unknownFaultError{Name: sp.fault.Name, Wires: sp.fault.Wires}
@@ -207,22 +206,22 @@ func (s *Sim) parse(name string) (spec, error) {
 	return sp, nil
 }
 
-// A Turn is what a simulated model says in one turn.
+// A Turn is the output of a simulated model in one turn.
 type Turn struct {
 	Reasoning string
 	Text      string
 	Calls     []lathe.ToolCall
-	Finish    lathe.FinishReason // empty: tool_calls with calls, else stop
+	Finish    lathe.FinishReason // "": tool_calls if there are calls, else stop
 	Usage     lathe.Usage
-	Delay     time.Duration // before the first token
-	Status    int           // an HTTP error instead of an answer
-	Message   string        // of that error
-	Cut       bool          // the connection breaks off after the last piece
+	Delay     time.Duration // pause before the first token
+	Status    int           // status of an HTTP error instead of an answer; 0 for an answer
+	Message   string        // message of the HTTP error
+	Cut       bool          // close the connection after the last piece
 
-	hidden   string // reasoning that is not shown
-	redacted bool   // and is a block of its own type, on the wire of Messages
+	hidden   string // reasoning of which only the signature is returned
+	redacted bool   // hidden is a block of type redacted_thinking, on the wire Messages
 	unsigned bool   // reasoning has no signature
-	before   string // what the signature depends on: see [before]
+	before   string // the digest to which the signature is bound; see [exchange.before]
 }
 
 func (t *Turn) finish() lathe.FinishReason {
@@ -236,7 +235,7 @@ func (t *Turn) finish() lathe.FinishReason {
 	}
 }
 
-// pieces cuts text after each space or line end, so that the pieces joined are the text.
+// pieces divides text after each space or line end.
 func pieces(text string) []string {
 	var out []string
 	for text != "" {
@@ -250,8 +249,7 @@ func pieces(text string) []string {
 	return out
 }
 
-// runeCut returns the largest cut of s at most n bytes long that does not split a rune, and at
-// least one rune.
+// runeCut returns the largest length of at most n bytes at which s can be cut between runes, but at least one rune.
 func runeCut(s string, n int) int {
 	if len(s) <= n {
 		return len(s)
@@ -265,10 +263,10 @@ func runeCut(s string, n int) int {
 	return n
 }
 
-// tokens is the simulated token count of text: about four bytes each.
+// tokens returns the simulated number of tokens of n bytes: one for every four bytes or part of them.
 func tokens(n int) int64 { return int64((n + 3) / 4) }
 
-// inputTokens is the simulated token count of a request.
+// inputTokens returns the simulated number of tokens of a request.
 func inputTokens(req *lathe.Request) int64 {
 	in := 0
 	for i := range req.Messages {
@@ -280,7 +278,7 @@ func inputTokens(req *lathe.Request) int64 {
 				in += len(p.Name) + len(p.Arguments)
 			case lathe.ToolResult:
 				in += len(p.Content)
-			default: // not counted
+			default: // does not count
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An answer is written in three steps, and faults can change the result of each: the deltas of a turn, the events that the codec
-// encodes them as, and the lines in which the events are sent.
+// An answer is written in three steps, and faults can change the result of each: the deltas of a turn, the events in which the codec
+// encodes the deltas, and the lines in which the events are sent.
 
 // A streamed is one event of an answer.
 type streamed struct {
@@ -17,7 +17,7 @@ type streamed struct {
 	cut        bool   // close the connection instead of sending an event
 }
 
-// takeEvents reads the events that a codec has written.
+// takeEvents parses the events that a codec has written.
 func takeEvents(frames []byte) []streamed {
 	var events []streamed
 	for frame := range strings.SplitSeq(string(frames), "\n\n") {
@@ -37,13 +37,13 @@ func takeEvents(frames []byte) []streamed {
 	return events
 }
 
-// A flow is what a fault changes in the deltas of an answer and in the order of what is written.
+// A flow is the change of a fault to the deltas of an answer, and to the order of its events.
 type flow struct {
-	errorAfter int // deltas before an error in the stream; -1: it comes first
-	cutArgs    bool
-	cutText    bool
-	wholeArgs  bool // each call's arguments in one piece
-	keepAlives int  // of the wire's own kind, after the first delta
+	errorAfter int  // number of deltas before an error in the stream; -1: the error is the first event; 0: no error
+	cutArgs    bool // close the connection inside the arguments of the first call
+	cutText    bool // close the connection inside the text, if there are no calls
+	wholeArgs  bool // send the arguments of each call in one piece
+	keepAlives int  // number of keep-alives of the wire after the first delta
 }
 
 var errorInStream = &wire.APIError{Type: "server_error", Message: "The server had an error while processing your request."}
@@ -79,12 +79,12 @@ func (fl *flow) events(p *protocol, head *wire.AnswerHead, t *Turn, fin *lathe.F
 	return append(out, takeEvents(w.AppendFinish(nil, fin, nil))...)
 }
 
-// change returns the deltas that are sent.
+// change returns the deltas of the answer after the fault.
 func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
 	var out []lathe.Delta
 	calls := fin.Message.Calls()
-	words := len(pieces(fin.Message.Text()))/2 + 1 // of the text, before it is cut
-	texts := 0                                     // of the first call's arguments, before these are cut
+	words := len(pieces(fin.Message.Text()))/2 + 1 // number of words after which the text is cut
+	texts := 0                                     // number of pieces after which the first call's arguments are cut
 	if len(calls) > 0 {
 		texts = (len(cutText(calls[0].Arguments)) + 1) / 2
 	}
@@ -114,14 +114,14 @@ func (fl *flow) change(fin *lathe.Finish) []lathe.Delta {
 	return out
 }
 
-// lines say how events are put into lines.
+// lines is the change of a fault to the lines in which events are sent.
 type lines struct {
-	eol       string
-	bom       bool
-	comments  bool
-	multiline bool
-	longLine  int
-	malformed bool
+	eol       string // the line end; "": LF
+	bom       bool   // a byte order mark before the first event
+	comments  bool   // a comment before each event
+	multiline bool   // JSON on several data lines
+	longLine  int    // bytes of padding in the second event; 0: none
+	malformed bool   // a data line that is not JSON after the first event
 }
 
 // frame returns the bytes of the i-th event of an answer.

@@ -11,14 +11,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Model servers refuse histories that their templates cannot render. The simulated model refuses the same ones,
-// with the status and in the words of the servers named below, so that a test against it finds a request that
-// would fail in use.
+// Model servers refuse histories that their templates cannot render. The simulated model refuses the same histories, with the status and
+// the message of the servers named below, so that a test with it finds requests that would fail in use.
 
-// refusedCalls returns the error of a history in which a call is not answered, by exactly one tool message that
-// follows its message, or a tool message answers no call (OpenAI, Anthropic, Google).
+// refusedCalls returns the error of a history in which a call does not have exactly one tool message after its message, or a tool message
+// belongs to no call (OpenAI, Anthropic, Google). It returns nil for all others.
 func refusedCalls(p *protocol, messages []lathe.Message) *wire.APIError {
-	var open []string // ids without an answer
+	var open []string // ids of calls without a result
 	for i := range messages {
 		m := &messages[i]
 		if m.Role == lathe.RoleTool {
@@ -59,8 +58,8 @@ func answeredID(m *lathe.Message) string {
 	return ""
 }
 
-// refusedArguments returns the error of a history with a call whose arguments are not a JSON object. Ollama
-// answers 400 to every such text, the empty one included; llama.cpp answers 500 where it is not JSON.
+// refusedArguments returns the error of a history with a call whose arguments are not a JSON object, or nil. Ollama answers 400 to all
+// such arguments, including empty ones; llama.cpp answers 500 if they are not JSON.
 func refusedArguments(p *protocol, messages []lathe.Message) *wire.APIError {
 	for i := range messages {
 		for _, c := range messages[i].Calls() {
@@ -72,9 +71,9 @@ func refusedArguments(p *protocol, messages []lathe.Message) *wire.APIError {
 	return nil
 }
 
-// refusedRoles returns the error of a history whose roles do not alternate as Mistral's templates want: after
-// an optional system message user and assistant in turn, where tool messages and assistant messages with calls
-// do not count. So a user message directly after a tool message is refused.
+// refusedRoles returns the error of a history whose roles do not alternate as Mistral's templates require, or nil: after an optional
+// system message, user and assistant messages must alternate. Tool messages and assistant messages with calls do not count, so a user
+// message directly after a tool message is refused.
 func refusedRoles(p *protocol, messages []lathe.Message) *wire.APIError {
 	wantsUser := true
 	for i := range messages {
@@ -91,7 +90,7 @@ func refusedRoles(p *protocol, messages []lathe.Message) *wire.APIError {
 	return nil
 }
 
-// refusal is the error for the message at index i. Other wires count something else than messages.
+// refusal returns the error for the message at index i. Only chat completions name the index, because other wires do not count messages.
 func refusal(p *protocol, i int, message string) *wire.APIError {
 	e := &wire.APIError{Status: http.StatusBadRequest, Type: "invalid_request_error", Message: message}
 	if p == chatCompletions {

@@ -9,27 +9,28 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A style says how a turn is written as a stream: the zero style as OpenAI does, each field one
-// bend of it. It writes the JSON by hand, since its faults are what a codec would not write.
+// A style describes how the chunks of a chat completion are written. The zero style is that of OpenAI, and each field is one deviation.
+// The JSON is written by hand, because a codec would not write the faults.
 type style struct {
-	index        func(i int) string // "" leaves it out; nil: the position
+	index func(i int) string // returns the index of call i as JSON, "" to omit it; nil: the position of the call
+	// Returns the id in a piece of a call, and whether the piece has one; nil: the first piece has it.
 	id           func(i, piece int, last bool, c lathe.ToolCall) (string, bool)
-	nameEvery    bool
-	nameSplit    bool
-	nameLate     bool
-	noType       bool
-	args         argsForm
-	whole        bool // a call in one chunk
-	together     bool // all calls in one chunk
-	textAfter    bool
-	textWith     bool
-	finish       string // "\x00" is the empty string
-	finishTwice  bool
-	usageEvery   bool
-	noDone       bool
-	secondChoice bool
-	legacy       bool
-	reasoning    string
+	nameEvery    bool     // the whole name in every piece of a call
+	nameSplit    bool     // the name in two pieces
+	nameLate     bool     // the name after the arguments
+	noType       bool     // calls without type
+	args         argsForm // the form of the arguments
+	whole        bool     // each call in one chunk
+	together     bool     // all calls in one chunk
+	textAfter    bool     // text after the calls
+	textWith     bool     // text and calls in one delta
+	finish       string   // "\x00" stands for the empty string
+	finishTwice  bool     // two chunks with a finish reason
+	usageEvery   bool     // usage in every chunk
+	noDone       bool     // no [DONE] at the end
+	secondChoice bool     // a second choice in every chunk
+	legacy       bool     // the member function_call instead of tool_calls
+	reasoning    string   // the member with reasoning; "": reasoning_content
 }
 
 type argsForm uint8
@@ -56,11 +57,11 @@ func changingID(_, piece int, _ bool, c lathe.ToolCall) (string, bool) {
 	return c.ID + strings.Repeat("x", piece), true
 }
 
-// A chunkWriter writes the events of a chat completion.
+// A chunkWriter writes the chunks of a chat completion.
 type chunkWriter struct {
 	st     *style
 	head   string // {"id":…,"model":…,"choices":[{"index":0,"delta":
-	usage  string // the usage member, "" none
+	usage  string // the member usage; "" if there is none
 	events []streamed
 }
 
@@ -78,7 +79,7 @@ func (st *style) events(head *wire.AnswerHead, t *Turn, fin *lathe.Finish) []str
 	return w.events
 }
 
-// chunk writes one chunk with a delta object and a finish reason (raw JSON, "" null).
+// chunk writes one chunk with a delta object and a finish reason, both as JSON; finish "" is null.
 func (w *chunkWriter) chunk(delta, finish string) {
 	if finish == "" {
 		finish = "null"
@@ -94,7 +95,7 @@ func (w *chunkWriter) chunk(delta, finish string) {
 	w.data(s + "}")
 }
 
-// stream writes a whole turn.
+// stream writes all chunks of a turn.
 func (w *chunkWriter) stream(t *Turn, includeUsage bool) {
 	st := w.st
 	w.chunk(`{"role":"assistant","content":null}`, "")
@@ -187,7 +188,7 @@ func (w *chunkWriter) callDelta(t *Turn, calls []string) string {
 	return s
 }
 
-// pieces writes one call: an opening piece without argument text, then 16 bytes at a time.
+// pieces writes one call: a first piece without argument text, then pieces of the arguments.
 func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	st := w.st
 	var texts []string
@@ -210,10 +211,11 @@ func (w *chunkWriter) pieces(t *Turn, i int, c lathe.ToolCall) {
 	}
 }
 
-// longText is the length in bytes beyond which arguments are not cut into small pieces: those of args-huge would be 20,000.
+// longText is the length of arguments, in bytes, above which they are sent in larger pieces: those of the fault args-huge would need
+// 20,000 small ones.
 const longText = 64 << 10
 
-// cutText cuts arguments into pieces of at most 16 bytes, or 1 KiB if they are long.
+// cutText divides arguments into pieces of at most 16 bytes, or of 1 KiB above longText.
 func cutText(s string) []string {
 	size := 16
 	if len(s) > longText {
@@ -228,7 +230,7 @@ func cutText(s string) []string {
 	return out
 }
 
-// piece is one element of tool_calls: the k-th of call i.
+// piece returns one element of tool_calls: piece k of call i.
 func (w *chunkWriter) piece(i, k int, last bool, c lathe.ToolCall, text string, hasText bool) string {
 	st := w.st
 	var m []string

@@ -30,9 +30,9 @@ type RequestStore interface {
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
 	// FindRequest returns the record of the request, and an error of code not_found if there is no record.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)
-	// DeliverRequest marks the record as delivered, that long ago, if it still names the run and is not delivered.
-	// Otherwise it changes nothing.
-	DeliverRequest(ctx context.Context, digest RequestDigest, runID string, ago time.Duration) error
+	// DeliverRequest marks the record as delivered at a time of this process's clock ([time.Now]), if it still names the run and is
+	// not delivered. Otherwise it changes nothing.
+	DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error
 }
 
 // A RequestRecord names the run that serves a request.
@@ -80,15 +80,14 @@ func (q requestRecords) FindRequest(ctx context.Context, digest RequestDigest) (
 }
 
 // DeliverRequest implements [RequestStore].
-func (q requestRecords) DeliverRequest(ctx context.Context, digest RequestDigest, runID string, ago time.Duration) error {
-	began := time.Now() // and not when the transaction begins
+func (q requestRecords) DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error {
 	return q.begin(ctx, "deliver the request", true, func(rows Rows, now time.Time) error {
-		has, at, delivered, err := rows.Request(digest)
+		has, put, delivered, err := rows.Request(digest)
 		if errors.Is(err, lathe.ErrNotFound) || err == nil && (has != runID || !delivered.IsZero()) {
 			return nil
 		}
 		if err == nil {
-			err = rows.PutRequest(digest, runID, at, now.Add(-ago-time.Since(began)))
+			err = rows.PutRequest(digest, runID, put, now.Add(-time.Since(at)))
 		}
 		return err
 	})

@@ -1,8 +1,8 @@
-// Package gbnf writes grammars in GBNF, the notation of llama.cpp, which xgrammar reads as its EBNF. They constrain what a model
-// can write: a server masks each token that no text of the grammar continues with.
+// Package gbnf writes grammars in GBNF, the notation of llama.cpp, which xgrammar reads as its EBNF. A grammar restricts what a model can
+// generate: the server masks each token with which no text of the grammar continues.
 //
-// An expression is the right side of a rule. Expressions that the functions return are complete: they may stand in a sequence or
-// before an operator. The names of rules are letters and digits only, because llama.cpp allows no underscore in them.
+// An expression is the right side of a rule. The expressions that the functions return are complete: they can be part of a sequence, and
+// an operator can follow them. Names of rules consist of letters and digits, because llama.cpp does not allow underscores in them.
 package gbnf
 
 import (
@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// MaxBytes bounds the text of a grammar. Servers parse it with each request.
+	// MaxBytes is the maximal size of the text of a grammar. Servers parse it with each request.
 	MaxBytes = 512 << 10
-	// maxRules bounds the rules of a grammar.
+	// maxRules is the maximal number of rules of a grammar.
 	maxRules = 20_000
-	// maxRead bounds the bytes of schemas that are read, each part anew for each reference to it.
+	// maxRead is the maximal number of bytes of schemas that are read. A part counts again for each reference to it.
 	maxRead = 8 << 20
-	// perPart is what a part counts beside its bytes.
+	// perPart is the number of bytes that each part counts in addition to its own.
 	perPart = 256
 )
 
-// errTooLarge reports a grammar of more than [MaxBytes], of too many rules, or of schemas that refer to parts of themselves too often.
+// errTooLarge is the error for a grammar of more than [MaxBytes] or maxRules, and for schemas of which more than maxRead is read.
 var errTooLarge = errors.New("the grammar is too large")
 
-// A Builder collects the rules of one grammar. It is used by one goroutine.
+// A Builder collects the rules of one grammar. It must not be used by several goroutines at once.
 type Builder struct {
 	rules  []rule
-	places map[string]int    // name of a rule to its place in rules
-	byBody map[string]string // expression to the rule with it
-	known  map[string]string // key of a compiled part to its rule
+	places map[string]int    // index in rules of each rule, by name
+	byBody map[string]string // name of the rule with a body
+	known  map[string]string // name of the rule of a text expression, by its key
 	bytes  int
 	read   int
 	err    error
@@ -45,18 +45,18 @@ type Builder struct {
 
 type rule struct{ name, body string }
 
-// Fail keeps the first error, which [Builder.Grammar] returns.
+// Fail stores the first error, which [Builder.Grammar] returns. Later errors are ignored.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
 }
 
-// Err returns the first error.
+// Err returns the first error, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// Part counts the bytes of a part of a schema that is read, and reports whether the builder has no error. It fails with errTooLarge
-// after 8 MiB: parts that references repeat share one rule, so the size of the grammar does not bound them.
+// Part counts the bytes of a part of a schema before it is read, and reports whether the builder has no error. After 8 MiB (maxRead) it
+// fails with errTooLarge. The size of the grammar does not limit reading, because parts that references repeat share one rule.
 func (b *Builder) Part(size int) bool {
 	if b.read += perPart + size; b.read > maxRead {
 		b.Fail(errTooLarge)
@@ -64,7 +64,7 @@ func (b *Builder) Part(size int) bool {
 	return b.err == nil
 }
 
-// Loosen records that the grammar allows more than the schema does, because of the keyword at a path.
+// Loosen records that the grammar does not enforce the keyword of the schema at path.
 func (b *Builder) Loosen(path, keyword string) {
 	entry := text.Clip(path, maxPath) + "." + text.Clip(keyword, maxPath)
 	if len(b.loosened) < maxLoosened && !slices.Contains(b.loosened, entry) {
@@ -74,14 +74,14 @@ func (b *Builder) Loosen(path, keyword string) {
 
 // Limits of [Builder.Loosened], whose entries are in the log of each model call.
 const (
-	maxLoosened = 256
+	maxLoosened = 256 // entries
 	maxPath     = 256 // bytes of a path, and of a keyword
 )
 
 // Loosened returns what [Builder.Loosen] recorded, at most 256 entries.
 func (b *Builder) Loosened() []string { return b.loosened }
 
-// Rule adds a rule and returns its name: the hint, which is letters, and a number. Equal bodies share one rule.
+// Rule adds a rule and returns its name: hint, which consists of letters, and a number. Equal bodies share one rule.
 func (b *Builder) Rule(hint, body string) string {
 	if name, ok := b.byBody[body]; ok {
 		return name
@@ -95,7 +95,7 @@ func (b *Builder) Rule(hint, body string) string {
 	return name
 }
 
-// reserve returns the name of a rule whose body follows by define, for rules that refer to themselves.
+// reserve returns the name of a rule whose body is set later by define, for rules that refer to themselves.
 func (b *Builder) reserve(hint string) string {
 	if len(b.rules) >= maxRules {
 		b.Fail(errTooLarge)
@@ -111,7 +111,7 @@ func (b *Builder) reserve(hint string) string {
 }
 
 func (b *Builder) define(name, body string) {
-	if i, ok := b.places[name]; ok { // not if there are too many
+	if i, ok := b.places[name]; ok { // false after reserve has failed
 		b.rules[i].body = body
 	}
 	if b.bytes += len(name) + len(body) + len(" ::= \n"); b.bytes > MaxBytes {
@@ -119,8 +119,8 @@ func (b *Builder) define(name, body string) {
 	}
 }
 
-// Grammar returns the text of the grammar, one rule a line, the rule root first. The other rules follow in the order in which root
-// reaches them; rules that it does not reach are left out.
+// Grammar returns the text of the grammar, one rule a line, first the rule root with the expression root. The other rules follow in the
+// order in which root refers to them; rules without a reference are omitted. It returns the first error of the builder.
 func (b *Builder) Grammar(root string) (string, error) {
 	if b.err != nil {
 		return "", b.err
@@ -152,7 +152,7 @@ func (b *Builder) Grammar(root string) (string, error) {
 	return text.String(), nil
 }
 
-// references appends the names of rules in an expression.
+// references appends the names of the rules to which an expression refers.
 func references(dst []string, body string) []string {
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
@@ -185,10 +185,10 @@ func references(dst []string, body string) []string {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// Empty is the expression of the empty text.
+// Empty is the expression that matches the empty text.
 const Empty = `""`
 
-// Literal returns the expression of a text.
+// Literal returns the expression that matches text.
 func Literal(text string) string {
 	out := make([]byte, 0, len(text)+8)
 	out = append(out, '"')
@@ -211,7 +211,7 @@ func Literal(text string) string {
 	return string(append(out, '"'))
 }
 
-// AnyOf returns the expression of one of the alternatives. Equal alternatives count once.
+// AnyOf returns the expression that matches one of the alternatives. Equal alternatives are written once.
 func AnyOf(alternatives []string) string {
 	var list []string
 	for _, a := range alternatives {
@@ -225,7 +225,7 @@ func AnyOf(alternatives []string) string {
 	return "(" + strings.Join(list, " | ") + ")"
 }
 
-// Sequence returns the expression of one part after another.
+// Sequence returns the expression that matches the parts in order.
 func Sequence(parts ...string) string {
 	list := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == Empty || p == "" })
 	switch len(list) {
@@ -237,7 +237,7 @@ func Sequence(parts ...string) string {
 	return "(" + strings.Join(list, " ") + ")"
 }
 
-// Optional returns the expression of the part or nothing.
+// Optional returns the expression that matches part or the empty text.
 func Optional(part string) string {
 	if part == Empty {
 		return Empty
@@ -245,7 +245,7 @@ func Optional(part string) string {
 	return "(" + part + ")?"
 }
 
-// Repeat returns the expression of the part, from least to most times; most < 0: any number of times.
+// Repeat returns the expression that matches part least to most times. A negative most means no limit.
 func Repeat(part string, least, most int) string {
 	switch {
 	case most == 0 || part == Empty:
@@ -264,8 +264,8 @@ func Repeat(part string, least, most int) string {
 	return "(" + part + "){" + strconv.Itoa(least) + "," + strconv.Itoa(most) + "}"
 }
 
-// appendClass appends a character as it stands in a class. llama.cpp reads two digits after \x, xgrammar as many as there are, so the
-// escape is the one with four digits.
+// appendClass appends a character in the form for a character class. llama.cpp reads two digits after \x, and xgrammar all that follow,
+// so it uses the escape with four digits.
 func appendClass(dst []byte, r rune) []byte {
 	switch {
 	case r < utf8.RuneSelf && (isLetter(byte(r)) || isDigit(byte(r))):
@@ -276,7 +276,8 @@ func appendClass(dst []byte, r rune) []byte {
 	return utf8.AppendRune(dst, r)
 }
 
-// Except returns the expression of one character that is neither in list nor NUL. xgrammar 0.1.27 does not exclude those beyond ASCII.
+// Except returns the expression that matches one character which is neither in list nor NUL. xgrammar 0.1.27 does not exclude characters
+// beyond ASCII.
 func Except(list string) string {
 	not := []rune(list)
 	slices.Sort(not)

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// integerDigits bounds the digits of an integer without limits: all of them fit into 64 bits.
+// integerDigits is the maximal number of digits of an integer without limits: all of them fit into 64 bits.
 const integerDigits = 18
 
-// integers returns the expression of the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64 mean no
-// limit: the integer then has at most 18 digits. If least > most, ok is false.
+// integers returns the expression that matches the integers from least to most, without leading zeros. math.MinInt64 and math.MaxInt64
+// mean no limit: the integer then has at most 18 digits. ok is false if there is no such integer.
 func integers(least, most int64) (expr string, ok bool) {
 	const bound = 999_999_999_999_999_999
 	if least > most {
@@ -41,7 +41,7 @@ func integers(least, most int64) (expr string, ok bool) {
 	return AnyOf(list), true
 }
 
-// naturals returns alternatives for the numbers from a to b, with 0 ≤ a ≤ b.
+// naturals returns alternatives that match the numbers from a to b, with 0 ≤ a ≤ b.
 func naturals(a, b int64) []string {
 	var list []string
 	if a == 0 {
@@ -63,7 +63,7 @@ func naturals(a, b int64) []string {
 	return list
 }
 
-// digitRange returns alternatives for the texts of equally many digits from a to b.
+// digitRange returns alternatives that match the numbers from a to b, which have equally many digits.
 func digitRange(a, b string) []string {
 	n := 0
 	for n < len(a) && a[n] == b[n] {
@@ -109,7 +109,7 @@ func digitRange(a, b string) []string {
 	return append(list, tail...)
 }
 
-// anyDigits returns the expression of n digits.
+// anyDigits returns the expression that matches n digits.
 func anyDigits(n int) string {
 	if n == 1 {
 		return "[0-9]"

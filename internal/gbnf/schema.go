@@ -11,32 +11,33 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Limits of what a grammar says of a schema. What is beyond them is left out of the grammar and recorded as loosened.
+// Limits of the parts of a schema that the grammar enforces. Beyond them the grammar allows more than the schema, which is recorded as
+// loosened, unless the comment says otherwise.
 const (
-	maxDepth      = 32    // levels of a schema
-	maxRepeat     = 1024  // characters of a text, or elements of a list, that are counted
-	maxProperties = 512   // of one object; more are an error
-	maxEnum       = 2_000 // values; more are an error
-	anyDepth      = 4     // levels of a value of which the schema says nothing
+	maxDepth      = 32    // nesting of a schema
+	maxRepeat     = 1024  // length of a text in characters, or of a list
+	maxProperties = 512   // properties of one object; more are an error
+	maxEnum       = 2_000 // values of one enum; more are an error
+	anyDepth      = 4     // nesting of a value without a schema
 )
 
-// A Style is how values are written.
+// A Style is a notation of values, such as JSON.
 type Style struct {
-	// String returns the expression of a string of least to most characters; most < 0: any number.
+	// String returns the expression of a string of least to most characters. A negative most means no limit.
 	String func(b *Builder, least, most int) string
-	// Quote returns a string, given in JSON, as it is written.
+	// Quote returns a string in this notation; text is the string in JSON.
 	Quote func(text []byte) string
-	// Key returns the name of a member, given in JSON, as it is written.
+	// Key returns the name of a member in this notation; name is the name in JSON.
 	Key func(name []byte) string
-	// AnyKey is the expression of any name.
+	// AnyKey returns the expression that matches any name of a member.
 	AnyKey func(b *Builder) string
-	// True, False and Null are the expressions of these values.
+	// True, False and Null are the expressions that match these values.
 	True, False, Null string
-	// Space returns the expression of the white space that may stand between the parts of a value. If it is nil, the parts have no space between them.
+	// Space returns the expression of the optional white space between the parts of a value. If it is nil, there is none.
 	Space func(b *Builder) string
 }
 
-// JSON is the style of JSON.
+// JSON is the notation of JSON.
 var JSON = &Style{
 	String: jsonString,
 	Quote:  func(text []byte) string { return string(text) },
@@ -46,33 +47,33 @@ var JSON = &Style{
 	Space: func(b *Builder) string { return b.Rule("ws", `"" | " " | "\n" [ \u0009]{0,20}`) },
 }
 
-// maxKey bounds the characters of a name that the schema does not give.
+// maxKey is the maximal length, in characters, of a name that the schema does not declare.
 const maxKey = 64
 
-// jsonString is a string of JSON. Escapes of surrogates come in pairs.
+// jsonString returns the expression of a string in JSON. Escapes of surrogates must be pairs.
 func jsonString(b *Builder, least, most int) string {
 	hex := b.Rule("hex", `[0-9a-fA-F]`)
 	char := b.Rule("char", `[^"\u005C\u0000-\u001F] | "\\" (["\u005C/bfnrt] | "u" ([0-9a-ceA-CEfF] `+hex+`{3} | [dD] [0-7] `+hex+`{2} | [dD] [89abAB] `+hex+`{2} "\\u" [dD] [c-fC-F] `+hex+`{2}))`)
 	return b.Rule("string", `"\"" `+Repeat(char, least, most)+` "\""`)
 }
 
-// A compiler writes the values of one schema.
+// A compiler translates one schema to expressions.
 type compiler struct {
 	b     *Builder
 	style *Style
-	root  []byte            // to which references refer
-	refs  map[string]string // the rules of references
+	root  []byte            // the schema within which references are resolved
+	refs  map[string]string // the rule of each reference
 
-	nesting int       // objects and lists around the current part
-	open    []openRef // the innermost last
-	// first holds, for a reference, the references with which its rule can begin. edges are its pairs.
+	nesting int       // number of objects and lists around the current part
+	open    []openRef // the references being compiled, the innermost last
+	// first contains, for each reference, the references with which its rule can begin. edges is the set of these pairs.
 	first map[string][]string
 	edges map[[2]string]bool
 }
 
-// Value returns the expression of the values of a schema. path stands for it in [Builder.Loosened]. References are those within root.
-// Members of objects are written in the order of the schema, and none that it does not declare, unless it declares none. If no value
-// fits, or the schema is too large, the builder fails.
+// Value returns the expression that matches the values of a schema. path names the schema in [Builder.Loosened]. References are resolved
+// within root. Members of objects must have the order of the schema; undeclared members are allowed only if the schema declares none. If
+// the schema is too large, or no value fits it, the builder fails.
 func (b *Builder) Value(schema, root []byte, style *Style, path string) string {
 	c := &compiler{b: b, style: style, root: root, refs: map[string]string{}, first: map[string][]string{}, edges: map[[2]string]bool{}}
 	return c.value(schema, path, 0)
@@ -139,7 +140,7 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 	return AnyOf(alternatives)
 }
 
-// typesOf returns the types that a schema names, or that its other keywords are about; nil: any.
+// typesOf returns the types that a schema names, or to which its other keywords belong; nil if it allows any type.
 func typesOf(schema []byte) (types []string) {
 	switch t := get(schema, "type"); {
 	case len(t) > 0 && t[0] == '"':
@@ -159,10 +160,10 @@ func typesOf(schema []byte) (types []string) {
 	return nil
 }
 
-// plain are the keywords that allow no value less.
+// plain are the keywords that do not restrict values.
 var plain = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$schema", "$id", "$comment", "$defs", "definitions", "$anchor"}
 
-// looseBeside records the keywords of a schema that a grammar of those in handled does not say.
+// looseBeside records the keywords of a schema, except plain ones and those in handled, as loosened.
 func (b *Builder) looseBeside(schema []byte, path string, handled ...string) {
 	for key := range rawjson.Members(schema) {
 		if name := rawjson.Text(key); !slices.Contains(plain, name) && !slices.Contains(handled, name) && !strings.HasPrefix(name, "x-") {
@@ -200,14 +201,14 @@ func (c *compiler) reference(schema, ref []byte, path string, depth int) string 
 	return rule
 }
 
-// An openRef is a reference whose rule is being written, and the number of objects and lists around it.
+// An openRef is a reference whose rule is being compiled, and the number of objects and lists around it.
 type openRef struct {
 	name    string
 	nesting int
 }
 
-// recursesLeft reports whether a reference at this place would let a rule begin with itself, which servers refuse: whether one of
-// the rules that begin at this place is the first part of the reference's own.
+// recursesLeft reports whether a reference at the current place would make a rule begin with itself, which servers reject: whether the
+// rule of the reference can begin with a reference that is open at the same nesting.
 func (c *compiler) recursesLeft(name string) bool {
 	begun := map[string]bool{}
 	for i := len(c.open) - 1; i >= 0 && c.open[i].nesting == c.nesting; i-- {
@@ -238,7 +239,8 @@ func (c *compiler) recursesLeft(name string) bool {
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Resolve returns the part of a schema that a reference within it is to, such as #/$defs/NAME.
+// Resolve returns the part of root to which the reference refers, such as #/$defs/NAME. ok is false if there is none, or the reference
+// leads out of root.
 func Resolve(root []byte, ref string) (_ []byte, ok bool) {
 	if ref == "#" {
 		return root, true
@@ -252,7 +254,7 @@ func Resolve(root []byte, ref string) (_ []byte, ok bool) {
 	return root, ok
 }
 
-// union is anyOf, or oneOf without its demand that one branch alone fits.
+// union returns the expression of anyOf, or of oneOf, for which it allows that several branches fit.
 func (c *compiler) union(schema []byte, key string, list []byte, path string, depth int) string {
 	c.b.looseBeside(schema, path, "anyOf", "type")
 	var alternatives []string
@@ -269,7 +271,7 @@ func (c *compiler) union(schema []byte, key string, list []byte, path string, de
 	return AnyOf(alternatives)
 }
 
-// merge returns schema with the members of the schemas of allOf. Of a keyword that two have, the first counts, and the others are
+// merge returns schema combined with the schemas of its allOf. The first value of a keyword counts, and different later values are
 // recorded as loosened; properties and required are joined.
 func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 	var order []string
@@ -350,8 +352,8 @@ func (c *compiler) merge(schema, list []byte, path string, depth int) []byte {
 	return append(bytes.TrimSuffix(out, []byte(",")), '}')
 }
 
-// enum returns the expression of the values of an enumeration that are of one of the types; "": no value is, as in schemas that name
-// the values of a list's elements at the list.
+// enum returns the expression of the values of an enumeration that have one of the types. It returns "" if none has, as in schemas that
+// write the values of a list's elements at the list.
 func (c *compiler) enum(list, types []byte, path string) string {
 	var alternatives []string
 	for el := range rawjson.Elements(list) {
@@ -369,7 +371,7 @@ func (c *compiler) enum(list, types []byte, path string) string {
 	return c.b.Rule("enum", AnyOf(alternatives))
 }
 
-// fits reports whether a value is of one of the types.
+// fits reports whether a value has one of the types.
 func fits(v, types []byte) bool {
 	return slices.ContainsFunc(typesOf(append(append([]byte(`{"type":`), types...), '}')), func(t string) bool {
 		switch v[0] {
@@ -388,7 +390,7 @@ func fits(v, types []byte) bool {
 	})
 }
 
-// constant returns a value of a schema as it is written.
+// constant returns a value of a schema in the notation of the style.
 func (c *compiler) constant(v []byte) string {
 	switch v[0] {
 	case '"':
@@ -446,7 +448,8 @@ func (c *compiler) text(schema []byte, path string) string {
 	return c.style.String(c.b, least, most)
 }
 
-// Lengths returns the limits that two keywords set; most < 0: none. A limit that a grammar cannot count to is recorded as loosened.
+// Lengths returns the limits that the keywords min and max set. A negative most means no limit. A limit above maxRepeat is recorded as
+// loosened.
 func (b *Builder) Lengths(schema []byte, min, max, path string) (least, most int) {
 	most = -1
 	if v := get(schema, min); v != nil {
@@ -540,7 +543,7 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 	if most == 0 || string(items) == "false" {
 		return empty
 	}
-	if len(items) > 0 && items[0] == '[' { // the form of draft 7 with one schema for each place
+	if len(items) > 0 && items[0] == '[' { // the form of draft 7, with one schema for each index
 		c.b.Loosen(path, "items")
 		items = nil
 	}
@@ -583,14 +586,14 @@ func (c *compiler) object(schema []byte, path string, depth int) string {
 	return c.b.Rule("object", Sequence(`"{"`, ws, inner, `"}"`))
 }
 
-// dictionary is an object of any names.
+// dictionary returns the expression of an object with any names and these values.
 func (c *compiler) dictionary(value string) string {
 	ws := c.space()
 	member := c.b.Rule("member", Sequence(c.style.AnyKey(c.b), ws, `":"`, ws, value))
 	return Sequence(`"{"`, ws, Optional(Sequence(member, Repeat(Sequence(ws, `","`, ws, member), 0, -1), ws)), `"}"`)
 }
 
-// any is a value without a schema.
+// any returns the expression of a value without a schema.
 func (c *compiler) any(path string) string {
 	c.b.Loosen(path, "any")
 	scalar := AnyOf([]string{c.style.String(c.b, 0, -1), c.number(nil, path), c.style.True, c.style.False, c.style.Null})
@@ -603,14 +606,14 @@ func (c *compiler) any(path string) string {
 	return value
 }
 
-// A Property is a member that an object of a schema has.
+// A Property is one property of an object schema.
 type Property struct {
 	Name     []byte // in JSON
 	Schema   []byte
 	Required bool
 }
 
-// Members returns the properties of an object's schema in their order, those that are required without being declared last.
+// Members returns the properties of an object schema in their order, followed by required ones that are not declared.
 func (b *Builder) Members(schema []byte, path string) (list []Property) {
 	var required []string
 	for el := range rawjson.Elements(get(schema, "required")) {
@@ -644,16 +647,16 @@ func (b *Builder) Members(schema []byte, path string) (list []Property) {
 	return list
 }
 
-// A Member is one of several parts in a fixed order, of which some may be left out.
+// A Member is one part in a sequence of parts with a fixed order.
 type Member struct {
 	Expr     string
 	Required bool
 }
 
-// Separated returns the expression of the members with the separator between two. At least one member is written, so the caller adds
-// the empty text where none is required.
+// Separated returns the expression that matches the members with the separator between them; members that are not required may be
+// missing. It matches at least one member, so the caller must add the empty text if none is required.
 func (b *Builder) Separated(members []Member, separator string) string {
-	after := make([]string, len(members)+1) // what follows a member
+	after := make([]string, len(members)+1) // expression of all members after member i-1
 	after[len(members)] = Empty
 	for i := len(members) - 1; i > 0; i-- {
 		next := Sequence(separator, members[i].Expr)

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// An automaton reads text one character at a time and tracks which mark may have begun: its states are the beginnings of marks.
+// An automaton reads text one character at a time and tracks which mark may have begun: its states are the proper beginnings of marks.
 type automaton struct {
-	states []string // beginnings of marks; the first is empty
-	places map[string]int
+	states []string       // proper beginnings of marks; the first is ""
+	places map[string]int // index in states of each state
 	marks  []string
 }
 
@@ -26,7 +26,7 @@ func newAutomaton(marks []string) *automaton {
 	return a
 }
 
-// next returns the state after text: its longest end that begins a mark. ok is false if the text ends with a mark.
+// next returns the state after text: the longest end of text that begins a mark. ok is false if text ends with a mark.
 func (a *automaton) next(text string) (state int, ok bool) {
 	for _, m := range a.marks {
 		if strings.HasSuffix(text, m) {
@@ -42,7 +42,7 @@ func (a *automaton) next(text string) (state int, ok bool) {
 	}
 }
 
-// heads returns the characters that lead from a state to a state other than the first.
+// heads returns the characters that may continue or begin a mark in this state.
 func (a *automaton) heads(state string) []rune {
 	var out []rune
 	add := func(r rune) {
@@ -51,7 +51,7 @@ func (a *automaton) heads(state string) []rune {
 		}
 	}
 	for _, m := range a.marks {
-		for i := 0; i <= len(state); i++ { // every end of the state that begins a mark, the empty one too
+		for i := 0; i <= len(state); i++ { // each end of the state that may begin a mark, including ""
 			if rest, ok := strings.CutPrefix(m, state[i:]); ok {
 				r, _ := utf8.DecodeRuneInString(rest)
 				add(r)
@@ -61,7 +61,7 @@ func (a *automaton) heads(state string) []rune {
 	return out
 }
 
-// TextWithout returns the expression of any text, also the empty one, that holds none of the marks, and no NUL.
+// TextWithout returns the expression that matches any text, including the empty one, that contains none of the marks, and no NUL.
 func (b *Builder) TextWithout(marks []string) string {
 	key := "text\x00" + strings.Join(marks, "\x00")
 	if name, ok := b.known[key]; ok {
@@ -86,8 +86,8 @@ func (b *Builder) TextWithout(marks []string) string {
 	return names[0]
 }
 
-// Lines returns the expression of any text of which no line begins with one of the marks. If ended is set, the text is empty or ends
-// with a line end, so that what follows begins a line.
+// Lines returns the expression that matches any text in which no line begins with one of the marks. If ended is set, the text is empty or
+// ends with a line end, so that the text after it begins a line.
 func (b *Builder) Lines(marks []string, ended bool) string {
 	key := "lines\x00" + strings.Join(marks, "\x00")
 	if ended {

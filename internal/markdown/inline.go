@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A style is the two escape sequences that begin and end it, so that styles can stand within each other.
+// A style is a pair of escape sequences, which begin and end it. Styles can be nested.
 type style int
 
 const (
@@ -24,33 +24,33 @@ var (
 	styleOff = [styles]string{"22", "23", "29", "22", "39", "24"}
 )
 
-// An inline renders the text of lines: emphasis, code spans, links. What may be one of these is held until its end is seen;
-// at the end of the line, or after maxSpan bytes, it is written as it is.
+// An inline renders the text of lines: emphasis, code spans, links. It buffers what may be one of these until its end; at the end of the
+// line, or after maxSpan bytes, it writes the buffered text unchanged.
 type inline struct {
 	out    *bytes.Buffer
 	colour bool
 	depth  int
-	on     [styles]int
+	on     [styles]int // nesting depth of each active style
 
-	held   []byte
+	held   []byte // the buffered text
 	kind   kind
-	mark   byte // of a span that is held
-	count  int  // how many marks opened it
-	inURL  bool // of a link: the text in brackets has ended
-	last   byte // before what is held
-	before byte // before the marks that may open or close a span
+	mark   byte // the byte of the marks of the buffered span
+	count  int  // number of marks that opened the span
+	inURL  bool // in the address of a link, after "]("
+	last   byte // the last byte that was written
+	before byte // the byte before the marks that may open or close a span
 }
 
 type kind int
 
 const (
 	noSpan  kind = iota
-	marks        // a row of marks that may open a span
-	span         // from the marks on
-	closing      // a row of marks that may close it
-	bracket      // [text](address
-	bang         // ! before [
-	escape       // \ before a mark
+	marks        // in marks that may open a span
+	span         // in a span, after its marks
+	closing      // in marks that may close the span
+	bracket      // in [text](address)
+	bang         // after !, which may precede [
+	escape       // after \
 )
 
 func (t *inline) style(s style, on bool) {
@@ -126,7 +126,7 @@ func (t *inline) write(c byte) {
 	t.last = c
 }
 
-// hold keeps a byte of a span, and gives the span up when it is too long.
+// hold buffers a byte of a span. If the span exceeds maxSpan, it is written as text.
 func (t *inline) hold(c byte) {
 	t.held = append(t.held, c)
 	if len(t.held) > maxSpan {
@@ -134,7 +134,7 @@ func (t *inline) hold(c byte) {
 	}
 }
 
-// literal writes what is held as it is.
+// literal writes the buffered text unchanged.
 func (t *inline) literal() {
 	for _, c := range t.held {
 		t.write(c)
@@ -142,7 +142,7 @@ func (t *inline) literal() {
 	t.held, t.kind = t.held[:0], noSpan
 }
 
-// opening reads the byte after marks that may open a span.
+// opening reads a byte after marks that may open a span.
 func (t *inline) opening(c byte) {
 	if c == t.mark {
 		t.hold(c)
@@ -167,7 +167,7 @@ func (t *inline) opening(c byte) {
 	t.byte(c)
 }
 
-// closing reads the byte after marks that may close the span.
+// closing reads a byte after marks that may close the span.
 func (t *inline) closing(c byte) {
 	if c == t.mark {
 		t.hold(c)
@@ -186,7 +186,7 @@ func (t *inline) closing(c byte) {
 	t.byte(c)
 }
 
-// closes reports whether n marks before the byte c, 0 for the end of the line, close the span.
+// closes reports whether n marks before the byte c close the span; c is 0 at the end of the line.
 func (t *inline) closes(n int, c byte) bool {
 	if n != t.count || len(t.held) < 2*t.count+1 {
 		return false
@@ -200,7 +200,7 @@ func (t *inline) closes(n int, c byte) bool {
 	return t.before != ' '
 }
 
-// end ends the line.
+// end handles the end of the line: it renders or writes the buffered text.
 func (t *inline) end() {
 	if t.kind == closing {
 		n, _ := run(reversed(t.held))
@@ -220,7 +220,7 @@ func reversed(b []byte) []byte {
 	return out
 }
 
-// render writes the span that is held, whose text is given.
+// render writes the buffered span; text is its content.
 func (t *inline) render(text []byte) {
 	text = bytes.Clone(text)
 	t.held, t.kind = t.held[:0], noSpan
@@ -258,7 +258,7 @@ func (t *inline) render(text []byte) {
 	t.last = 'x'
 }
 
-// within renders text that stands in a span.
+// within renders the content of a span, which may contain further spans.
 func (t *inline) within(text []byte) {
 	in := &inline{out: t.out, colour: t.colour, depth: t.depth + 1, on: t.on}
 	for _, c := range text {
@@ -291,7 +291,7 @@ func (t *inline) bracket(c byte) {
 	}
 }
 
-// link writes the text of a link and its address: what a link leads to is not hidden behind its text.
+// link writes the text of a link and its address, so that the text cannot hide where the link leads.
 func (t *inline) link() {
 	b := bytes.Clone(t.held)
 	t.held, t.kind = t.held[:0], noSpan
@@ -312,7 +312,7 @@ func (t *inline) link() {
 	t.write(')')
 }
 
-// word reports whether a byte belongs to a word.
+// word reports whether a byte is part of a word.
 func word(c byte) bool {
 	return c >= 0x80 || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
 }

@@ -1,10 +1,10 @@
-// Package markdown renders Markdown for a terminal while it is being written: headings, lists, quotes, code, tables,
-// emphasis and links. It is made for the answers of models, which come in pieces: the output does not depend on how the
-// input is cut, each byte is looked at a bounded number of times, and no more is held back than a span of maxSpan bytes or a
-// table of maxTable bytes. It reads no HTML and follows no links; the address of a link is always shown.
+// Package markdown renders Markdown for a terminal while it arrives: headings, lists, quotes, code, tables, emphasis and links. It is for
+// the answers of models, which arrive in pieces: the output does not depend on how the input is divided, each byte is examined a limited
+// number of times, and at most a span of maxSpan bytes or a table of maxTable bytes is buffered. It does not interpret HTML. The address
+// of a link is always shown.
 //
-// The package does not escape: callers replace control characters before they write, since the output has the escape
-// sequences of the styles.
+// The package does not escape its input: callers must remove control characters before, because the output contains the escape sequences
+// of the styles.
 package markdown
 
 import (
@@ -12,27 +12,27 @@ import (
 	"io"
 )
 
-// Limits of what is held back until its form is known, in bytes. Longer text is written as it is.
+// Limits of what is buffered until its form is known, in bytes. Longer text is written unchanged.
 const (
 	maxSpan  = 1 << 10  // an emphasis, a code span, a link
 	maxTable = 64 << 10 // a table
 	maxLine  = 8 << 10  // a line of code
-	maxStart = 64       // what stands before the text of a line: indentation, marks
-	maxDepth = 3        // of an emphasis in an emphasis
+	maxStart = 64       // the bytes before the text of a line: indentation, marks
+	maxDepth = 3        // nesting of emphasis, not in bytes
 )
 
-// A Writer renders what is written to it. It is not safe for concurrent use.
+// A Writer renders the Markdown that is written to it. It must not be used by several goroutines at once.
 type Writer struct {
 	out    io.Writer
 	colour bool
-	buf    bytes.Buffer // what goes out at the end of a Write
-	err    error        // the first error of out
+	buf    bytes.Buffer // output of the current Write
+	err    error        // the first error of out, which all later calls return
 
 	state state
-	held  []byte // the start of a line whose form is not known yet; a line of code or of a table
-	table [][]byte
-	size  int // of table
-	fence struct {
+	held  []byte   // the beginning of a line whose form is not known; a line of code or of a table
+	table [][]byte // the buffered lines of a table
+	size  int      // bytes in table
+	fence struct { // the mark that opened the block of code, and its length
 		mark  byte
 		count int
 	}
@@ -43,23 +43,23 @@ type Writer struct {
 type state int
 
 const (
-	atStart state = iota // of a line
+	atStart state = iota // at the start of a line
 	inText
-	inFenceHead // the line that begins a block of code
-	inCode      // the lines of a block of code
-	inRow       // a line of a table
-	afterRow    // the start of the line after one
+	inFenceHead // in the line that begins a block of code
+	inCode      // in a line of a block of code
+	inRow       // in a line of a table
+	afterRow    // at the start of the line after a line of a table
 )
 
-// New returns a writer to out. With colour it writes the escape sequences of bold, italic and coloured text; without, it
-// leaves the marks of headings and code in place.
+// New returns a Writer to out. With colour, it writes escape sequences for bold, italic and coloured text; without it, the marks of
+// headings and code remain.
 func New(out io.Writer, colour bool) *Writer {
 	w := &Writer{out: out, colour: colour}
 	w.text = inline{out: &w.buf, colour: colour}
 	return w
 }
 
-// WriteString renders s. It returns the first error of the writer below.
+// WriteString renders s. It returns the first error of the underlying writer.
 func (w *Writer) WriteString(s string) error {
 	for i := range len(s) {
 		w.byte(s[i])
@@ -67,7 +67,7 @@ func (w *Writer) WriteString(s string) error {
 	return w.send()
 }
 
-// Flush writes what is held back, as at the end of a text. It adds no line end.
+// Flush writes the buffered text, as at the end of the input. It adds no line end.
 func (w *Writer) Flush() error {
 	w.end(false)
 	w.endTable()
@@ -105,16 +105,16 @@ func (w *Writer) byte(c byte) {
 		if w.state == inRow {
 			w.table = append(w.table, w.held)
 			w.held = nil
-			w.endTable() // it is none
+			w.endTable() // a line that long is not part of a table
 			w.state = inText
 			return
 		}
-		w.paint(code, string(w.held)) // the rest follows in the same line
+		w.paint(code, string(w.held)) // the rest continues the line
 		w.held = w.held[:0]
 	}
 }
 
-// start decides what a line is as soon as its first bytes say so.
+// start determines the form of a line as soon as its first bytes suffice.
 func (w *Writer) start() {
 	indent := 0
 	for indent < len(w.held) && (w.held[indent] == ' ' || w.held[indent] == '\t') {
@@ -160,14 +160,14 @@ func (w *Writer) start() {
 	case c == '>':
 		w.buf.Write(w.held[:indent])
 		w.paint(dim, "│")
-		w.held = w.held[:0] // the rest is read like a line
+		w.held = w.held[:0] // the text after > is read like the start of a line
 	case c == '-' || c == '*' || c == '+' || c == '_':
 		switch {
 		case next == ' ' && n == 1 && c != '_' && !onlyMarks(mark, c):
 			w.buf.Write(w.held[:indent])
 			w.buf.WriteString("• ")
 			w.begin(mark[2:])
-		case onlyMarks(mark, c): // a rule, perhaps
+		case onlyMarks(mark, c): // may be a horizontal rule
 			if len(w.held) >= maxStart {
 				w.asText(0)
 			}
@@ -179,7 +179,7 @@ func (w *Writer) start() {
 	}
 }
 
-// begin continues the text of a line.
+// begin renders text as the text of a line.
 func (w *Writer) begin(text []byte) {
 	text = bytes.Clone(text)
 	w.held, w.state = w.held[:0], inText
@@ -188,10 +188,10 @@ func (w *Writer) begin(text []byte) {
 	}
 }
 
-// asText takes the bytes of the line so far, from one on, as text.
+// asText renders the buffered bytes of the line, without the first from bytes, as text.
 func (w *Writer) asText(from int) { w.begin(w.held[from:]) }
 
-// run returns how often the first byte stands at the beginning of b, and the byte after that; 0 if there is none.
+// run returns how often b repeats its first byte at the beginning, and the byte after that; 0 if there is none.
 func run(b []byte) (n int, next byte) {
 	for n < len(b) && b[n] == b[0] {
 		n++
@@ -202,7 +202,7 @@ func run(b []byte) (n int, next byte) {
 	return n, next
 }
 
-// onlyMarks reports whether a line has nothing but the mark and blanks.
+// onlyMarks reports whether a line consists of the mark and blanks.
 func onlyMarks(line []byte, mark byte) bool {
 	for _, c := range line {
 		if c != mark && c != ' ' {
@@ -212,7 +212,7 @@ func onlyMarks(line []byte, mark byte) bool {
 	return true
 }
 
-// end ends a line, or the text if newline is false.
+// end handles the end of a line, or of the text if newline is false.
 func (w *Writer) end(newline bool) {
 	switch w.state {
 	case inText:
@@ -262,7 +262,7 @@ func (w *Writer) end(newline bool) {
 		if w.size += len(w.held); w.size > maxTable {
 			w.held = w.held[:0]
 			w.endTable()
-			break // its last row ends with the line end below
+			break // the line end of its last row is written below
 		}
 		w.held, w.state = w.held[:0], afterRow
 		return // the line end is written with the table

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// endTable writes the table that is held: aligned if its second line says that it is one, else line by line.
+// endTable writes the buffered table: aligned if its second line is a valid delimiter row, else line by line.
 func (w *Writer) endTable() {
 	rows := w.table
 	w.table, w.size = nil, 0
@@ -62,7 +62,7 @@ func (w *Writer) endTable() {
 	}
 }
 
-// endRow ends a row of a table. The line end of the last one follows with that of the line, or with the next line.
+// endRow writes the line end of row i of n. The line end of the last row is written by end, or with the next line.
 func (w *Writer) endRow(i, n int) {
 	if i < n-1 || w.state == afterRow {
 		w.buf.WriteByte('\n')
@@ -110,7 +110,7 @@ const (
 	alignRight
 )
 
-// alignments reads the line of a table that says how columns are aligned; nil: it is none.
+// alignments returns the alignments of the columns in a delimiter row; nil if row is none.
 func alignments(row [][]byte) []alignment {
 	var out []alignment
 	for _, c := range row {
@@ -129,7 +129,7 @@ func alignments(row [][]byte) []alignment {
 	return out
 }
 
-// cells splits a line of a table. \| is no border.
+// cells divides a line of a table into its cells. \| is not a border.
 func cells(row []byte) [][]byte {
 	row = bytes.TrimPrefix(bytes.TrimSpace(row), []byte("|"))
 	var out [][]byte
@@ -146,8 +146,7 @@ func cells(row []byte) [][]byte {
 	return out
 }
 
-// width returns how many columns of a terminal s takes, escape sequences of styles not counted. It is an estimate for scripts
-// whose characters join.
+// width returns the number of terminal columns of s, without escape sequences. For scripts whose characters join, it is an estimate.
 func width(s string) int {
 	n := 0
 	for len(s) > 0 {

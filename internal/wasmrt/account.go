@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// totalMemory is the name of the limit on the memory of all instances of a runtime together.
+// totalMemory is the name of the limit on the memory of all instances of a runtime together, in Error.Limit.
 const totalMemory = "max_total_memory"
 
-// An account counts the memory of all instances of a runtime. Instances that wait in pools count, and
-// are closed when the memory is needed.
+// An account counts the memory of all instances of a runtime. Idle instances of pools count, too, and are closed when the limit is
+// reached.
 type account struct {
-	most int64 // 0: no limit
+	most int64 // in bytes; 0: no limit
 
 	mu    sync.Mutex
 	used  int64
 	pools []*Pool
 }
 
-// take counts n bytes more. It returns false, and counts nothing, if that is more than the limit even
-// after instances that wait were closed.
+// take adds n bytes. It returns false, and adds nothing, if the sum exceeds the limit even after the idle instances of all pools were
+// closed.
 func (a *account) take(n int64) bool {
 	if a.tryTake(n) {
 		return true

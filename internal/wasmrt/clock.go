@@ -2,17 +2,17 @@ package wasmrt
 
 import "time"
 
-// Now returns the time as the guest sees it; see [Grants].
+// Now returns the time of the guest's clock; see [Grants].
 func (i *Instance) Now() time.Time {
 	sec, nsec := i.env.walltime()
 	return time.Unix(sec, int64(nsec)).UTC()
 }
 
-// Sleep lets time pass for the guest; without a clock it has passed at once. It is for host
-// functions: when the context of the call that runs is done, it ends the guest.
+// Sleep blocks for d. For a guest without a granted clock it returns at once and advances the guest's time. Host functions call it. If
+// the context of the running call ends, Sleep ends the guest.
 func (i *Instance) Sleep(d time.Duration) { i.env.sleep(int64(d)) }
 
-// Random fills p with what the guest takes for random; see [Grants].
+// Random fills p with bytes from the guest's random source; see [Grants]. If the context of the running call ends, it ends the guest.
 func (i *Instance) Random(p []byte) error {
 	_, err := i.env.Read(p)
 	return err

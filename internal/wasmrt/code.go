@@ -10,23 +10,23 @@ const (
 	opEnd   = 0x0b
 )
 
-// operandKinds has a letter for each instruction: what stands behind it.
+// operandKinds has a letter for each instruction: the form of its operands.
 //
-//	.  nothing                   /  nothing; it divides
+//	.  none                      /  none; the instruction divides
 //	i  a number                  b  the type of a block         t  a table of branches
 //	f  a function that is called y  a type and a table          s  types
 //	g  a global                  T  a table                     a  alignment and offset
 //	z  a byte of zero            c  four bytes                  d  eight bytes
 //	n  the type of a reference   r  a function                  m, v  the rest of the instruction's number
 //
-// x is not known. Only what is known to be read as the engine reads it is known: code that both read differently would not be
-// metered.
+// x marks an unsupported instruction. An instruction is supported only if this reader and the engine certainly parse it in the same way:
+// otherwise code could escape the metering.
 const operandKinds = "..bbb.xxxxx.iit." + "fyxxxxxxxx..sxxx" + "iiiggTTxaaaaaaaa" + "aaaaaaaaaaaaaaaz" + // 0x
 	"ziicd..........." + "................" + "............." + "///" + "/............../" + // 4x
 	"///............." + "./.../........./" + ".../............" + "................" + // 8x
 	".....xxxxxxxxxxx" + "n.rxxxxxxxxxxxxx" + "xxxxxxxxxxxxxxxx" + "xxxxxxxxxxxxmvxx" // cx
 
-// operands reads what stands behind an instruction and returns its weight. It writes the instruction where that changes.
+// operands reads the operands of an instruction and returns its weight. If the operands change, it writes the instruction.
 func (m *meter) operands(op byte) uint32 {
 	r := m.r
 	switch operandKinds[op] {
@@ -74,6 +74,7 @@ func (m *meter) operands(op byte) uint32 {
 	return weightPlain
 }
 
+// rareOperands is the part of operands for rare instructions.
 func (m *meter) rareOperands(op byte) uint32 {
 	r := m.r
 	switch operandKinds[op] {
@@ -101,7 +102,7 @@ func (m *meter) rareOperands(op byte) uint32 {
 	return weightPlain
 }
 
-// proposal names what an instruction that is not known belongs to.
+// proposal returns the name of the WebAssembly proposal that an unsupported instruction belongs to; "" if it is not known.
 func proposal(op byte) string {
 	switch {
 	case op <= 0x0a, op == 0x18, op == 0x19, op == 0x1f:
@@ -118,18 +119,18 @@ func proposal(op byte) string {
 	return ""
 }
 
-// write writes an instruction whose operand is a function, by its index in the rewritten module.
+// write writes an instruction whose operand is a function. function is the index in the rewritten module.
 func (m *meter) write(op byte, function uint32) {
 	m.out = uleb(append(m.out, op), function)
 	m.from = m.r.i
 }
 
-// call writes a call.
+// call writes a call of a function and returns its weight.
 func (m *meter) call(function uint32) uint32 {
 	m.write(0x10, m.moved(m.r, function))
 	m.calls, m.made = true, m.made+uint64(m.mostResults)
 	if function < m.importedFuncs {
-		return weightAccess // the host looks at the context itself
+		return weightAccess // host functions check the context themselves
 	}
 	return weightCall
 }
@@ -139,7 +140,7 @@ const (
 	dropsSegment = "its code drops a segment"
 )
 
-// misc reads the rest of an instruction that begins with 0xfc.
+// misc reads the rest of an instruction with the prefix 0xfc and returns its weight.
 func (m *meter) misc(op byte) uint32 {
 	r := m.r
 	switch op {
@@ -178,8 +179,8 @@ func (m *meter) misc(op byte) uint32 {
 	return weightBulk
 }
 
-// simd reads the rest of an instruction that begins with 0xfd. The engine reads one byte of its number, and takes the second
-// one, where there is one, for an instruction that does nothing.
+// simd reads the rest of an instruction with the prefix 0xfd. The engine reads only one byte of its number, and executes a second byte as
+// an instruction, so only the second byte 1 (nop) is allowed.
 func (r *reader) simd() {
 	op := r.byte()
 	switch {
@@ -199,14 +200,14 @@ func (r *reader) simd() {
 	}
 }
 
-// zero reads the index of the only memory.
+// zero reads the index of a memory, which must be 0.
 func (r *reader) zero() {
 	if r.byte() != 0 {
 		r.fail("its code uses a second memory")
 	}
 }
 
-// below reads an index and checks that it is one of the module's own.
+// below reads an index and checks that it is less than n; what names the kind of index in the error.
 func (r *reader) below(n uint32, what string) uint32 {
 	i := r.u32()
 	if i >= n && r.err == nil {
@@ -215,7 +216,7 @@ func (r *reader) below(n uint32, what string) uint32 {
 	return i
 }
 
-// valueType reads a type in its short form, which has one byte.
+// valueType reads a value type, which has one byte.
 func (r *reader) valueType() byte {
 	t := r.byte()
 	if r.err == nil && !isValueType(t) {
@@ -228,7 +229,7 @@ func isValueType(t byte) bool { return t >= 0x7b && t <= 0x7f || isRefType(t) }
 
 func isRefType(t byte) bool { return t == 0x70 || t == 0x6f }
 
-// refType reads the type of a reference.
+// refType reads the type of a reference, which has one byte.
 func (r *reader) refType() byte {
 	t := r.byte()
 	if r.err == nil && !isRefType(t) {
@@ -237,7 +238,7 @@ func (r *reader) refType() byte {
 	return t
 }
 
-// blockType reads the type of a block: none, a value's, or an index, which is signed. It reports whether it is an index.
+// blockType reads the type of a block: none, a value type, or a type index, which is signed. It reports whether it is an index.
 func (r *reader) blockType(types uint32) bool {
 	from := r.i
 	t := r.byte()

@@ -10,39 +10,39 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Grants are what a guest may touch of the world. The zero value is nothing.
+// Grants are the resources of the host that a guest may use. The zero value grants none.
 type Grants struct {
-	Now    func() time.Time // nil: a clock that starts in 2000 and counts how often it is read
+	Now    func() time.Time // nil: a clock that starts in 2000 and advances with each read
 	Random io.Reader        // nil: the same bytes in each instance
 	Files  []FileGrant
 }
 
-// env is what an instance has besides its memory: budgets, clock, random.
+// env is the state of an instance besides its memory: budgets, clock, random source, descriptors.
 type env struct {
 	limits *Limits
 	grants *Grants
-	// ctx is that of the call that runs: the engine gives none to a guest that sleeps.
+	// ctx is the context of the running call. The engine passes none to the sleep function.
 	ctx context.Context
 
 	calls callStack
 
 	budget
-	files   int    // open
-	dirty   bool   // descriptors may stand for something else now
-	refused string // the limit that a request of the guest was refused for
-	stop    *Error // why the guest is being ended
-	ended   *Error // why it was stopped: it must not run again
+	files   int    // number of open files
+	dirty   bool   // the guest may have changed the meaning of its descriptors
+	refused string // the limit for which a request of the guest was refused; "" if none was
+	stop    *Error // the error with which a host function ends the guest
+	ended   *Error // why the guest was stopped: it must not run again
 	started time.Time
 }
 
-// budget is the part of env that starts anew for each use of an instance.
+// budget is the part of env that is reset for each use of an instance.
 type budget struct {
 	hostCalls, stdout, fileBytes int64
-	reads                        int64 // of the clock
+	reads                        int64 // number of reads of the clock
 	slept                        time.Duration
 	random                       rand.ChaCha8
 	asked                        bool // a granted random source was read
-	made                         int  // files and folders
+	made                         int  // number of files and folders created
 }
 
 func newEnv(limits *Limits, grants *Grants) *env {
@@ -52,13 +52,13 @@ func newEnv(limits *Limits, grants *Grants) *env {
 	return e
 }
 
-// halt ends the guest from within a host function.
+// halt ends the guest from within a host function, with err. It panics.
 func (e *env) halt(err *Error) {
 	e.stop = err
 	panic(err)
 }
 
-// check ends the guest if ctx is done, or if it was stopped in a call within this one.
+// check ends the guest if ctx has ended, or if the guest was stopped in a nested call.
 func (e *env) check(ctx context.Context) {
 	if e.ended == nil && ctx.Err() != nil {
 		e.ended = stopped(ctx)
@@ -81,20 +81,20 @@ func (e *env) useFile(n int) {
 	}
 }
 
-// useNew counts a file or folder that is about to be made.
+// useNew counts a file or folder before it is created.
 func (e *env) useNew() {
 	if e.made++; e.made > e.limits.NewFiles {
 		e.halt(overLimit("new_files", "more than %d files and folders made", e.limits.NewFiles))
 	}
 }
 
-// A limitedWriter is an output of the guest. Both outputs share one budget.
+// A limitedWriter is standard output or standard error of the guest. Both share one budget.
 type limitedWriter struct {
 	env *env
-	to  io.Writer // nil: nowhere
+	to  io.Writer // nil: output is discarded
 }
 
-// Write ends the guest when the budget is used up; what still fits is written.
+// Write ends the guest if p exceeds the budget, after writing the part of p that fits.
 func (w *limitedWriter) Write(p []byte) (int, error) {
 	fits := min(int64(len(p)), w.env.stdout)
 	w.env.stdout -= fits
@@ -109,15 +109,15 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-const firstSecond = 946684800 // 2000-01-01, where time starts when there is no clock
+const firstSecond = 946684800 // 2000-01-01, the start of time without a granted clock
 
-// The time that passes for a guest without a clock while it sleeps: once, and in all.
+// The maximal time that passes for a guest without a granted clock: in one sleep, and in all together.
 const (
 	longestSleep = 365 * 24 * time.Hour
 	mostSlept    = 100 * longestSleep
 )
 
-// tick is the time since the first second of a guest that has no clock.
+// tick returns the time since firstSecond for a guest without a granted clock, and advances it by a millisecond.
 func (e *env) tick() time.Duration {
 	e.reads++
 	return time.Duration(e.reads)*time.Millisecond + e.slept
@@ -139,7 +139,7 @@ func (e *env) nanotime() int64 {
 	return int64(e.grants.Now().Sub(e.started))
 }
 
-// sleep passes the time of a guest without a clock at once.
+// sleep implements the sleep function of the guest, for ns nanoseconds. Without a granted clock it returns at once.
 func (e *env) sleep(ns int64) {
 	d := time.Duration(max(ns, 0))
 	if e.grants.Now == nil {
@@ -155,7 +155,7 @@ func (e *env) sleep(ns int64) {
 	}
 }
 
-// Read fills p with random bytes.
+// Read fills p with random bytes from the granted source, or from a generator with a fixed seed.
 func (e *env) Read(p []byte) (int, error) {
 	var from io.Reader = &e.random
 	if e.grants.Random != nil {
@@ -172,7 +172,7 @@ func (e *env) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// config is the engine's view of e.
+// config returns the configuration of the engine for an instance with env e.
 func (e *env) config(stdout, stderr io.Writer) wazero.ModuleConfig {
 	if e.grants.Now != nil {
 		e.started = e.grants.Now()

@@ -9,24 +9,24 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Kind says how a guest failed.
+// A Kind is the kind of failure of a guest.
 type Kind uint8
 
-// The kinds. The zero kind is not used.
+// The kinds. The zero value is not a kind.
 const (
-	KindInvalid   Kind = iota + 1 // the module is not valid, or imports something that the runtime does not provide
-	KindLimit                     // Limit was reached
+	KindInvalid   Kind = iota + 1 // the module is invalid, or imports something that the runtime does not provide
+	KindLimit                     // the limit named by Limit was reached
 	KindMemory                    // memory was accessed out of its bounds, by the guest or for it
 	KindTrap                      // any other trap
 	KindTimeout                   // the deadline of the context passed
 	KindCancelled                 // the context was cancelled
-	KindExit                      // the guest ended itself, with Code
-	KindHost                      // a host function ended the guest; Err is what it returned
-	KindMissing                   // no such export or table element, or of another type
+	KindExit                      // the guest exited, with Code
+	KindHost                      // a host function ended the guest; Err is its error
+	KindMissing                   // an export or table element does not exist, or has another type
 	KindClosed                    // the instance, module or runtime is closed
 )
 
-// String returns the kind's name.
+// String returns the name of the kind in error texts.
 func (k Kind) String() string {
 	names := [...]string{"", "invalid module", "limit", "memory fault", "trap", "timeout", "cancelled", "exit", "host", "missing", "closed"}
 	if int(k) < len(names) {
@@ -39,8 +39,8 @@ func (k Kind) String() string {
 // from the guest's memory.
 type Error struct {
 	Kind  Kind
-	Limit string // KindLimit: the name of the limit
-	Code  uint32 // KindExit
+	Limit string // the name of the limit, for KindLimit
+	Code  uint32 // the exit code, for KindExit
 	Err   error  // may be nil
 }
 
@@ -74,7 +74,7 @@ func overLimit(name, format string, args ...any) *Error {
 	return e
 }
 
-// The engine does not export its trap values, so their text has to do.
+// The engine does not export its trap values, so they are recognized by their text.
 const (
 	trapPrefix   = "wasm error: "
 	outOfBounds  = "out of bounds memory access"
@@ -82,8 +82,8 @@ const (
 	nothingAtAll = "the guest trapped"
 )
 
-// failure turns an error of the engine into one of ours. What follows its first line are names out
-// of the module: they are left out. refused is the limit that the guest met meanwhile.
+// failure converts an error of the engine to an *Error. It uses only the first line of the text, because names from the module follow it.
+// refused is the limit for which a request of the guest was refused during the call, or "".
 func failure(ctx context.Context, e *env, err error, refused string) *Error {
 	if s := e.stop; s != nil {
 		e.stop = nil
@@ -101,7 +101,7 @@ func failure(ctx context.Context, e *env, err error, refused string) *Error {
 	switch {
 	case strings.HasSuffix(line, tooDeep):
 		return overLimit(stackLimit, "the calls of the guest within each other are more than the engine takes")
-	case !isTrap: // a panic of a host function: its text may be anything
+	case !isTrap: // a panic of a host function, whose text must not be passed on
 		text = nothingAtAll
 	}
 	cause := errors.New(text)
@@ -114,7 +114,7 @@ func failure(ctx context.Context, e *env, err error, refused string) *Error {
 	return &Error{Kind: KindTrap, Err: cause}
 }
 
-// stopped is the error of a context that is done.
+// stopped returns the error for a context that has ended.
 func stopped(ctx context.Context) *Error {
 	cause := ctx.Err()
 	if errors.Is(cause, context.DeadlineExceeded) {

@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	firstOutput = 4 << 10 // bytes of the output buffer at the first attempt
-	maxAttempts = 8       // of one exchange, each with a larger output buffer
+	firstOutput = 4 << 10 // size of the output buffer at the first attempt
+	maxAttempts = 8       // maximal number of attempts, each with a larger output buffer
 )
 
-// A Space is memory that a guest lends for one exchange.
+// A Space is memory of a guest that the host may use during one exchange.
 type Space interface {
-	// Most returns the largest number of bytes that Reserve takes.
+	// Most returns the largest size that Reserve accepts, in bytes.
 	Most() uint64
-	// Reserve returns the address of n bytes, a multiple of 8. The bytes of the call before are free again.
+	// Reserve returns the address of n bytes, a multiple of 8. It frees the bytes of the previous call.
 	Reserve(ctx context.Context, n uint64) (uint64, error)
 }
 
-// An Outcome says how an exchange ended.
+// An Outcome is the way in which an exchange ended.
 type Outcome uint8
 
 // The outcomes.
 const (
-	Returned Outcome = iota // the function returned 0 and Data
-	Refused                 // it returned RC, and wants no larger buffer
+	Returned Outcome = iota // the function returned 0; Data is its output
+	Refused                 // the function returned the error RC, which does not ask for a larger buffer
 	Cramped                 // the arguments do not fit into the space
 	TooLarge                // the output is larger than the limit or the space
-	NoLarger                // the function wants a larger buffer, RC, and names none that is larger
-	TooOften                // it wanted a larger buffer at each attempt
+	NoLarger                // the function returned RC, which asks for a larger buffer, with a length that is not larger
+	TooOften                // the function asked for a larger buffer at each attempt
 	Garbled                 // the output is not UTF-8, or longer than its buffer
 )
 
@@ -41,14 +41,13 @@ const (
 type Exchanged struct {
 	Outcome Outcome
 	RC      int32
-	Data    json.RawMessage // text that is not JSON is a JSON string
+	Data    json.RawMessage // output that is not JSON is a JSON string
 }
 
 // Exchange calls a function (args_ptr, args_len, out_ptr, out_len_ptr: i32) -> i32, and repeats the call with a larger buffer if the
 // function asks for one, up to limit bytes.
 //
-// The memory holds the length word, then the arguments with a NUL, then the output buffer, each at a
-// multiple of 8.
+// The reserved memory contains the length word, the arguments with a NUL, and the output buffer, each at a multiple of 8.
 func (f *Func) Exchange(ctx context.Context, space Space, args []byte, limit uint64) (Exchanged, error) {
 	head := 8 + Align8(uint64(len(args))+1)
 	if space.Most() <= head {
@@ -79,10 +78,10 @@ func (f *Func) Exchange(ctx context.Context, space Space, args []byte, limit uin
 	return Exchanged{Outcome: TooOften}, nil
 }
 
-// Align8 returns the first multiple of 8 from n on.
+// Align8 returns the smallest multiple of 8 that is at least n.
 func Align8(n uint64) uint64 { return (n + 7) &^ 7 }
 
-// attempt calls the function once. n is the length word afterwards.
+// attempt calls the function once. n is the value of the length word after the call.
 func (f *Func) attempt(ctx context.Context, base, head, capacity uint64, args []byte) (rc int32, n uint32, err error) {
 	mem := f.inst.Memory()
 	word, argsAt := uint32(base), uint32(base+8)
@@ -98,14 +97,14 @@ func (f *Func) attempt(ctx context.Context, base, head, capacity uint64, args []
 	return Int32(stack[0]), n, err
 }
 
-// needsSpace reports whether a function that wrote n as the length of its output has returned that its buffer of that capacity
-// is too small. The number of ENOSPC is 28 on Linux, as in the contract of guests, and 51 in the C library of WASI, which only
-// counts beside a larger length: in a program that has other numbers it is another error.
+// needsSpace reports whether a function that returned rc, and wrote n as the length of its output, asks for a buffer larger than
+// capacity. ENOSPC is 28 on Linux and in the contract of guests. In the C library of WASI it is 51, which counts only with a larger
+// length, because 51 may be another error in other programs.
 func needsSpace(rc int32, n uint32, capacity uint64) bool {
 	return rc == -28 || rc == -51 && uint64(n) > capacity
 }
 
-// output copies n bytes out of memory.
+// output returns a copy of the n bytes of output at address at.
 func (f *Func) output(at, n, capacity uint32) (Exchanged, error) {
 	if n > capacity {
 		return Exchanged{Outcome: Garbled}, nil

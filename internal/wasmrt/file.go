@@ -14,15 +14,15 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// A FileGrant lets a guest see the files below Root as those below Guest. No path and no link leads
-// out of Root, and guests make no links. Only regular files and folders are opened.
+// A FileGrant makes the files below Root visible to a guest below the path Guest. No path and no link leads out of Root, and guests
+// cannot create links. Only regular files and folders can be opened.
 type FileGrant struct {
 	Guest string // such as "/data"
 	Root  *os.Root
-	Write bool // also make, change, rename and remove
+	Write bool // also create, change, rename and remove files
 }
 
-// mounts returns the files that e's guest may see.
+// mounts returns the configuration of the granted files.
 func (e *env) mounts() wazero.FSConfig {
 	cfg := wazero.NewFSConfig()
 	for i := range e.grants.Files {
@@ -32,8 +32,7 @@ func (e *env) mounts() wazero.FSConfig {
 	return cfg
 }
 
-// rootFS is a file system below one root. What it does not have answers ENOSYS: links, owners,
-// modes and times.
+// rootFS is a file system below one root. Operations on links, owners, modes and times return ENOSYS.
 type rootFS struct {
 	esys.UnimplementedFS
 	env   *env
@@ -41,8 +40,7 @@ type rootFS struct {
 	write bool
 }
 
-// local is the path as os.Root wants it. The guest's paths are relative to the root; the engine
-// passes on what it is given.
+// local returns the path in the form that os.Root requires. Paths of the guest are relative to the root of the mount.
 func local(p string) string {
 	p = strings.TrimPrefix(p, "/")
 	if p == "" {
@@ -57,7 +55,7 @@ func (f *rootFS) OpenFile(name string, flag esys.Oflag, _ fs.FileMode) (esys.Fil
 		return nil, esys.EROFS
 	}
 	name = local(name)
-	// A pipe or a device would keep the host waiting.
+	// Opening a pipe or a device could block the host.
 	info, err := f.root.Stat(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
@@ -103,7 +101,7 @@ func flags(f esys.Oflag) int {
 	return n
 }
 
-// errno returns the error number for the guest. A path that leads out of the root is not permitted.
+// errno returns the error number for the guest. For a path that leads out of the root, it is EPERM.
 func errno(err error) esys.Errno {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
@@ -181,7 +179,7 @@ type rootFile struct {
 	env           *env
 	file          *os.File
 	write, append bool
-	moved         bool // since the last write
+	moved         bool // the offset was changed since the last write
 }
 
 func (f *rootFile) IsDir() (bool, esys.Errno) {
@@ -239,7 +237,7 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, esys.Errno) {
 	return n, errno(err)
 }
 
-// offset has a name because vet knows Seek(int64, int) as that of io.Seeker, which this is not.
+// offset is an alias so that vet does not compare Seek with the method of io.Seeker, which has another result type.
 type offset = int64
 
 func (f *rootFile) Seek(off offset, whence int) (offset, esys.Errno) {
@@ -253,7 +251,7 @@ func (f *rootFile) Seek(off offset, whence int) (offset, esys.Errno) {
 	return n, errno(err)
 }
 
-// reach counts what lies between the end of the file and size, as if it were written.
+// reach counts the bytes between the end of the file and size as if they were written: the file grows by them.
 func (f *rootFile) reach(size int64) esys.Errno {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -268,7 +266,7 @@ func (f *rootFile) reach(size int64) esys.Errno {
 	return 0
 }
 
-// Truncate makes the file shorter. What would be longer is counted as if it were written.
+// Truncate sets the size of the file. If the file grows, the added bytes count as written.
 func (f *rootFile) Truncate(size int64) esys.Errno {
 	switch {
 	case !f.write:
@@ -282,7 +280,7 @@ func (f *rootFile) Truncate(size int64) esys.Errno {
 	return errno(f.file.Truncate(size))
 }
 
-// Readdir lists a folder in the order of the host.
+// Readdir returns up to n entries of a folder, in the order of the host.
 func (f *rootFile) Readdir(n int) ([]esys.Dirent, esys.Errno) {
 	entries, err := f.file.ReadDir(max(n, 1))
 	if err != nil && !errors.Is(err, io.EOF) {

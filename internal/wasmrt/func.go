@@ -14,18 +14,17 @@ import (
 type Func struct {
 	inst *Instance
 	def  api.FunctionDefinition
-	find func() api.Function // with a stack of its own, for calls within calls
+	find func() api.Function // returns the function with a stack of its own, for nested calls
 }
 
-// isOwn reports whether a function is code of the module. What it imports and hands on is not: called
-// from here, it would stand outside of all that bounds the module, and what ends the guest would end
-// the host.
+// isOwn reports whether a function is code of the module. An imported function that the module exports again is not: if the host called
+// it directly, the limits of the module would not apply, and an error that ends the guest would panic in the host.
 func isOwn(def api.FunctionDefinition) bool {
 	_, _, imported := def.Import()
 	return !imported && def.GoFunction() == nil
 }
 
-// Func returns the exported function of that name; an imported one is none. The error is of KindMissing.
+// Func returns the exported function of that name, unless it is an imported one. The error has KindMissing.
 func (i *Instance) Func(name string) (*Func, error) {
 	if i.closed {
 		return nil, &Error{Kind: KindClosed}
@@ -37,9 +36,8 @@ func (i *Instance) Func(name string) (*Func, error) {
 	return &Func{i, fn.Definition(), func() api.Function { return i.mod.ExportedFunction(name) }}, nil
 }
 
-// TableFunc returns the function at offset of the module's table of functions: the one exported as
-// `__indirect_function_table`, else as `table`, else the first that is exported. There must be a
-// function of exactly that signature; the error is of KindMissing.
+// TableFunc returns the function at offset in the module's table of functions: the table exported as `__indirect_function_table`, else as
+// `table`, else the first exported one. The error has KindMissing if there is no function with exactly that signature.
 func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func, error) {
 	if i.closed {
 		return nil, &Error{Kind: KindClosed}
@@ -64,22 +62,21 @@ func (i *Instance) TableFunc(offset uint32, params, results []ValueType) (*Func,
 
 func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn api.Function, err error) {
 	defer func() {
-		if recover() != nil { // the engine's way to say so
+		if recover() != nil { // the engine panics if there is no such function
 			fn, err = nil, &Error{Kind: KindMissing, Err: errors.New("no function of that signature at that place of the table")}
 		}
 	}()
 	return table.LookupFunction(i.mod, index, offset, params, results), nil
 }
 
-// Params returns the number of values that the function takes.
+// Params returns the number of parameters.
 func (f *Func) Params() int { return len(f.def.ParamTypes()) }
 
-// places returns the number of values that the function finds or leaves on the stack.
+// places returns the number of stack slots that the parameters and the results require.
 func (f *Func) places() int { return max(f.Params(), len(f.def.ResultTypes())) }
 
-// Invoke calls the function: its parameters stand on the stack from index 0, and its results do
-// afterwards. The guest is stopped when ctx is done, and then it never runs again. The error is an *[Error]; after it the
-// instance is [Instance.Spent].
+// Invoke calls the function. stack contains the parameters from index 0, and afterwards the results. If ctx ends, the guest is stopped
+// and never runs again. The error is an *[Error]; after it the instance is [Instance.Spent].
 func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	i := f.inst
 	switch {
@@ -104,17 +101,17 @@ func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	return nil
 }
 
-// run calls a function of the guest.
+// run calls a function of the guest, with the state of the calls around it saved and restored.
 func (i *Instance) run(ctx context.Context, fn api.Function, stack []uint64) *Error {
 	e := i.env
 	outer, refused, calls := e.ctx, e.refused, e.calls
-	// What was refused before did not make this call fail.
+	// Requests that were refused before this call are not the cause of its failure.
 	e.ctx, e.refused, e.calls = ctx, "", callStack{stackOf(fn), calls.size()}
 	failed := e.calls.overflow()
 	if failed == nil {
 		if err := fn.CallWithStack(&callContext{ctx, i}, stack); err != nil {
 			failed = failure(ctx, e, err, e.refused)
-		} else if failed = e.ended; failed == nil { // it may have returned before the next tick
+		} else if failed = e.ended; failed == nil { // the guest may have returned before the next tick
 			failed = e.calls.overflow()
 		}
 	}
@@ -123,7 +120,7 @@ func (i *Instance) run(ctx context.Context, fn api.Function, stack []uint64) *Er
 	return failed
 }
 
-// Invoke calls the exported function of that name, and returns its results. See [Func.Invoke].
+// Invoke calls the exported function of that name and returns its results. See [Func.Invoke].
 func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
 	f, err := i.Func(name)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// ValueType is the type of a parameter or result. A value of any type stands in a uint64; use
-// [Int32] and [Uint32] to read the low half.
+// ValueType is the type of a parameter or result. Values of all types are passed as uint64; [Int32] and [Uint32] return the low half.
 type ValueType = api.ValueType
 
 // The value types of parameters and results.
@@ -17,13 +16,13 @@ const (
 	I64 ValueType = api.ValueTypeI64
 )
 
-// Int32 returns the i32 in v.
+// Int32 returns the low 32 bits of v as a signed number.
 func Int32(v uint64) int32 { return int32(uint32(v)) }
 
-// Uint32 returns the i32 in v, unsigned.
+// Uint32 returns the low 32 bits of v.
 func Uint32(v uint64) uint32 { return uint32(v) }
 
-// FromInt32 returns v as it stands on a stack.
+// FromInt32 returns v in the form in which it is passed on the stack.
 func FromInt32(v int32) uint64 { return uint64(uint32(v)) }
 
 // A HostModule is a set of functions that guests import under one name.
@@ -36,11 +35,10 @@ type HostModule struct {
 type HostFunc struct {
 	Name            string
 	Params, Results []ValueType
-	// Fn finds its parameters on the stack and leaves its results there, from index 0. An error ends
-	// the guest: the call into it returns an *[Error] of KindHost with that error, or of KindTimeout or
-	// KindCancelled where it is that of ctx. Fn may call
-	// into the same instance. It must return soon after ctx is done, and it runs while the guest
-	// waits: on one goroutine at a time for each instance.
+	// Fn reads its parameters from the stack and writes its results to it, from index 0. An error ends the guest: the call into it
+	// returns an *[Error] of KindHost with that error, or of KindTimeout or KindCancelled if it is the error of ctx. Fn may call
+	// functions of the same instance. It must return soon after ctx ends. It runs while the guest waits, so on one goroutine at a time
+	// for each instance.
 	Fn func(ctx context.Context, inst *Instance, stack []uint64) error
 }
 
@@ -69,12 +67,12 @@ func (r *Runtime) addHosts(ctx context.Context, hosts []HostModule) error {
 	return nil
 }
 
-// wrap counts the call and ends the guest where the function fails.
+// wrap returns the function for the engine: it counts the call, calls f.Fn, and ends the guest if Fn fails.
 func (f *HostFunc) wrap() api.GoModuleFunc {
 	fn := f.Fn
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		inst := instanceOf(ctx)
-		if inst.mod == nil { // the start section of a module that is not metered runs before there is more
+		if inst.mod == nil { // the start section of a module that is not metered runs during instantiation
 			inst.adopt(mod)
 		}
 		inst.env.hostCall()
@@ -87,7 +85,7 @@ func (f *HostFunc) wrap() api.GoModuleFunc {
 	}
 }
 
-// callContext tells host functions which instance calls them.
+// callContext passes the calling instance to host functions.
 type callContext struct {
 	context.Context
 	inst *Instance
@@ -95,7 +93,7 @@ type callContext struct {
 
 type instanceKey struct{}
 
-// Value returns the instance for its key, and else the parent's value.
+// Value returns the instance for instanceKey, and the parent's value for other keys.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(instanceKey); ok {
 		return c.inst

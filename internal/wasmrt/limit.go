@@ -1,6 +1,6 @@
 package wasmrt
 
-// Limits bound a module and its instances. A zero field has the default in its comment.
+// Limits of a module and its instances. The comment of each field states its default, for 0, and its name in Error.Limit.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary ("module_bytes")
 	Functions     int    // 50 000 ("functions")
@@ -11,19 +11,19 @@ type Limits struct {
 	StdoutBytes   int64  // 64 KiB on standard output and standard error together ("stdout_bytes")
 	FileBytes     int64  // 64 MiB read from and written to files ("file_bytes")
 	OpenFiles     int    // 64 at once ("open_files")
-	NewFiles      int    // 1 000 files and folders made, those that were removed again too ("new_files")
+	NewFiles      int    // 1 000 files and folders created, including removed ones ("new_files")
 }
 
-// stackLimit is the name of the limit on the depth of calls, which no option changes: maxStack, and 2 000 calls if they are interpreted.
+// stackLimit is the name of the limit on nested calls, which no option changes: maxStack bytes, and 2 000 calls if they are interpreted.
 const stackLimit = "stack"
 
-// Bounds that no option changes. They keep one small module from costing much to compile.
+// Limits that no option changes. They limit the cost of compiling a small module.
 const (
-	maxParams  = 1_000  // parameters, and results, of a type
+	maxParams  = 1_000  // parameters of a type, and results
 	maxLocals  = 50_000 // of a function
 	maxGlobals = 100_000
 	maxFD      = 1 << 10
-	maxGrowth  = 4 // of a function, times its limit, by what meters it
+	maxGrowth  = 4 // factor by which metering may enlarge a function beyond its limit
 )
 
 // WithDefaults returns l with each zero field replaced by its default.

@@ -8,11 +8,11 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// Memory is the linear memory of an instance. Pointers and lengths are unsigned; an access out of
-// bounds returns an *[Error] of KindMemory. The Memory of an instance without memory has 0 bytes.
+// Memory is the linear memory of an instance. Pointers and lengths are unsigned; an access out of bounds returns an *[Error] of
+// KindMemory. If the instance has no memory, its Memory has 0 bytes.
 type Memory struct{ mem api.Memory }
 
-// Size returns the bytes that the memory has now.
+// Size returns the current size in bytes.
 func (m Memory) Size() uint32 {
 	if m.mem == nil {
 		return 0
@@ -20,7 +20,7 @@ func (m Memory) Size() uint32 {
 	return m.mem.Size()
 }
 
-// Read returns a view of n bytes at ptr: it is good until the guest runs again.
+// Read returns a view of n bytes at ptr, which is valid until the guest runs again.
 func (m Memory) Read(ptr, n uint32) ([]byte, error) {
 	if m.mem != nil {
 		if b, ok := m.mem.Read(ptr, n); ok {
@@ -30,7 +30,7 @@ func (m Memory) Read(ptr, n uint32) ([]byte, error) {
 	return nil, m.fault(ptr, uint64(n))
 }
 
-// Write puts b at ptr.
+// Write copies b to the memory at ptr.
 func (m Memory) Write(ptr uint32, b []byte) error {
 	if m.mem == nil || uint64(len(b)) > 1<<32 || !m.mem.Write(ptr, b) {
 		return m.fault(ptr, uint64(len(b)))
@@ -48,7 +48,7 @@ func (m Memory) ReadUint32(ptr uint32) (uint32, error) {
 	return 0, m.fault(ptr, 4)
 }
 
-// WriteUint32 puts v at ptr, little-endian.
+// WriteUint32 writes v at ptr, little-endian.
 func (m Memory) WriteUint32(ptr, v uint32) error {
 	if m.mem == nil || !m.mem.WriteUint32Le(ptr, v) {
 		return m.fault(ptr, 4)
@@ -60,26 +60,26 @@ func (m Memory) fault(ptr uint32, n uint64) error {
 	return &Error{Kind: KindMemory, Err: fmt.Errorf("%d bytes at %#x are outside of its %d bytes", n, ptr, m.Size())}
 }
 
-// heap makes the memory of one instance and keeps its limit.
+// heap allocates the memory of one instance and enforces its limit.
 type heap struct {
 	env     *env
 	account *account
-	counted int64 // in the account
+	counted int64 // bytes counted in the account
 	buf     []byte
 }
 
 var _ experimental.LinearMemory = (*heap)(nil)
 
-// Allocate is the engine's way to ask for a memory.
+// Allocate implements the engine's allocator.
 func (h *heap) Allocate(capacity, _ uint64) experimental.LinearMemory {
-	// What an instance begins with was counted before it is made: see Module.Instantiate.
+	// The initial size has been counted by Module.Instantiate.
 	h.buf = make([]byte, 0, min(capacity, h.limit()))
 	return h
 }
 
 func (h *heap) limit() uint64 { return uint64(h.env.limits.MemoryPages) << 16 }
 
-// Reallocate returns nil for what is above the limit: memory.grow then answers -1.
+// Reallocate returns nil if size exceeds the limit: memory.grow then returns -1.
 func (h *heap) Reallocate(size uint64) []byte {
 	if size > h.limit() {
 		h.env.refused = "memory_pages"
@@ -102,8 +102,8 @@ func (h *heap) Reallocate(size uint64) []byte {
 	return h.buf
 }
 
-// move copies the memory. Pages that are touched for the first time take up to 8 ms for each megabyte, in which Go cannot interrupt
-// the copying, and a loop around it has no point at which it looks for a reason to: so others run after each chunk.
+// move copies the memory to to. Pages that are touched for the first time take up to 8 ms for each megabyte, and Go cannot preempt a
+// copy. So move copies in chunks and yields to other goroutines after each.
 func (h *heap) move(to []byte) {
 	for from := h.buf; len(from) > 0; {
 		n := copy(to, from[:min(len(from), moveBytes)])
@@ -113,10 +113,10 @@ func (h *heap) move(to []byte) {
 	}
 }
 
-// moveBytes are copied at once.
+// moveBytes is the size of a chunk.
 const moveBytes = 256 << 10
 
-// Free leaves the memory to the garbage collector.
+// Free releases the memory to the garbage collector and subtracts it from the account.
 func (h *heap) Free() {
 	h.account.give(h.counted)
 	h.buf, h.counted = nil, 0

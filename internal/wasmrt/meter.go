@@ -7,38 +7,38 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// The engine runs machine code that Go cannot interrupt: until it calls the host, the garbage collector cannot stop the world
-// and no deadline is noticed. Every function is therefore metered when its module is compiled. Its code is cut into pieces
-// without a loop or a call within them; at the start of each piece an added global, the fuel, is lowered by the weight of the
-// piece. When it is below zero, the function `tick` of the host is called, which ends the guest if its context is done, and
-// the fuel is full again. Between two ticks there is thus a bounded amount of work.
+// The engine runs machine code that Go cannot preempt: until it calls the host, the garbage collector cannot stop the world and no
+// deadline is checked. Therefore every function is metered when its module is compiled. Its code is divided into pieces without a loop or
+// a call inside; at the start of each piece the weight of the piece is subtracted from an added global, the fuel. If the fuel is below
+// zero, the code calls the function `tick` of the host, which ends the guest if its context has ended, and the fuel is set to fullFuel.
+// So the work between two ticks is limited.
 //
-// A weight of 1 is about a nanosecond on a slow day. What costs much is overestimated: nothing but the distance of the ticks
-// depends on it.
+// A weight of 1 is about a nanosecond on a slow machine. Expensive instructions are overestimated: the weights determine only the
+// distance of the ticks.
 const (
-	fullFuel = 50_000 // between two ticks
-	// A piece is at most maxPiece plus the weight of one instruction.
+	fullFuel = 50_000 // fuel between two ticks
+	// The weight of a piece is at most maxPiece plus that of one instruction.
 	maxPiece = 4_096
-	// A piece of at most freePiece that is not in a loop is not counted. Returning from the deepest recursion runs about half a
-	// million such pieces in a row.
+	// A piece of at most freePiece that is not in a loop is not charged. Returning from the deepest recursion runs about half a million
+	// such pieces in a row.
 	freePiece = 8
-	// Entering a function that calls is counted by the values that its frame may have to hold: the stack grows by some megabytes
-	// between two ticks.
-	valuesShift = 2 // 1 for 4 of them
+	// Entering a function that calls others is charged by the number of values that its frame may contain, so that the stack grows by at
+	// most some megabytes between two ticks.
+	valuesShift = 2 // a weight of 1 for 4 values
 
 	weightPlain  = 1
-	weightAccess = 10     // of memory, of a table; a division; a vector instruction
-	weightCall   = 16     // above freePiece: a function that calls is always counted
-	weightBulk   = 20_000 // of what the length of a segment or table bounds, and of growing
+	weightAccess = 10     // access to memory or to a table; a division; a vector instruction
+	weightCall   = 16     // above freePiece, so that a function with calls is always charged
+	weightBulk   = 20_000 // an operation on a segment or table, whose length is limited, and growing
 	chunkBytes   = 1 << 20
-	// Filling and copying is counted by the byte: 1 for 16 of them.
+	// Filling and copying memory is charged by length: a weight of 1 for 16 bytes.
 	chunkShift = 4
 )
 
-// meterModule is the module that the metered ones import tick from. No guest can import from it itself: see Runtime.Compile.
+// meterModule is the module from which metered modules import tick. No guest module can import from it itself: see Runtime.Compile.
 const meterModule = "\x00lathe"
 
-// addMeter makes tick available.
+// addMeter defines tick.
 func (r *Runtime) addMeter(ctx context.Context) error {
 	_, err := r.engine.NewHostModuleBuilder(meterModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module, _ []uint64) {
@@ -51,23 +51,23 @@ func (r *Runtime) addMeter(ctx context.Context) error {
 	return err
 }
 
-// What is added to a metered module, each behind the module's own: types, an import, functions, a global.
+// The entries that are added to a metered module, each after the module's own: types, an import, functions, a global.
 const (
 	addedTypes    = "\x60\x00\x00" + "\x60\x01\x7f\x00" + "\x60\x03\x7f\x7f\x7f\x00" // of tick and refuel; of charge; of fill and copy
 	numAddedTypes = 3
 	addedFuel     = "\x7f\x01\x41\x00\x0b"
 
-	funcRefuel = 0 // fills the fuel, and ticks
-	funcCharge = 1 // lowers the fuel by its argument
+	funcRefuel = 0 // sets the fuel to fullFuel and calls tick
+	funcCharge = 1 // subtracts its argument from the fuel
 	funcStart  = 2 // calls the start function
-	funcFill   = 3 // memory.fill, a chunk at a time
-	funcCopy   = 4 // memory.copy
+	funcFill   = 3 // replaces memory.fill, in chunks
+	funcCopy   = 4 // replaces memory.copy, in chunks
 )
 
-// uleb appends v.
+// uleb appends v in LEB128.
 func uleb[T uint32 | int](b []byte, v T) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
-// sleb appends v, which is not negative, as a signed number.
+// sleb appends v, which is not negative, in signed LEB128.
 func sleb(b []byte, v uint32) []byte {
 	for ; v >= 0x40; v >>= 7 {
 		b = append(b, byte(v)|0x80)
@@ -75,7 +75,7 @@ func sleb(b []byte, v uint32) []byte {
 	return append(b, byte(v))
 }
 
-// helpers returns how many functions are added.
+// helpers returns the number of added functions.
 func (w *rewriter) helpers() uint32 {
 	switch {
 	case !w.metered:
@@ -86,11 +86,11 @@ func (w *rewriter) helpers() uint32 {
 	return 3
 }
 
-// helper returns the index of an added function. It is behind that of all others, which are one higher than the module says,
-// for tick.
+// helper returns the index of added function n. The added functions follow all others, whose indexes are one higher than in the original
+// module because tick is an import.
 func (w *rewriter) helper(n uint32) uint32 { return w.importedFuncs + 1 + w.ownFuncs + n }
 
-// charge appends code that lowers the fuel: a call, or where speed is more important than size, in place.
+// charge appends code that subtracts weight from the fuel: inline if inPlace is set, else a call, which is shorter.
 func (w *rewriter) charge(b []byte, weight uint32, inPlace bool) []byte {
 	if !inPlace {
 		return uleb(append(sleb(append(b, 0x41), weight), 0x10), w.helper(funcCharge))
@@ -99,7 +99,7 @@ func (w *rewriter) charge(b []byte, weight uint32, inPlace bool) []byte {
 	return w.spend(b)
 }
 
-// spend appends code that lowers the fuel by the value on the stack.
+// spend appends code that subtracts the value on the stack from the fuel, and refuels if the fuel is below zero.
 func (w *rewriter) spend(b []byte) []byte {
 	b = uleb(append(b, 0x6b, 0x24), w.globals)         // sub, global.set
 	b = uleb(append(b, 0x23), w.globals)               // global.get
@@ -107,7 +107,7 @@ func (w *rewriter) spend(b []byte) []byte {
 	return append(uleb(b, w.helper(funcRefuel)), 0x0b) // end
 }
 
-// helperTypes are the entries of the added functions in the function section.
+// helperTypes appends the entries of the added functions in the function section.
 func (w *rewriter) helperTypes(b []byte) []byte {
 	for _, t := range []uint32{0, 1, 0, 2, 2}[:w.helpers()] {
 		b = uleb(b, w.types+t)
@@ -115,7 +115,7 @@ func (w *rewriter) helperTypes(b []byte) []byte {
 	return b
 }
 
-// helperCode are their entries in the code section.
+// helperCode appends the entries of the added functions in the code section.
 func (w *rewriter) helperCode(b []byte) []byte {
 	refuel := uleb(append(sleb([]byte{0x41}, fullFuel), 0x24), w.globals)
 	refuel = uleb(append(refuel, 0x10), w.importedFuncs) // tick
@@ -133,29 +133,29 @@ func (w *rewriter) helperCode(b []byte) []byte {
 
 const (
 	get0, get1, get2 = "\x20\x00", "\x20\x01", "\x20\x02"
-	// end64 adds the length to the address before it, in 64 bits, and compares the sum with the size of the memory.
+	// end64 adds the length to the address on the stack, in 64 bits, and compares the sum with the size of the memory.
 	end64 = "\xad" + get2 + "\xad\x7c" + "\x3f\x00\xad\x42\x10\x86" + "\x56"
 )
 
-// bulk is memory.fill or memory.copy of any length: what lies outside of memory traps before a byte is written, and copying
-// takes the direction in which no byte is overwritten before it is read.
+// bulk returns the code of memory.fill or memory.copy in chunks, for any length. An operation out of bounds traps before a byte is
+// written, and copying uses the direction in which no byte is overwritten before it is read.
 func (w *rewriter) bulk(copies bool) []byte {
 	op := get0 + get1 + get2 + "\xfc\x0b\x00"
 	if copies {
 		op = get0 + get1 + get2 + "\xfc\x0a\x00\x00"
 	}
 	chunk := string(sleb([]byte{0x41}, chunkBytes))
-	one := func(b []byte, ops string) []byte { // a chunk, from the addresses and the length that ops leave
+	one := func(b []byte, ops string) []byte { // one chunk at the addresses and of the length that ops push
 		return append(w.charge(b, chunkBytes>>chunkShift, false), ops...)
 	}
 	shorten := get2 + chunk + "\x6b\x21\x02"
-	again := get2 + chunk + "\x4b\x0d\x00" // br_if 0 if more than a chunk is left
+	again := get2 + chunk + "\x4b\x0d\x00" // br_if 0 if more than one chunk is left
 	advance := func(local string) string { return "\x20" + local + chunk + "\x6a\x21" + local }
 
 	b := append([]byte("\x02\x40"+get2+chunk+"\x4d\x0d\x00"), get0+end64+"\x0d\x00"...) // block: leave it if short, or out of bounds
 	if copies {
 		b = append(b, get1+end64+"\x0d\x00"+get0+get1+"\x4b\x04\x40"...) // if the destination is above the source
-		b = append(b, "\x03\x40"+shorten...)                             // from the end on
+		b = append(b, "\x03\x40"+shorten...)                             // from the end to the beginning
 		b = one(b, get0+get2+"\x6a"+get1+get2+"\x6a"+chunk+"\xfc\x0a\x00\x00"+again+"\x0b")
 		b = append(b, "\x05\x03\x40"...)
 		b = one(b, get0+get1+chunk+"\xfc\x0a\x00\x00"+advance("\x00")+advance("\x01")+shorten+again+"\x0b\x0b")
@@ -171,24 +171,25 @@ func (w *rewriter) bulk(copies bool) []byte {
 type meter struct {
 	*rewriter
 	r      *reader
-	out    []byte // what was read, with its indices moved
-	from   int    // of r: what is not in out yet
+	out    []byte // the rewritten code
+	from   int    // offset in r of the first byte that is not in out
 	pieces []piece
 	frames []frame
-	cur    int // of pieces
+	cur    int // index in pieces of the current piece
 	values
 }
 
-// values counts what the engine may keep in the frame of a function across a call. It gives each value a place of its own.
+// values estimates how many values the engine may keep in the frame of a function across a call. The engine assigns each value its own
+// place.
 type values struct {
 	calls  bool
-	made   uint64 // by instructions
+	made   uint64 // number of values that instructions produce
 	blocks uint64
-	// A local has a new value at the end of each block that it is written in, or at the start if that is a loop.
+	// A local has a further value at the end of each block in which it is written, or at its start if the block is a loop.
 	merged uint64
 }
 
-// count adds the values of an instruction in so many blocks.
+// count adds the values of an instruction inside that number of blocks.
 func (v *values) count(op byte, blocks int) {
 	switch {
 	case op == 0x21, op == 0x22: // a local is written
@@ -196,12 +197,12 @@ func (v *values) count(op byte, blocks int) {
 	case op >= opBlock && op <= opIf:
 		v.blocks++
 		v.made++
-	case op >= 0x1b && op != 0x20 && op != 0x24 && op != 0x26 && (op < 0x36 || op > 0x3e): // all that leaves something new on the stack
+	case op >= 0x1b && op != 0x20 && op != 0x24 && op != 0x26 && (op < 0x36 || op > 0x3e): // all instructions that push a new value
 		v.made++
 	}
 }
 
-// weight is what entering a function costs.
+// weight returns the weight of entering a function with that number of locals.
 func (v *values) weight(locals uint64) uint32 {
 	if !v.calls {
 		return 0
@@ -209,21 +210,21 @@ func (v *values) weight(locals uint64) uint32 {
 	return uint32(min((v.made+min(v.merged, v.blocks*locals))>>valuesShift, fullFuel))
 }
 
-// A piece is code whose instructions are each executed at most once for each time that its start is passed.
+// A piece is code in which each instruction runs at most once for each time that the start of the piece runs.
 type piece struct {
-	at     int // in meter.out
+	at     int // offset in meter.out
 	weight uint32
 	loop   bool
 }
 
-// A frame is a block that is open. All around a split frame are split.
+// A frame is an open block. If a frame is split, so are all frames around it.
 type frame struct {
-	piece int // in which it began
+	piece int // index of the piece in which the block began
 	isIf  bool
-	split bool // another piece began within it, so that what follows it is a piece, too
+	split bool // another piece began inside the block, so the code after the block is a piece, too
 }
 
-// meterCode appends the metered instructions of a function, which end where r does. locals does not count its parameters.
+// meterCode appends the metered instructions of a function, which end with r. locals is the number of its locals without parameters.
 func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 	m := &meter{rewriter: w, r: r, out: make([]byte, 0, len(r.b)-r.i), frames: make([]frame, 1, 8)}
 	m.start(false)
@@ -244,13 +245,13 @@ func (w *rewriter) meterCode(dst []byte, r *reader, locals uint64) []byte {
 	return append(dst, m.out[done:]...)
 }
 
-// start begins a piece.
+// start begins a piece; loop says that it is the body of a loop.
 func (m *meter) start(loop bool) {
 	m.cur = len(m.pieces)
 	m.pieces = append(m.pieces, piece{at: len(m.out), loop: loop})
 }
 
-// split begins a piece that is not a loop's.
+// split begins a piece inside the open blocks.
 func (m *meter) split() {
 	for i := len(m.frames) - 1; i >= 0 && !m.frames[i].split; i-- {
 		m.frames[i].split = true
@@ -283,7 +284,7 @@ func (m *meter) instruction() {
 	}
 }
 
-// leave ends a block, or the first half of an if.
+// leave ends a block, or the first half of an if if half is set.
 func (m *meter) leave(half bool) {
 	last := len(m.frames) - 1
 	f := m.frames[last]

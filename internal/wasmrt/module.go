@@ -24,11 +24,11 @@ func (m *Module) Close() error { return m.code.Close(context.Background()) }
 // Limits returns the limits that the module was compiled with, defaults filled in.
 func (m *Module) Limits() Limits { return m.limits }
 
-// Restorable reports whether a used instance can be made as new, and if not, why.
+// Restorable reports whether a used instance can be restored to its initial state, and if not, why.
 func (m *Module) Restorable() (ok bool, why string) { return m.shape.fixed == "", m.shape.fixed }
 
-// Exports reports whether the module has a function of that name with that signature. found is
-// true for any signature. A function that the module imports and hands on fits none.
+// Exports reports whether the module has a function of that name (found), and with that signature (fits). For an imported function that
+// the module exports again, fits is false.
 func (m *Module) Exports(name string, params, results []ValueType) (found, fits bool) {
 	def := m.code.ExportedFunctions()[name]
 	if def == nil {
@@ -52,14 +52,14 @@ func equal(a, b []ValueType) bool { return string(a) == string(b) }
 // InstanceOptions of an [Instance].
 type InstanceOptions struct {
 	Grants Grants
-	// Stdout and Stderr get what the guest writes there, as far as its budget goes; nil: nowhere.
+	// Stdout and Stderr receive the output of the guest, up to its budget; nil: output is discarded.
 	Stdout, Stderr io.Writer
-	// Data is for host functions; see [Instance.Data].
+	// Data is a value for host functions; see [Instance.Data].
 	Data any
 }
 
-// Instantiate makes an instance and has it start: first the start section, then the export
-// `_initialize` where there is one. `_start` is not called: it is an export like others.
+// Instantiate returns a new instance after it has run the start section and then the export `_initialize`, if there is one. It does not
+// call `_start`, which is an export like others. The caller must close the instance.
 func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Instance, error) {
 	i := &Instance{module: m}
 	grants := &Grants{}
@@ -102,29 +102,29 @@ func (m *Module) Instantiate(ctx context.Context, opts *InstanceOptions) (*Insta
 	return i, nil
 }
 
-// An Instance is one world of a module: memory, globals, tables. It is used by one goroutine at a
-// time, and by host functions that it calls.
+// An Instance is a module with its own memory, globals and tables. It is used by one goroutine at a time, and by the host functions that
+// it calls.
 type Instance struct {
 	module  *Module
 	mod     api.Module
 	env     *env
 	data    any
 	globals []api.MutableGlobal
-	began   *state // what a pool sets it back to; nil: nothing
+	began   *state // the state to which a pool restores it; nil: it is not restored
 	worn    bool   // it must not be used again
 	closed  bool
 }
 
-// adopt binds i to what the engine made.
+// adopt sets the instance of the engine.
 func (i *Instance) adopt(mod api.Module) { i.mod = mod }
 
-// Data returns what the options said, or the last SetData.
+// Data returns the value of [InstanceOptions].Data, or of the last SetData.
 func (i *Instance) Data() any { return i.data }
 
-// SetData keeps something beside the instance. A pool does not clear it.
+// SetData stores a value in the instance. A pool does not clear it.
 func (i *Instance) SetData(v any) { i.data = v }
 
-// Global returns the value of an exported global.
+// Global returns the value of the exported global of that name; ok is false if there is none.
 func (i *Instance) Global(name string) (v uint64, ok bool) {
 	g := i.mod.ExportedGlobal(name)
 	if g == nil {
@@ -133,10 +133,10 @@ func (i *Instance) Global(name string) (v uint64, ok bool) {
 	return g.Get(), true
 }
 
-// Module returns the module of i.
+// Module returns the module of the instance.
 func (i *Instance) Module() *Module { return i.module }
 
-// Memory returns the memory of i.
+// Memory returns the memory of the instance.
 func (i *Instance) Memory() Memory {
 	if i.module.shape.memories == 0 {
 		return Memory{}
@@ -144,11 +144,10 @@ func (i *Instance) Memory() Memory {
 	return Memory{i.mod.Memory()}
 }
 
-// Spent reports whether the instance trapped, exited or was stopped. It may still be closed, and its
-// memory read.
+// Spent reports whether the instance trapped, exited or was stopped. Then its memory can still be read, and it must still be closed.
 func (i *Instance) Spent() bool { return i.worn }
 
-// Close frees the instance and the files that it has open.
+// Close frees the instance and closes its files. Further calls do nothing.
 func (i *Instance) Close() error {
 	if i.closed {
 		return nil

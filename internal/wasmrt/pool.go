@@ -12,23 +12,23 @@ import (
 // PoolOptions of a [Pool].
 type PoolOptions struct {
 	Instance InstanceOptions
-	// Prepare is called for each new instance before its state is kept: what it does there is never undone,
-	// and never done again. nil: nothing.
+	// Prepare is called for each new instance before its state is stored, so that its effects belong to the initial state and are never
+	// undone. nil: no function is called.
 	Prepare func(ctx context.Context, i *Instance) error
-	// Idle bounds the instances that wait for use; 4. Negative: none, each use gets a new one.
+	// Idle is the maximal number of idle instances; 4. If it is negative, each Get instantiates a new one.
 	Idle int
-	// RestoreBytes bounds the memory that is copied back; an instance with more is used once. 8 MiB.
+	// RestoreBytes is the maximal memory of an instance that is restored; an instance with more is used once. 8 MiB.
 	RestoreBytes int
 }
 
-// A Pool gives out instances of one module that are as new. It may be used by several goroutines at once.
+// A Pool provides instances of one module in their initial state. It may be used by several goroutines at once.
 type Pool struct {
 	module *Module
 	opts   PoolOptions
 
 	mu     sync.Mutex
 	idle   []*Instance
-	shared []byte // the memory that new instances have, where they all have the same
+	shared []byte // initial memory of the instances, if it is the same in all
 	closed bool
 }
 
@@ -48,7 +48,7 @@ func (m *Module) NewPool(opts *PoolOptions) *Pool {
 	return p
 }
 
-// Get returns an instance for exclusive use, in its initial state.
+// Get returns an instance in its initial state for exclusive use, until Put.
 func (p *Pool) Get(ctx context.Context) (*Instance, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -78,7 +78,7 @@ func (p *Pool) Get(ctx context.Context) (*Instance, error) {
 	return i, nil
 }
 
-// Put takes an instance back, and closes it unless it could be made as new.
+// Put restores the instance and makes it available again, or closes it if it cannot be restored or is not needed.
 func (p *Pool) Put(i *Instance) error {
 	if i.restore() {
 		p.mu.Lock()
@@ -92,18 +92,18 @@ func (p *Pool) Put(i *Instance) error {
 	return i.Close()
 }
 
-// trim closes the instances that wait.
+// trim closes the idle instances.
 func (p *Pool) trim() {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
 	p.mu.Unlock()
 	for _, i := range idle {
-		_ = i.Close() // nothing waits for it
+		_ = i.Close() // the caller only needs the memory
 	}
 }
 
-// Close closes the instances that wait, and those that are put back later.
+// Close closes the idle instances. Instances that are put back later are closed, too.
 func (p *Pool) Close() error {
 	p.module.rt.account.remove(p)
 	p.mu.Lock()
@@ -117,25 +117,25 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// Idle returns the number of instances that wait.
+// Idle returns the number of idle instances.
 func (p *Pool) Idle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle)
 }
 
-// state is what an instance is set back to.
+// state is the initial state of an instance.
 type state struct {
-	memory  []byte // without the zeros at its end
+	memory  []byte // without the zeros at the end
 	size    uint32
 	globals []uint64
 	budget  budget
 	files   int
 }
 
-// remember keeps the state of an instance that has started and was not used.
+// remember stores the state of an instance that was prepared and not used, unless the instance cannot be restored.
 func (p *Pool) remember(i *Instance) {
-	i.env.dirty = false // what it did on its way here is part of its state
+	i.env.dirty = false // changes before this point belong to the initial state
 	if i.module.shape.fixed != "" || i.env.asked || i.worn || i.env.refused != "" {
 		return
 	}
@@ -170,7 +170,7 @@ func (p *Pool) remember(i *Instance) {
 	i.began = s
 }
 
-// restore makes i as new, and says whether that was possible.
+// restore resets the instance to its initial state, and reports whether that was possible.
 func (i *Instance) restore() bool {
 	s := i.began
 	if s == nil || i.worn || i.closed || i.env.dirty || i.env.refused != "" || i.mod.IsClosed() || i.Memory().Size() != s.size {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A reader reads the binary format. After its first error all it reads is zero.
+// A reader reads the binary format. After its first error it returns only zeros.
 type reader struct {
 	b   []byte
 	i   int
@@ -56,8 +56,8 @@ func (r *reader) u32() uint32 {
 	return uint32(v)
 }
 
-// count reads the length of a vector. Each of its elements has at least a byte, so that a length
-// above what is left is wrong before anything is made for it.
+// count reads the length of a vector. Each element has at least one byte, so a length above the rest of the input is an error, before
+// memory is allocated for it.
 func (r *reader) count() uint32 {
 	n := r.u32()
 	if uint64(n) > uint64(len(r.b)-r.i) {
@@ -67,7 +67,7 @@ func (r *reader) count() uint32 {
 	return n
 }
 
-// leb skips a number of any width.
+// leb skips a LEB128 number of any width.
 func (r *reader) leb() {
 	for n := 0; ; n++ {
 		if b := r.byte(); b < 0x80 || n > 10 || r.err != nil {
@@ -84,7 +84,7 @@ func (r *reader) name() string {
 	return string(b)
 }
 
-// limits reads the size of a memory or table: of 32 bits and not shared.
+// limits reads the size of a memory or table, which must have 32 bits and not be shared.
 func (r *reader) limits() (least, most uint32, bounded bool) {
 	flag := r.byte()
 	if flag > 1 {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// A rewriter reads a module and writes the one to compile: without custom sections, its tables bounded, its mutable globals
-// exported, its functions metered, its start function exported instead of started. The index of each function of its own is then
-// one higher. An index of what is not in the module as it was given is an error: it could stand for what is added.
+// A rewriter reads a module and writes the module to compile: without custom sections, with limited tables, exported mutable globals,
+// metered functions, and a start function that is exported instead of started. The index of each function of the module increases by one.
+// An index that does not exist in the original module is an error, because it could refer to an added entry.
 type rewriter struct {
 	*shape
 	limits    *Limits
 	metered   bool
 	hasMemory bool
 
-	// Of the module as it was given.
+	// Numbers of entries in the original module.
 	types, importedFuncs, ownFuncs, globals uint32
-	start                                   uint32 // the function that starts, in the rewritten module
-	mostParams, mostResults                 uint32 // of a type
+	start                                   uint32 // the index of the start function in the rewritten module
+	mostParams, mostResults                 uint32 // maximal number in one type
 
-	// Entries to add to the exports.
+	// Entries that are added to the exports.
 	exports     []byte
 	exportCount uint32
 }
@@ -29,10 +29,10 @@ type rewriter struct {
 type section struct {
 	id      byte
 	rewrite func(*rewriter, *reader) []byte
-	added   bool // where the module has none
+	added   bool // the section is also written if the module has none
 }
 
-// sections are those of a module, in their order.
+// sections are the sections of a module, in their order.
 var sections = [...]section{
 	{secType, (*rewriter).typeSection, false},
 	{secImport, (*rewriter).importSection, true},
@@ -48,7 +48,7 @@ var sections = [...]section{
 	{secData, (*rewriter).rawSection, false},
 }
 
-// read checks a module against the limits and returns the one to compile. The error is an *[Error].
+// read checks a module against the limits, fills s, and returns the module to compile. The error is an *[Error].
 func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) {
 	if len(wasm) < 8 || string(wasm[:8]) != "\x00asm\x01\x00\x00\x00" {
 		return nil, invalid("it is not a WebAssembly module of version 1")
@@ -59,7 +59,7 @@ func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) 
 	}
 	memory := &reader{b: found[secMemory]}
 	w := &rewriter{shape: s, limits: limits, hasMemory: memory.count() > 0}
-	// Without one of them a module has no function of its own, or is not valid.
+	// A module without one of these sections has no function of its own, or is invalid.
 	w.metered = metered && found[secType] != nil && found[secFunction] != nil && found[secCode] != nil
 	w.starts = w.metered && found[secStart] != nil
 	out := append(make([]byte, 0, len(wasm)+len(wasm)/2+1024), wasm[:8]...)
@@ -86,7 +86,7 @@ func (s *shape) read(wasm []byte, limits *Limits, metered bool) ([]byte, error) 
 	return out, nil
 }
 
-// divide returns the sections of a module by their number.
+// divide returns the bodies of the sections of a module, by section number, without custom sections.
 func divide(r *reader) (found [secDataCount + 1][]byte, err error) {
 	last := -1
 	for r.i < len(r.b) && r.err == nil {
@@ -108,7 +108,7 @@ func divide(r *reader) (found [secDataCount + 1][]byte, err error) {
 	return found, nil
 }
 
-// moved returns the index that a function has in the rewritten module.
+// moved returns the index of function f in the rewritten module.
 func (w *rewriter) moved(r *reader, f uint32) uint32 {
 	switch {
 	case f >= w.importedFuncs+w.ownFuncs:
@@ -119,13 +119,13 @@ func (w *rewriter) moved(r *reader, f uint32) uint32 {
 	return f
 }
 
-// refer returns the index that a function has in the rewritten module, and notes whether tables may have functions of the host.
+// refer is moved for a reference to a function. It records whether tables may contain functions of the host.
 func (w *rewriter) refer(r *reader, f uint32) uint32 {
 	w.shape.refersToHost = w.shape.refersToHost || f < w.importedFuncs
 	return w.moved(r, f)
 }
 
-// extended returns a list of n entries, which r has read from there on, with more entries behind them.
+// extended returns the list of n entries that r has read since from, with more entries added after them if the module is metered.
 func (w *rewriter) extended(r *reader, from int, n, more uint32, entries []byte) []byte {
 	if !w.metered {
 		more, entries = 0, nil
@@ -202,7 +202,7 @@ func (w *rewriter) functionSection(r *reader) []byte {
 	return w.extended(r, from, n, w.helpers(), w.helperTypes(nil))
 }
 
-// tableSection bounds the size of each table, so that table.grow stops there.
+// tableSection limits the size of each table, so that table.grow fails beyond it.
 func (w *rewriter) tableSection(r *reader) []byte {
 	n := r.count()
 	out := uleb(nil, n)
@@ -218,7 +218,7 @@ func (w *rewriter) tableSection(r *reader) []byte {
 			return nil
 		}
 		left -= least
-		// What the tables may grow by is shared out evenly.
+		// The remaining elements are divided evenly among the tables.
 		room := least + left/(n-t)
 		if !bounded || most > room {
 			most = room
@@ -262,7 +262,7 @@ func (w *rewriter) globalSection(r *reader) []byte {
 			w.lasting("it has a mutable global that is no number")
 			continue
 		}
-		// Imported globals come first in the index space, but a module that has one is not taken.
+		// Imported globals would come first in the index space, but a module with one is not supported.
 		name := globalPrefix + strconv.Itoa(int(g))
 		w.shape.globals = append(w.shape.globals, name)
 		w.exports = uleb(append(append(uleb(w.exports, len(name)), name...), 3), g)
@@ -275,7 +275,7 @@ func (w *rewriter) globalSection(r *reader) []byte {
 	return append(uleb(nil, n), out...)
 }
 
-// constExpr copies a value that is computed when the module is instantiated.
+// constExpr copies a constant expression from r to out.
 func (w *rewriter) constExpr(out []byte, r *reader) []byte {
 	for r.err == nil {
 		from := r.i
@@ -341,7 +341,7 @@ func (w *rewriter) exportSection(r *reader) []byte {
 	return append(out, w.exports...)
 }
 
-// startSection is left out of a metered module: what the start function does is a call like others.
+// startSection omits the section from a metered module: the start function is called like other functions.
 func (w *rewriter) startSection(r *reader) []byte {
 	if w.start = w.moved(r, r.u32()); w.starts {
 		return nil
@@ -358,7 +358,7 @@ func (w *rewriter) elementSection(r *reader) []byte {
 			r.fail("the functions of a table are in a form that is not supported")
 		}
 		out = uleb(out, form)
-		if form&1 == 0 { // they are put in place at once
+		if form&1 == 0 { // an active segment, which has an offset
 			if form&2 != 0 {
 				out = uleb(out, r.u32())
 			}
@@ -387,7 +387,7 @@ func (w *rewriter) elementSection(r *reader) []byte {
 	return out
 }
 
-// codeSection bounds what the functions cost to compile, and meters them.
+// codeSection limits the cost of compiling each function, and meters it.
 func (w *rewriter) codeSection(r *reader) []byte {
 	n := r.count()
 	out := uleb(make([]byte, 0, len(r.b)+len(r.b)/2), n+w.helpers())
@@ -424,7 +424,7 @@ func (w *rewriter) codeSection(r *reader) []byte {
 	return w.helperCode(out)
 }
 
-// refuse is fail with an error of its own.
+// refuse is fail with an *Error.
 func (r *reader) refuse(err *Error) {
 	if r.err == nil {
 		r.err = err
@@ -432,7 +432,7 @@ func (r *reader) refuse(err *Error) {
 	r.i = len(r.b)
 }
 
-// failure returns the error of r.
+// failure returns the error of r as an *Error.
 func (r *reader) failure() error {
 	var e *Error
 	if errors.As(r.err, &e) {

@@ -16,34 +16,33 @@ import (
 
 // Options of a [Runtime].
 type Options struct {
-	// CacheDir keeps compiled code, by the digest of the module. It is made where it is missing, for
-	// its owner alone; one that others may write to is refused, since what it holds is executed.
-	// Empty: compiled code is kept in memory only.
+	// CacheDir is the folder in which compiled code is stored, by the digest of the module. A missing folder is created with mode 0700. A
+	// folder that others may write to is an error, because its content is executed. "": compiled code is kept in memory only.
 	CacheDir string
-	// Hosts are the modules that guests may import from, besides WASI.
+	// Hosts are the modules that guests may import, in addition to WASI.
 	Hosts []HostModule
-	// CompileTimeout bounds the compilation of one module; 60 s.
+	// CompileTimeout is the timeout of the compilation of one module; 60 s.
 	CompileTimeout time.Duration
-	// Interpreter does without machine code: slower by far, and one thing less to trust.
+	// Interpreter executes guests without machine code: much slower, and independent of the correctness of the compiler.
 	Interpreter bool
-	// TotalMemory bounds the memory of all instances together, in bytes; 0: no bound.
+	// TotalMemory limits the memory of all instances together, in bytes; 0: no limit.
 	TotalMemory int64
-	// NoDeadline says that guests are trusted to return: they run a little faster, and cannot be stopped.
+	// NoDeadline is for trusted guests, which certainly return: they are not metered, run a little faster, and cannot be stopped.
 	NoDeadline bool
 }
 
 // A Runtime compiles modules. It may be used by several goroutines at once.
 type Runtime struct {
 	engine  wazero.Runtime
-	cache   wazero.CompilationCache // nil: none
+	cache   wazero.CompilationCache // nil if there is no cache folder
 	timeout time.Duration
 	metered bool
-	imports map[string]map[string]bool // what guests may import
+	imports map[string]map[string]bool // the functions that guests may import, by module and name
 	account account
 }
 
-// New returns a runtime with its host modules in place. It panics when a host function is declared
-// twice or takes what WebAssembly has not.
+// New returns a runtime with its host modules. opts may be nil. It panics if a host function is declared twice, or has a type that
+// WebAssembly does not have.
 func New(opts *Options) (*Runtime, error) {
 	var o Options
 	if opts != nil {
@@ -56,8 +55,8 @@ func New(opts *Options) (*Runtime, error) {
 	if o.Interpreter {
 		cfg = wazero.NewRuntimeConfigInterpreter()
 	}
-	// The memory limit of each module is kept by its allocator, so that reaching it is noticed.
-	// The engine's own way to stop a guest checks at loops alone, and costs more: see meter.go.
+	// The allocator of each module enforces its memory limit, so that the runtime sees when it is reached. The engine's own way to stop a
+	// guest checks only at loops, and is slower: see meter.go.
 	cfg = cfg.WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false).WithMemoryLimitPages(65_536)
 	r := &Runtime{timeout: o.CompileTimeout, metered: !o.NoDeadline, imports: map[string]map[string]bool{}, account: account{most: o.TotalMemory}}
 	if o.CacheDir != "" {
@@ -79,7 +78,7 @@ func New(opts *Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Close closes all modules and instances. Nothing of the runtime may be in use.
+// Close closes all modules and instances. None of them may be in use.
 func (r *Runtime) Close() error {
 	err := r.engine.Close(context.Background())
 	if r.cache != nil {
@@ -88,7 +87,7 @@ func (r *Runtime) Close() error {
 	return err
 }
 
-// privateDir makes a folder that only its owner writes to, or says that it is not one.
+// privateDir creates a folder for its owner only. It returns an error if others may write to an existing one.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -103,8 +102,8 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// Compile checks a module and compiles it, from the cache where it is there. limits may be nil. It
-// takes seconds for large modules: do it ahead of the calls. The error is an *[Error].
+// Compile checks a module and compiles it, or reads its code from the cache. limits may be nil. Large modules take seconds, so compile
+// them before they are needed. The error is an *[Error].
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *Module, err error) {
 	m = &Module{rt: r}
 	if limits != nil {
@@ -131,11 +130,11 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 	work, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	defer func() {
-		if recover() != nil { // the engine met a module that it does not expect
+		if recover() != nil { // the engine panics for some invalid modules
 			m, err = nil, invalid("it cannot be compiled")
 		}
 	}()
-	// With one worker the engine would not look at the context between functions.
+	// With one worker the engine would not check the context between functions.
 	m.code, err = r.engine.CompileModule(experimental.WithCompilationWorkers(work, 2), bin)
 	switch {
 	case err == nil:
@@ -148,5 +147,5 @@ func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (m *
 	return nil, &Error{Kind: KindInvalid, Err: errors.New(clip(err.Error()))}
 }
 
-// clip shortens text of a module for an error.
+// clip shortens text of a module to 200 bytes for an error.
 func clip(s string) string { return text.Cut(s, 200) }

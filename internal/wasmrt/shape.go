@@ -2,24 +2,24 @@ package wasmrt
 
 import "errors"
 
-// A shape is what has to be known of a module, beyond what the engine tells: its state.
+// A shape is the information about a module that the engine does not provide.
 type shape struct {
 	imports    []imported
 	memories   int
-	firstPages uint32 // of memory, that an instance begins with
+	firstPages uint32 // initial pages of memory
 	tables     []tableExport
-	// globals names the exports under which the mutable globals were made reachable.
+	// globals are the names of the exports that were added for the mutable globals.
 	globals []string
-	fixed   string // why the state cannot be set back; "" when it can
-	starts  bool   // startExport is to be called when an instance is made
-	// refersToHost says that functions of the host may be in tables. The engine (wazero 1.12) reads arbitrary memory when such an element
-	// is looked up: it takes the host's module for an instance.
+	fixed   string // why an instance cannot be restored; "" if it can
+	starts  bool   // instantiation must call startExport
+	// refersToHost is set if tables may contain functions of the host. A lookup of such an element makes the engine (wazero 1.12) read
+	// arbitrary memory, because it handles the host's module as an instance.
 	refersToHost bool
 }
 
 type imported struct {
 	module, name string
-	kind         byte // 0: a function
+	kind         byte // 0 is a function
 }
 
 type tableExport struct {
@@ -27,7 +27,7 @@ type tableExport struct {
 	index uint32
 }
 
-// funcTable chooses the table in which function pointers are looked up.
+// funcTable returns the index of the table that contains the function pointers; ok is false if no table is exported.
 func (s *shape) funcTable() (index uint32, ok bool) {
 	for _, want := range []string{"__indirect_function_table", "table"} {
 		for _, t := range s.tables {
@@ -59,7 +59,7 @@ const (
 	secDataCount = 12
 )
 
-// The exports that are added. A module that has an export with the prefix itself is refused.
+// The prefix of added exports, and their names. A module with an export of its own with the prefix is an error.
 const (
 	addedPrefix  = "\x00lathe."
 	globalPrefix = addedPrefix + "global."
@@ -68,7 +68,7 @@ const (
 
 var errShort = errors.New("the module is cut short")
 
-// lasting notes why used instances cannot be set back.
+// lasting records why used instances cannot be restored. Only the first reason is stored.
 func (s *shape) lasting(why string) {
 	if s.fixed == "" {
 		s.fixed = why

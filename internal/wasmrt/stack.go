@@ -6,22 +6,21 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// The engine grows the stack of a guest by copying it into one of twice the size, and Go can neither interrupt the copying nor run
-// anything else that needs all goroutines to stop meanwhile. Its own bound is 100 MB, of which it copies half in one piece. The stack
-// is therefore measured at each tick. Between two ticks it grows by a few megabytes at most, since entering a function is counted by
-// the size of its frame: see meter.values.
+// The engine enlarges the stack of a guest by copying it into one of twice the size. Go cannot preempt the copy, nor stop the world
+// meanwhile. The engine's own limit is 100 MB, of which it copies half at once. Therefore the stack is measured at each tick. Between two
+// ticks it grows by a few megabytes at most, because entering a function is charged by the size of its frame: see meter.values.
 
-// maxStack bounds the stacks of an instance, those of calls within calls included, in bytes as the engine reserves them. Since it
-// doubles them, at least half of maxStack can be used.
+// maxStack is the maximal size of the stacks of an instance, including those of nested calls, in bytes that the engine reserves. Because
+// the engine doubles stacks, at least half of maxStack can be used.
 const maxStack = 8 << 20
 
-// A callStack is the stack of the call that runs, and the size of those that wait for it.
+// A callStack is the stack of the running call, and the total size of the stacks of the calls around it.
 type callStack struct {
-	engine reflect.Value // a slice of bytes, whose length is the size; the zero value if the engine bounds its stack by frames
-	below  int
+	engine reflect.Value // the []byte of the engine, whose length is the size; the zero value if the engine limits its stack by frames
+	below  int           // total size of the stacks of the calls around this one, in bytes
 }
 
-// stackOf finds the stack of a function, which the engine (wazero 1.12) does not export.
+// stackOf returns the stack of a function by reflection, because the engine (wazero 1.12) does not export it.
 func stackOf(fn api.Function) reflect.Value {
 	v := reflect.Indirect(reflect.ValueOf(fn))
 	if v.Kind() != reflect.Struct {

@@ -8,16 +8,15 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// pureWASI are the functions of WASI whose effects an instance resets. An instance that
-// calls another function is not reused.
+// pureWASI are the functions of WASI without effects, or whose effects a restored instance does not show. An instance that calls another
+// function is not reused.
 var pureWASI = map[string]bool{
 	"args_get": true, "args_sizes_get": true, "environ_get": true, "environ_sizes_get": true,
 	"clock_res_get": true, "clock_time_get": true, "random_get": true, "sched_yield": true, "poll_oneoff": true,
 	"fd_write": true, "fd_fdstat_get": true, "fd_filestat_get": true, "fd_prestat_get": true, "fd_prestat_dir_name": true,
 }
 
-// addWASI puts WASI preview 1 in place, watched by a listener for each function: the engine's own
-// functions cannot be wrapped.
+// addWASI adds WASI preview 1, with a listener for each function, because the engine's own functions cannot be wrapped.
 func (r *Runtime) addWASI(ctx context.Context) error {
 	names := map[string]bool{}
 	watched := experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
@@ -36,17 +35,17 @@ func (r *Runtime) addWASI(ctx context.Context) error {
 	return nil
 }
 
-// wasiWatch counts the calls of one function.
+// wasiWatch is the listener of one function of WASI.
 type wasiWatch struct{ pure, renumber bool }
 
-// Before may end the guest.
+// Before counts the call and records whether the instance can still be restored. It may end the guest.
 func (w *wasiWatch) Before(ctx context.Context, _ api.Module, _ api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	inst := instanceOf(ctx)
 	inst.env.hostCall()
 	if !w.pure {
 		inst.env.dirty = true
 	}
-	// The engine makes room for every descriptor below the one that is asked for.
+	// The engine allocates memory for all descriptors below the requested one.
 	if w.renumber && (uint32(params[0]) >= maxFD || uint32(params[1]) >= maxFD) {
 		inst.env.halt(overLimit("open_files", "a descriptor is above %d", maxFD))
 	}

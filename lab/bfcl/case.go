@@ -12,38 +12,37 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Case is one entry of a category. It does not change and may be used from several goroutines.
+// A Case is one entry of a category. It does not change and may be used by several goroutines at once.
 type Case struct {
 	ID       string
 	Category string
-	// Turns are the messages of each turn; all but multi-turn cases have just one.
+	// Turns are the messages of each turn. Only multi-turn cases have more than one turn.
 	Turns [][]lathe.Message
-	// Tools are the functions as tools of the caller. Their names are those that the wire takes;
-	// [Case.Function] gives the leaderboard's own. In the Java and JavaScript categories each
-	// argument is a string that holds an expression of that language.
+	// Tools are the functions as tools of the client. Their names are valid on the wire; [Case.Function] returns the leaderboard's name
+	// of a function. In the Java and JavaScript categories each argument is a string that contains an expression of that language.
 	Tools []*lathe.ToolSpec
-	// Unscored says why the case has no verdict; empty where it has one.
+	// Unscored is the reason for which the case has no verdict; "" if it has one.
 	Unscored string
 
-	key       string // the hash of what it is judged by
-	names     names
-	functions []value
-	answers   []value
+	key       string  // hash of everything on which the verdict depends
+	names     names   // the names of Tools
+	functions []value // the descriptions of the functions
+	answers   []value // the right calls
 }
 
-// A Verdict says whether the calls of a case are right. ErrorType is the leaderboard's name for what
-// is wrong, or begins with [InputError]; it is empty where Valid is set.
+// A Verdict is the score of the calls of a case. ErrorType is "" if Valid is true, else the leaderboard's name of the error, or a text
+// that begins with [InputError].
 type Verdict struct {
 	Valid     bool
 	ErrorType string
 }
 
-// InputError begins the error types of what cannot be judged.
+// InputError begins the error types of cases and outputs that cannot be scored.
 const InputError = "input_error:"
 
 func verdictOf(wrong string) Verdict { return Verdict{Valid: wrong == "", ErrorType: wrong} }
 
-// entry is a line of a file of questions; Function stands in all but multi-turn ones.
+// entry is a line of a file of questions. Multi-turn entries have Classes instead of Function.
 type entry struct {
 	ID       string            `json:"id"`
 	Question [][]entryMessage  `json:"question"`
@@ -56,7 +55,8 @@ type entryMessage struct {
 	Content string `json:"content"`
 }
 
-// newCase reads a question; functions are those of its classes. answers is nil where it has none.
+// newCase returns the case of a question. functions are those of its classes, and answers is the line of its answers, or nil if it has
+// none.
 func newCase(categoryName string, e *entry, functions []json.RawMessage, answers []byte) (*Case, error) {
 	cat := readCategory(categoryName)
 	c := &Case{ID: e.ID, Category: categoryName, Unscored: cat.unscored()}
@@ -99,7 +99,7 @@ func newCase(categoryName string, e *entry, functions []json.RawMessage, answers
 	return c, nil
 }
 
-// keyOf returns the hash of what a case is judged by.
+// keyOf returns a hash of everything on which the verdict of a case depends.
 func keyOf(category string, functions []json.RawMessage, answers []byte) string {
 	h := sha256.New()
 	for _, part := range append([]json.RawMessage{[]byte(category), answers}, functions...) {
@@ -131,13 +131,11 @@ func (c *Case) addFunction(raw []byte, lang *language) error {
 	return nil
 }
 
-// Function returns the leaderboard's name of the function that a tool stands for. A name that is
-// none of the case's tools is returned as it is.
+// Function returns the leaderboard's name of the function of a tool. If the case has no such tool, it returns the name unchanged.
 func (c *Case) Function(tool string) string { return c.names.of(tool) }
 
-// ModelOutput returns calls in the leaderboard's form, `[{"function":{"param":value}}]`, with its own
-// names of functions. Arguments that are empty count as none; it is an error when a call was cut off
-// or its arguments are no JSON object.
+// ModelOutput returns calls in the leaderboard's form, `[{"function":{"param":value}}]`, with the leaderboard's names of functions. Empty
+// arguments count as {}. A call that is truncated, or whose arguments are not a JSON object, is an error.
 func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
 	out := []byte{'['}
 	for i, call := range calls {
@@ -160,7 +158,7 @@ func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// ScoreCalls judges the calls of a model, in the order in which it made them; none is no call.
+// ScoreCalls scores the calls of a model, in the order of its message. calls is empty if the model made none.
 func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
 	out, err := c.ModelOutput(calls)
 	if err != nil {
@@ -169,7 +167,7 @@ func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
 	return c.Score(out)
 }
 
-// Score judges calls in the leaderboard's form.
+// Score scores calls in the leaderboard's form.
 func (c *Case) Score(modelOutput []byte) Verdict {
 	if c.Unscored != "" {
 		return verdictOf(InputError + "unscored")
@@ -198,7 +196,7 @@ func (c *Case) Score(modelOutput []byte) Verdict {
 	return verdictOf(ch.check(v.list))
 }
 
-// undecodable is the verdict on output that holds no calls that can be read.
+// undecodable returns the verdict on output that contains no valid list of calls.
 func (c *Case) undecodable() Verdict {
 	switch readCategory(c.Category).shape {
 	case noCall:

@@ -2,27 +2,26 @@ package bfcl
 
 import "strings"
 
-// A shape says how the calls of a case are held against its answers.
+// A shape is the way in which the calls of a case are compared with its answers.
 type shape uint8
 
 const (
-	single     shape = iota // one call of the one function
-	oneOfMany               // one call, of the right function among many
-	anyOrder                // several calls, whatever their order
-	noCall                  // no call is right
-	someCall                // any call is right
-	multiTurn               // needs the state of the leaderboard's classes
-	unknownWay              // another way of judging
+	single     shape = iota // one call, of the only function
+	oneOfMany               // one call, of the right one of several functions
+	anyOrder                // several calls, in any order
+	noCall                  // any call is an error
+	someCall                // at least one call, of any function
+	multiTurn               // requires the state of the leaderboard's classes, so it is not scored
+	unknownWay              // an unknown category, which is not scored
 )
 
-// A category is what the name of a category says.
+// A category is the information in the name of a category.
 type category struct {
 	shape    shape
 	language *language
 }
 
-// readCategory reads the name of a category, of any version of the leaderboard: simple, java,
-// live_parallel_multiple and the like.
+// readCategory parses the name of a category of any version of the leaderboard, such as simple, java or live_parallel_multiple.
 func readCategory(name string) category {
 	c := category{language: &python}
 	switch {
@@ -51,10 +50,10 @@ func readCategory(name string) category {
 	return c
 }
 
-// hasAnswers says whether the cases of the category have a file of answers.
+// hasAnswers reports whether the category has a file of answers.
 func (c category) hasAnswers() bool { return c.shape != noCall && c.shape != someCall }
 
-// unscored says why the cases of the category have no verdict; empty where they have one.
+// unscored returns the reason for which the cases of the category have no verdict; "" if they have one.
 func (c category) unscored() string {
 	switch c.shape {
 	case multiTurn:
@@ -65,14 +64,13 @@ func (c category) unscored() string {
 	return ""
 }
 
-// A language says how arguments stand for the values of their types.
+// A language is the form in which the arguments of a category represent values.
 type language struct {
-	kinds map[string]kind // of the type names
-	lists map[string]bool // the types whose items have a type
-	// convert reads the text that stands for a value; false where the type cannot be read. Without
-	// it the values are those of JSON.
+	kinds map[string]kind // the kind of each type name
+	lists map[string]bool // type names whose items have a type
+	// convert parses the text that represents a value; ok is false for an unsupported type. If convert is nil, arguments are JSON values.
 	convert func(text, typ, itemType string) (value, bool)
-	notText string // the error type of an argument that is no text, with convert
+	notText string // with convert: the error type of an argument that is not a string
 	name    string
 }
 

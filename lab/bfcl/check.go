@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The error types of the leaderboard. An empty string stands for what is right.
+// The error types of the leaderboard. In the functions below, "" means that there is no error.
 const (
 	wrongFormat  = "ast_decoder:decoder_wrong_output_format"
 	undecodable  = "ast_decoder:decoder_failed"
@@ -39,14 +39,14 @@ const (
 	badAnswer   = InputError + "answer"
 )
 
-// A checker judges the calls of one case. functions and answers are lists.
+// A checker scores the calls of one case. functions are the descriptions of its functions, and answers the right calls.
 type checker struct {
 	category  category
 	functions []value
 	answers   []value
 }
 
-// check returns the error type of calls, each of which is a dict of one function name.
+// check returns the error type of calls. Each call is a dict with one member, whose key is the name of the function.
 func (c *checker) check(calls []value) string {
 	if len(c.answers) == 0 {
 		return badAnswer
@@ -67,7 +67,8 @@ func (c *checker) check(calls []value) string {
 	return c.call(c.functions[0], calls[0], c.answers[0])
 }
 
-// anyOrder gives each answer the first call that is right for it and serves no other answer.
+// anyOrder assigns each answer to the first call that matches it and is not assigned yet. It returns noMatch if an answer matches no
+// call.
 func (c *checker) anyOrder(calls []value) string {
 	if len(calls) != len(c.answers) {
 		return wrongCountBeside
@@ -94,7 +95,7 @@ answers:
 	return ""
 }
 
-// described returns the function that an answer names, or null.
+// described returns the description of the function that an answer names, or null if there is none.
 func (c *checker) described(answer value) value {
 	if len(answer.keys) > 0 {
 		for _, fn := range c.functions {
@@ -106,7 +107,7 @@ func (c *checker) described(answer value) value {
 	return value{}
 }
 
-// call judges one call by the description of its function and by the values that are right.
+// call returns the error type of one call. fn is the description of its function, and answer contains the right values of each argument.
 func (c *checker) call(fn, call, answer value) string {
 	name, params := fn.dict["name"], fn.dict["parameters"]
 	if name.kind != text || params.kind != dict {
@@ -148,15 +149,15 @@ func (c *checker) call(fn, call, answer value) string {
 	return ""
 }
 
-// argument judges one argument by the description of its parameter and the values that are right.
-// The empty string among these says that the argument may be left out.
+// argument returns the error type of one argument v. property is the description of its parameter, and right are the right values. ""
+// among these means that the argument may be missing.
 func (c *checker) argument(property, v value, right []value) string {
 	typ := property.dict["type"]
 	want, ok := c.category.language.kinds[typ.text]
 	if typ.kind != text || !ok {
 		return badFunction
 	}
-	nested := null // no nested type
+	nested := null // there is no nested type
 	itemType := ""
 	if c.category.language.lists[typ.text] {
 		items := property.dict["items"]
@@ -197,8 +198,8 @@ func (c *checker) argument(property, v value, right []value) string {
 	return ""
 }
 
-// checkType judges the type of v. A value that has the type of the answers in place of the described
-// one is a variable: it is compared as it is.
+// checkType returns the error type of the type of v. isVariable reports that v has the type of the right values instead of the described
+// type: then it is compared unchanged.
 func checkType(v value, right []value, want, nested kind) (isVariable bool, wrong string) {
 	answered, known := firstKind(right)
 	if v.kind == want {
@@ -230,7 +231,7 @@ func allOf(vs, right []value, want kind) bool {
 	return true
 }
 
-// firstKind returns the kind of the first answer that is not the empty string.
+// firstKind returns the kind of the first right value that is not the empty string; false if there is none.
 func firstKind(right []value) (kind, bool) {
 	for _, v := range right {
 		if !v.isText("") {
@@ -240,8 +241,8 @@ func firstKind(right []value) (kind, bool) {
 	return null, false
 }
 
-// loosely returns a text without what people write differently: blanks and some punctuation, case,
-// and the kind of quotes. Other values stay.
+// loosely normalizes a text for comparison: it removes blanks and some punctuation, and unifies case and quotes. Other values are
+// unchanged.
 func loosely(v value) value {
 	if v.kind != text {
 		return v
@@ -288,7 +289,7 @@ func checkList(v value, right []value) string {
 	return ""
 }
 
-// checkDicts judges a list of dicts, whose order counts.
+// checkDicts compares a list of dicts with the right lists. The order counts.
 func checkDicts(v value, right []value) string {
 	wrong := unclearDicts
 answers:
@@ -327,11 +328,11 @@ func checkDict(v value, right []value) string {
 	return wrong
 }
 
-// dictAgainst compares a dict with one answer, which lists the right values of each key. A key that
-// is missing counts more than a value that is wrong.
+// dictAgainst compares a dict with one answer, which contains the right values of each key. If a key is missing and a value is wrong, it
+// reports the missing key.
 func dictAgainst(v, answer value) string {
 	if v.kind != dict {
-		return wrongNestedType // an answer that is no list let its type pass
+		return wrongNestedType // an answer that is not a list accepts every type
 	}
 	wrong := ""
 	for _, key := range v.keys {
@@ -354,7 +355,7 @@ func dictAgainst(v, answer value) string {
 			continue
 		}
 		switch values := answer.dict[key]; values.kind {
-		case text: // holds the empty string
+		case text: // contains the empty string
 		case list:
 			if !contains(values.list, textValue("")) {
 				return wrongDictKey

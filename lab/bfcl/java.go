@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// The forms in which collections are written in Java. The shortest text that fits is taken.
+// The forms of collections in Java. Each pattern matches the shortest text.
 var (
 	javaArray     = lazy.Regexp(`new` + blanks1 + word + `+\[\]` + blanks + `\{(.*?)\}`)
 	javaListOf    = lazy.Regexp(`new` + blanks1 + `ArrayList<` + word + `*>\(Arrays\.asList\((.+?)\)\)`)
@@ -18,8 +18,8 @@ var (
 	javaPut       = lazy.Regexp(`put\("(.*?)",` + blanks + `(.*?)\)`)
 )
 
-// fromJava reads the text of a Java expression as a value of its type. A text that is none stays a
-// text. It is false for types that cannot be read.
+// fromJava parses a Java expression as a value of its type. If the text is not such an expression, it returns it as a text. It returns
+// false for unsupported types.
 func fromJava(s, typ, itemType string) (value, bool) {
 	switch typ {
 	case "byte", "short", "integer":
@@ -121,7 +121,7 @@ func fromJavaMap(s string) value {
 	return v
 }
 
-// javaLiteral reads a literal whose type is not known.
+// javaLiteral parses a literal of unknown type.
 func javaLiteral(s string) value {
 	switch {
 	case s == "true" || s == "false":

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// The forms in which collections are written in JavaScript. What follows them is not looked at.
+// The forms of collections in JavaScript. Text after a match is ignored.
 var (
 	scriptRow    = blanks + `\[.*?\]` + blanks
 	scriptRows   = scriptRow + `(?:,` + scriptRow + `)*`
@@ -16,8 +16,8 @@ var (
 	scriptObject = lazy.Regexp(`^\{(.*?)\}`)
 )
 
-// fromScript reads the text of a JavaScript expression as a value of its type. A text that is none
-// stays a text. It is false for types that cannot be read.
+// fromScript parses a JavaScript expression as a value of its type. If the text is not such an expression, it returns it as a text. It
+// returns false for unsupported types.
 func fromScript(s, typ, itemType string) (value, bool) {
 	switch typ {
 	case "String":
@@ -70,7 +70,7 @@ func fromScriptArray(s, itemType string) value {
 		return textValue(s)
 	}
 	v := value{kind: list}
-	content := trim(m[1] + m[2]) // one of them is empty
+	content := trim(m[1] + m[2]) // one of the two is empty
 	if content == "" {
 		return v
 	}
@@ -89,7 +89,7 @@ func fromScriptArray(s, itemType string) value {
 	return v
 }
 
-// quotedType is the type of what an item holds, where it begins like a string.
+// quotedType returns "String" if the item begins with a quote, else "".
 func quotedType(item string) string {
 	if strings.HasPrefix(item, `"`) || strings.HasPrefix(item, `'`) {
 		return "String"
@@ -123,8 +123,8 @@ func fromScriptObject(s string) value {
 	}
 }
 
-// scriptPair cuts `key: item` from the front of an object's content. The item goes on to the first
-// comma after which another key follows.
+// scriptPair parses `key: item` at the beginning of an object's content. The item ends at the first comma that another key follows. ok is
+// false if there is no colon.
 func scriptPair(s string) (key, item, rest string, ok bool) {
 	s = strings.TrimLeft(s, ":")
 	key, after, ok := strings.Cut(s, ":")
@@ -147,13 +147,13 @@ func scriptPair(s string) (key, item, rest string, ok bool) {
 	return key, after, "", true
 }
 
-// keyFollows says whether a colon stands before the next comma, and not at once.
+// keyFollows reports whether s begins with a key: a colon that is not the first byte, before the next comma.
 func keyFollows(s string) bool {
 	s, _, _ = strings.Cut(s, ",")
 	return strings.LastIndexByte(s, ':') > 0
 }
 
-// scriptLiteral reads a literal whose type is not known.
+// scriptLiteral parses a literal of unknown type.
 func scriptLiteral(s string) value {
 	s = trim(s)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// Pieces of patterns over source text. A blank and a word character are those of Unicode.
+// Parts of patterns for source text. They match Unicode blanks and word characters.
 const (
 	blanks   = `[\t-\r\x1c-\x20\x85\p{Z}]*`
 	blanks1  = `[\t-\r\x1c-\x20\x85\p{Z}]+`
@@ -19,7 +19,7 @@ const (
 	exponent = `(?:[eE][+-]?[0-9]+)?`
 )
 
-// lineEnd lets one line end stand after a literal.
+// lineEnd matches one optional line end after a literal.
 const lineEnd = `\n?`
 
 var (
@@ -35,7 +35,7 @@ func trim(s string) string { return strings.TrimFunc(s, isBlank) }
 
 func isBlank(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-// within returns what stands between the first and the last character.
+// within returns s without its first and its last character.
 func within(s string) string {
 	r := []rune(s)
 	if len(r) < 2 {
@@ -48,7 +48,7 @@ func quotedBy(s, quote string) bool {
 	return strings.HasPrefix(s, quote) && strings.HasSuffix(s, quote)
 }
 
-// wholeOrText reads an integer literal; the text stays where it is none.
+// wholeOrText parses an integer literal. Other text is returned as a text.
 func wholeOrText(s string) value {
 	if v, ok := wholeNumber(strings.TrimSuffix(s, "\n")); ok {
 		return v
@@ -56,7 +56,7 @@ func wholeOrText(s string) value {
 	return textValue(s)
 }
 
-// suffixed reads an integer literal that ends with one of the suffixes.
+// suffixed parses an integer literal with one of the suffixes.
 func suffixed(s, suffixes string) (value, bool) {
 	t := strings.TrimSuffix(s, "\n")
 	if t == "" || !strings.Contains(suffixes, t[len(t)-1:]) {
@@ -73,7 +73,7 @@ func floatOf(s string) value {
 	return value{kind: float, real: f}
 }
 
-// javaFloat reads a literal with the suffix f.
+// javaFloat parses a literal with the suffix f or F.
 func javaFloat(s string) (value, bool) {
 	t := strings.TrimSuffix(s, "\n")
 	if t == "" || !strings.Contains("fF", t[len(t)-1:]) || !plainFloat().MatchString(t[:len(t)-1]) {
@@ -82,8 +82,8 @@ func javaFloat(s string) (value, bool) {
 	return floatOf(t[:len(t)-1]), true
 }
 
-// numberOrText reads a number as Python does, which allows a plus, underscores between digits and
-// names for what is not finite. The text stays where it is none.
+// numberOrText parses a number as Python does, which allows a plus sign, underscores between digits, and the names of infinity and NaN.
+// Other text is returned as a text.
 func numberOrText(s string) value {
 	t := trim(s)
 	digits := t

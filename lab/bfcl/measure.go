@@ -13,9 +13,9 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// Select returns the categories of the data that the words name, in the data's order. A word is a
-// category, a pattern such as live_*, or the part of names before a language: simple. Without words it
-// returns all that have verdicts. A word that names nothing is an error that wraps [ErrNoCategory].
+// Select returns the categories of the data that the words name, in the order of the data. A word is a category, a pattern such as
+// live_*, or a category without its language, such as simple. Without words it returns all categories that have verdicts. A word that
+// names no category is an error that wraps [ErrNoCategory].
 func Select(fsys fs.FS, words ...string) ([]string, error) {
 	all, err := Categories(fsys)
 	if err != nil {
@@ -47,20 +47,19 @@ func Select(fsys fs.FS, words ...string) ([]string, error) {
 	return slices.DeleteFunc(all, func(c string) bool { return !chosen[c] }), nil
 }
 
-// A Measured is a suite that [eval.Measure] runs, made of cases.
+// A Measured is a suite of cases for [eval.Measure].
 type Measured struct {
 	Suite *eval.Suite
-	// LeftOut counts the cases that have no answer to judge by. They are not in the suite.
+	// LeftOut is the number of cases without an answer to score by. They are not in the suite.
 	LeftOut int
 
 	cases map[string]*Case // by id
 }
 
-// maxID is the longest id of a case, in bytes: it is part of file names.
+// maxID is the maximal length of the id of a case, in bytes, because it is part of file names.
 const maxID = 100
 
-// Measure returns the cases of the categories as a suite: the first limit ones of each, all of them
-// where it is 0.
+// Measure returns the cases of the categories as a suite: the first limit cases of each category, or all if limit is 0.
 func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
 	m := &Measured{Suite: &eval.Suite{Name: "bfcl"}, cases: map[string]*Case{}}
 	for _, category := range categories {
@@ -86,9 +85,9 @@ func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
 	return m, nil
 }
 
-// Scenario returns the case as one for [eval.Measure]: the model is asked the first turn, with the
-// case's tools, and its first message is judged. That is the leaderboard's verdict, but for cases of
-// several turns: of those only the form of the calls is judged, see [Case.Form].
+// Scenario returns the case as a scenario for [eval.Measure]: the model receives the first turn, with the case's tools, and its first
+// message is scored. The score is the leaderboard's verdict. For cases with several turns, only the form of the calls is scored: see
+// [Case.Form].
 func (c *Case) Scenario() *eval.Scenario {
 	text := ""
 	for _, m := range c.Turns[0] {
@@ -113,7 +112,7 @@ func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
 			check.OK, check.Got = false, err.Error()
 		}
 		return check
-	default: // the answers decide
+	default: // the answers determine the verdict
 	}
 	if v := c.ScoreCalls(calls); !v.Valid {
 		check.OK, check.Got = false, v.ErrorType

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// maxName is the longest name of a tool on the wire.
+// maxName is the maximal length of a tool's name on the wire, in bytes.
 const maxName = 64
 
-// names gives the functions of one case names that the wire takes, and back. Other characters than
-// letters, digits, _ and - become _, and where two names would be the same, the later one ends with a number.
+// names maps the functions of one case to names that are valid on the wire, and back. Characters other than letters, digits, _ and -
+// become _. If two names would be equal, the later one ends with a number.
 type names struct {
-	function map[string]string // by tool
+	function map[string]string // names of functions by names of tools
 }
 
-// tool returns the tool's name of a function that has none yet.
+// tool adds a name for a function and returns it.
 func (n *names) tool(function string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -40,7 +40,7 @@ func (n *names) tool(function string) string {
 
 func (n *names) taken(tool string) bool { _, ok := n.function[tool]; return ok }
 
-// of returns the function of a tool; a name that no tool has stays as it is.
+// of returns the function of a tool, or the name unchanged if there is no such tool.
 func (n *names) of(tool string) string {
 	if f, ok := n.function[tool]; ok {
 		return f

@@ -14,14 +14,14 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// maxRecordedBytes bounds what [Measured.Recorded] reads.
+// maxRecordedBytes is the maximal size of the input of [Measured.Recorded].
 const maxRecordedBytes = 256 << 20
 
-// Recorded reads outputs that a model gave elsewhere, and returns what gives each scenario of the suite
-// a model that answers with its output again: so they pass through the same runs as a live model's. They
-// are JSON lines `{"id","model_output"}`, the output a list of calls, `[{"function":{"parameter":value}}]`
-// with the leaderboard's names; other members are not looked at. An id that stands twice is an error, and
-// so is an output of another form. The error of a model without an output wraps [eval.ErrReplay].
+// Recorded reads outputs of a model that were recorded elsewhere. It returns a function that returns, for each scenario of the suite, a
+// model that answers with the recorded output, so that the output is scored in the same runs as that of a live model. r contains JSON
+// lines `{"id","model_output"}`, where the output is a list of calls `[{"function":{"parameter":value}}]` with the leaderboard's names;
+// other members are ignored. A duplicate id and an output of another form are errors. A model without an output returns an error that
+// wraps [eval.ErrReplay].
 func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, error) {
 	outputs, err := readOutputs(r)
 	if err != nil {
@@ -31,7 +31,7 @@ func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, erro
 		rec := &recordedModel{output: outputs[sc.ID], tools: map[string]string{}}
 		if c := m.cases[sc.ID]; c != nil {
 			for tool, fn := range c.names.function {
-				if old, ok := rec.tools[fn]; !ok || tool < old { // of two with one name, the first
+				if old, ok := rec.tools[fn]; !ok || tool < old { // if two tools have the same function, the first by name
 					rec.tools[fn] = tool
 				}
 			}
@@ -69,13 +69,13 @@ func readOutputs(r io.Reader) (map[string][]byte, error) {
 	return outputs, nil
 }
 
-// A recordedModel gives one message, whatever it is asked.
+// A recordedModel answers every request with the recorded message.
 type recordedModel struct {
 	output []byte
-	tools  map[string]string // by function
+	tools  map[string]string // names of tools by names of functions
 }
 
-// Describe returns no name: a recorded output does not say which model it is of.
+// Describe returns an empty description, because an output does not name its model.
 func (m *recordedModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 
 // Generate yields the recorded message.
@@ -102,7 +102,7 @@ func (m *recordedModel) Generate(_ context.Context, req *lathe.Request) iter.Seq
 	}
 }
 
-// recordedCalls reads calls in the leaderboard's form, with the names of tools where there are some.
+// recordedCalls parses calls in the leaderboard's form and replaces names of functions by names of tools.
 func recordedCalls(tools map[string]string, output []byte) ([]lathe.ToolCall, error) {
 	wrong := errors.New("model_output is no list of calls")
 	if len(output) == 0 || output[0] != '[' {

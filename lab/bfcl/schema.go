@@ -8,8 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// jsonTypes are the types of JSON Schema for those of the leaderboard. A type that is not listed,
-// such as any, lets every value pass.
+// jsonTypes maps the leaderboard's types to types of JSON Schema. Types that are not listed, such as any, allow every value.
 var jsonTypes = map[string]string{
 	"string": "string", "String": "string", "char": "string",
 	"integer": "integer", "byte": "integer", "short": "integer", "long": "integer", "Bigint": "integer",
@@ -20,9 +19,8 @@ var jsonTypes = map[string]string{
 	"dict": "object", "object": "object", "HashMap": "object", "Hashtable": "object",
 }
 
-// jsonSchema returns the JSON Schema of the parameters of a function, which are valid: types get their names of JSON
-// Schema, a type that allows any value and the mark `optional` are left out, and everything else
-// stays as it is, in its order.
+// jsonSchema returns the JSON Schema of the parameters of a function, which must be valid JSON: it replaces types by those of JSON
+// Schema, removes types that allow any value and the member `optional`, and retains all else in its order.
 func jsonSchema(parameters []byte) json.RawMessage {
 	return toSchema(rawjson.AppendCompact(nil, parameters))
 }
@@ -52,8 +50,8 @@ func eachProperty(raw []byte, change func(raw []byte) []byte) []byte {
 	return rawjson.AppendEdited(nil, raw, func(_ string, v []byte) (key, to []byte, kept bool) { return nil, change(v), true }, nil)
 }
 
-// textSchema returns the schema of parameters whose values are written in a language: each is a
-// string, and its description says of which type.
+// textSchema returns the schema of parameters whose values are expressions of a language: each is a string, and its description contains
+// the type.
 func textSchema(parameters []byte, language string) json.RawMessage {
 	parameters = rawjson.AppendCompact(nil, parameters)
 	describe := func(raw []byte) []byte {
@@ -78,7 +76,7 @@ func textSchema(parameters []byte, language string) json.RawMessage {
 	return append(out, '}')
 }
 
-// textAt returns a member that is a string; "" otherwise.
+// textAt returns the string member name of an object; "" if there is none.
 func textAt(object []byte, name string) string {
 	v, _ := rawjson.Get(object, name)
 	return rawjson.Text(v)

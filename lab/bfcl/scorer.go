@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-// A Scorer judges outputs by the cases of its data. It reads each category once, when it is first
-// asked for. It may not be used from several goroutines at once.
+// A Scorer scores outputs by the cases of its data. It reads each category when it is first needed. It must not be used by several
+// goroutines at once.
 type Scorer struct {
 	data  fs.FS
 	cases map[string]*scoredCategory
@@ -14,25 +14,23 @@ type Scorer struct {
 
 type scoredCategory struct {
 	byID  map[string]*Case
-	wrong string // why nothing of it can be judged
+	wrong string // error type of all outputs of the category; "" if it can be scored
 }
 
-// NewScorer returns a scorer over the folder that holds the leaderboard's files of questions, and
-// its answers below possible_answer.
+// NewScorer returns a scorer for a folder with the leaderboard's files of questions, and its answers in the folder possible_answer.
 func NewScorer(data fs.FS) *Scorer {
 	return &Scorer{data: data, cases: map[string]*scoredCategory{}}
 }
 
-// Score judges one output. A case that is not there, or data that cannot be read, makes a verdict
-// whose error type begins with [InputError]: `category` where there is no such category, `data` where
-// its files cannot be read, `id` where it has no such case, `model_output` where that is not JSON or
-// holds a key twice, `function` and `answer` where those of the case are not of the form they should
-// have, and `unscored` where [Case.Unscored] says why.
+// Score scores one output. If that is impossible, the verdict has an error type that begins with [InputError] and ends with: `category`
+// if there is no such category, `data` if its files are unreadable, `id` if it has no such case, `model_output` if the output is not JSON
+// or has a duplicate key, `function` or `answer` if that part of the case does not have the expected form, and `unscored` if
+// [Case.Unscored] is not "".
 func (s *Scorer) Score(category, id string, modelOutput []byte) Verdict {
 	cat := s.cases[category]
 	if cat == nil {
 		cat = s.read(category)
-		if len(cat.byID) > 0 { // names that are none are not kept: anyone may make up more of them
+		if len(cat.byID) > 0 { // names of categories that do not exist are not stored, because there is no limit to them
 			s.cases[category] = cat
 		}
 	}

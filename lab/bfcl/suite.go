@@ -16,33 +16,33 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Limits of what is read.
+// Limits of the files that are read.
 const (
-	MaxLineBytes   = 4 << 20  // one entry of a file
+	MaxLineBytes   = 4 << 20  // one line of a file
 	maxAnswerBytes = 64 << 20 // all answers of one category
 )
 
-// ErrNoCategory says that the data has no file for a category.
+// ErrNoCategory is the error for a category that has no file in the data.
 var ErrNoCategory = errors.New("no such category in the data")
 
-// fileName is the name of a file of questions or answers. The part after the category says which
-// entries of it the file holds, where it holds not all.
+// fileName matches the name of a file of questions or answers. A part after the category names a subset of the entries, if the file
+// contains only that.
 var fileName = lazy.Regexp(`^BFCL_v[0-9]+_([a-z_]+)(\.[^.]+)?\.json$`)
 
-// answerDir and classDir are folders of the data.
+// answerDir and classDir are the folders of the answers and of the functions of classes.
 const (
 	answerDir = "possible_answer"
 	classDir  = "multi_turn_func_doc"
 )
 
-// classFiles are the files of the functions of each class of the multi-turn categories.
+// classFiles are the files with the functions of each class, for the multi-turn categories.
 var classFiles = map[string]string{
 	"GorillaFileSystem": "gorilla_file_system.json", "MathAPI": "math_api.json", "MessageAPI": "message_api.json",
 	"TwitterAPI": "posting_api.json", "TicketAPI": "ticket_api.json", "TradingBot": "trading_bot.json",
 	"TravelAPI": "travel_booking.json", "VehicleControlAPI": "vehicle_control.json",
 }
 
-// Categories returns the categories that the data has questions of, sorted.
+// Categories returns the categories that have a file of questions, sorted.
 func Categories(fsys fs.FS) ([]string, error) {
 	files, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -58,8 +58,8 @@ func Categories(fsys fs.FS) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// Suite yields the cases of a category in the order of its file. An error is the last thing it
-// yields, with a nil case; it wraps [ErrNoCategory] where there is no file.
+// Suite yields the cases of a category in the order of its file. An error is yielded last, with a nil case. It wraps [ErrNoCategory] if
+// there is no file.
 func Suite(fsys fs.FS, category string) iter.Seq2[*Case, error] {
 	return func(yield func(*Case, error) bool) {
 		if err := eachCase(fsys, category, func(c *Case) bool { return yield(c, nil) }); err != nil {
@@ -102,7 +102,7 @@ func eachCase(fsys fs.FS, name string, yield func(*Case) bool) error {
 	})
 }
 
-// findFile returns the one file of a category in a folder.
+// findFile returns the path of the file of a category in a folder. Several files are an error.
 func findFile(fsys fs.FS, dir, category string) (string, error) {
 	files, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func findFile(fsys fs.FS, dir, category string) (string, error) {
 	return path.Join(dir, found), nil
 }
 
-// readAnswers returns the entries of the file of answers by id; none where there is no file.
+// readAnswers returns the lines of the file of answers by id; nil if there is no file.
 func readAnswers(fsys fs.FS, category string) (map[string][]byte, error) {
 	file, err := findFile(fsys, answerDir, category)
 	if errors.Is(err, ErrNoCategory) || errors.Is(err, fs.ErrNotExist) {
@@ -165,21 +165,21 @@ func readClass(fsys fs.FS, class string) ([]json.RawMessage, error) {
 	return out, err
 }
 
-// eachLine calls fn with each line that is not blank until it returns false. The line is a strict
-// JSON object, and holds until fn returns.
+// eachLine calls fn with each line of a file that is not blank, until fn returns false. The line is a valid JSON object, and its memory
+// may be used only until fn returns.
 func eachLine(fsys fs.FS, name string, fn func(line []byte) (bool, error)) error {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	if err := eachObject(f, fn); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// eachObject is eachLine of a reader.
+// eachObject is eachLine for a reader.
 func eachObject(r io.Reader, fn func(line []byte) (bool, error)) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, MaxLineBytes)

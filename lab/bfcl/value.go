@@ -12,10 +12,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxDigits bounds the digits of an integer; Python reads no longer ones either.
+// maxDigits is the maximal number of digits of an integer, which is Python's limit, too.
 const maxDigits = 4300
 
-// A kind is the type of a value as the rules tell them apart: 1, 1.0 and true are three kinds, and equal.
+// A kind is the type of a value in the leaderboard's rules: 1, 1.0 and true have three different kinds, but are equal.
 type kind uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	dict
 )
 
-// A value is one JSON value. Of its fields only those of its kind are set.
+// A value is one JSON value. Only the fields of its kind are set.
 type value struct {
 	kind  kind
 	flag  bool
@@ -36,13 +36,13 @@ type value struct {
 	real  float64
 	text  string
 	list  []value
-	keys  []string // of a dict, in order
+	keys  []string // keys of a dict, in order
 	dict  map[string]value
 }
 
 func textValue(s string) value { return value{kind: text, text: s} }
 
-// readValue reads JSON text, which may not hold a key twice.
+// readValue parses JSON. A duplicate key is an error.
 func readValue(raw []byte) (value, error) {
 	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
 		return value{}, err
@@ -50,7 +50,7 @@ func readValue(raw []byte) (value, error) {
 	return toValue(bytes.TrimSpace(raw))
 }
 
-// toValue reads JSON text that has passed rawjson.Check and has no white space around it.
+// toValue parses JSON that rawjson.Check has accepted, without white space around it.
 func toValue(raw []byte) (value, error) {
 	switch raw[0] {
 	case 'n':
@@ -89,13 +89,13 @@ func toValue(raw []byte) (value, error) {
 	}
 }
 
-// number reads a JSON number: an integer has neither fraction nor exponent.
+// number parses a JSON number. It is an integer if it has neither fraction nor exponent.
 func number(s string) (value, error) {
 	if n, ok := wholeNumber(s); ok {
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range it is infinite
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // a number out of range is infinite
 		return value{}, errors.New("not a number")
 	}
 	for i := range len(s) {
@@ -106,7 +106,7 @@ func number(s string) (value, error) {
 	return value{}, errors.New("an integer of too many digits")
 }
 
-// wholeNumber reads an optional minus and decimal digits.
+// wholeNumber parses an optional minus sign and decimal digits.
 func wholeNumber(s string) (value, bool) {
 	digits := s
 	if len(digits) > 0 && digits[0] == '-' {
@@ -135,8 +135,8 @@ func (v *value) set(key string, item value) {
 
 func (v *value) isText(s string) bool { return v.kind == text && v.text == s }
 
-// items returns the elements of a list, or the characters of a text. Of the others only an empty
-// dict may stand in their place.
+// items returns the elements of a list, or the characters of a text. An empty dict counts as an empty list; for other values it returns
+// false.
 func (v *value) items() ([]value, bool) {
 	switch v.kind {
 	case list:

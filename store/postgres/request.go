@@ -55,11 +55,10 @@ func (q *requestRecords) FindRequest(ctx context.Context, digest store.RequestDi
 }
 
 // DeliverRequest implements [store.RequestStore].
-func (q *requestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, ago time.Duration) error {
-	began := time.Now().Add(-ago)
+func (q *requestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, at time.Time) error {
 	err := q.again(ctx, func(ctx context.Context) error {
 		_, err := q.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
-			digest[:], runID, time.Since(began).Microseconds())
+			digest[:], runID, time.Since(at).Microseconds())
 		return err
 	})
 	return failure(ctx, "postgres: deliver the request", err)

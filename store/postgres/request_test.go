@@ -59,7 +59,7 @@ func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 	if err := s.PutRequest(t.Context(), digest, "run_1", ""); err != nil {
 		t.Error(err)
 	}
-	if err := s.DeliverRequest(t.Context(), digest, "run_1", 0); err != nil {
+	if err := s.DeliverRequest(t.Context(), digest, "run_1", time.Now()); err != nil {
 		t.Error(err)
 	}
 	if err := s.SetValue(t.Context(), "one", []byte("x")); err != nil {

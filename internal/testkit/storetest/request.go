@@ -107,7 +107,7 @@ func replacesRequests(t *testing.T, s RequestRetainer) {
 
 func mustDeliver(t *testing.T, s store.RequestStore, request, runID string) {
 	t.Helper()
-	if err := s.DeliverRequest(t.Context(), digestOf(request), runID, time.Second); err != nil {
+	if err := s.DeliverRequest(t.Context(), digestOf(request), runID, time.Now().Add(-time.Second)); err != nil {
 		t.Fatalf("deliver %s: %v", request, err)
 	}
 }
@@ -177,7 +177,7 @@ func requestsRespectContext(t *testing.T, s RequestRetainer) {
 	if _, err := s.FindRequest(ctx, digestOf("a")); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("find: %v", err)
 	}
-	if err := s.DeliverRequest(ctx, digestOf("a"), "run_1", 0); lathe.CodeOf(err) != lathe.CodeCancelled {
+	if err := s.DeliverRequest(ctx, digestOf("a"), "run_1", time.Now()); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("deliver: %v", err)
 	}
 	wantRequest(t, s, "a", "", false)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Rust returns a Rust compiler and the first of the targets that an installed compiler supports. It
-// searches PATH and the place where Debian installs rustc. If it finds none, the test is skipped.
+// Rust returns a Rust compiler and the first of the targets that an installed compiler supports. It searches PATH and the path of
+// Debian's rustc. If it finds none, the test is skipped.
 func Rust(t testing.TB, targets ...string) (rustc, target string) {
 	t.Helper()
 	for _, target := range targets {
@@ -27,8 +27,7 @@ func Rust(t testing.TB, targets ...string) (rustc, target string) {
 	return "", ""
 }
 
-// C returns the command of a C compiler that builds for WASI with its C library. Without one the test
-// is skipped.
+// C returns the command of a C compiler that builds for WASI with its C library. If there is none, the test is skipped.
 func C(t testing.TB) []string {
 	t.Helper()
 	probe := filepath.Join(t.TempDir(), "probe.c")

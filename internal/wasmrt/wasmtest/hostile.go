@@ -7,21 +7,21 @@ import (
 
 const wasi = "wasi_snapshot_preview1"
 
-// A HostileModule does not end by itself, or not for a long time. It is a tool: it exports memory, malloc and tool, and what it
-// does as `run`, unless it does it before it can be called.
+// A HostileModule does not end by itself within a test. It is a tool: it exports memory, malloc and tool, and its endless code as `run`,
+// unless that code runs at instantiation.
 type HostileModule struct {
 	Name  string
 	Bytes []byte
-	// Limit is one that the module may reach before its deadline.
+	// Limit is a limit that the module may reach before its deadline; "" if it reaches none.
 	Limit string
-	// AtStart is set if the module does not get to where it can be called.
+	// AtStart is set if instantiation does not return.
 	AtStart bool
 }
 
-// Hostile returns modules that occupy a processor by all means that are known.
+// Hostile returns modules that occupy a processor, one for each known method.
 func Hostile() []HostileModule {
 	const page, memory = 64 << 10, 64 << 20
-	all := Const(0) + Const(0) + Const(memory) // a memory operation on everything
+	all := Const(0) + Const(0) + Const(memory) // the operands of a memory operation on all memory
 	mods := []HostileModule{
 		{Name: "calls", Bytes: hostile(func(m *Module) int { return m.doubling(50, "") })},
 		{Name: "calls_table", Bytes: hostile(func(m *Module) int {
@@ -38,7 +38,7 @@ func Hostile() []HostileModule {
 			m.Elem(0, funcs...)
 			return funcs[0]
 		})},
-		{Name: "calls_values", Bytes: hostile(func(m *Module) int { // with many parameters and results
+		{Name: "calls_values", Bytes: hostile(func(m *Module) int { // functions with many parameters and results
 			const n = 200
 			values := slices.Repeat(T{I32}, n)
 			all := ""
@@ -64,20 +64,20 @@ func Hostile() []HostileModule {
 			f := m.nImports + len(m.funcs)
 			return m.Func("", nil, nil, 0, Call(f))
 		})},
-		{Name: "recursion_results", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame for little code
+		{Name: "recursion_results", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame of a short function
 			const n = 1_000
 			f := m.nImports + len(m.funcs)
 			m.Func("", nil, slices.Repeat(T{I64}, n), 0, Call(f))
 			return m.Func("", nil, nil, 0, Call(f), strings.Repeat(Drop, n))
 		})},
-		{Name: "recursion_values", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame that is used only if there is no recursion
+		{Name: "recursion_values", Limit: "stack", Bytes: hostile(func(m *Module) int { // a large frame whose values are used only without recursion
 			const n = 5_000
 			f := m.nImports + len(m.funcs)
 			m.Func("", T{I32}, nil, 1, Get(0), If(Get(0), Call(f), Return), strings.Repeat(Get(0)+Const(7)+Mul, n)+Call(f+1)+strings.Repeat(Set(1)+Const(0)+Get(1)+Store(0), n))
 			m.Func("", nil, nil, 0)
 			return m.Func("", nil, nil, 0, Const(1), Call(f))
 		})},
-		{Name: "recursion_blocks", Limit: "stack", Bytes: hostile(func(m *Module) int { // each block leaves another value in each local
+		{Name: "recursion_blocks", Limit: "stack", Bytes: hostile(func(m *Module) int { // each block assigns another value to each local
 			const n = 60
 			f := m.nImports + len(m.funcs)
 			code, use := "", ""
@@ -98,7 +98,7 @@ func Hostile() []HostileModule {
 			m.Start(f)
 			return f
 		})},
-		{Name: "recursion_return", Bytes: hostile(func(m *Module) int { // each return has work to do, and no call
+		{Name: "recursion_return", Bytes: hostile(func(m *Module) int { // each return executes long code without a call
 			f := m.nImports + len(m.funcs)
 			m.Func("", T{I32}, T{I32}, 0, Get(0), "\x04\x7f", Get(0)+Const(1)+Sub+Call(f), strings.Repeat(Load(4), 300), "\x05", Const(0), "\x0b")
 			g := m.Func("", nil, nil, 0, Const(60_000), Call(f), Drop)
@@ -140,10 +140,10 @@ func Hostile() []HostileModule {
 		{Name: "straight", Bytes: hostile(func(m *Module) int {
 			return m.doubling(40, Const64(1<<62+12345)+strings.Repeat(Const64(7)+RemU64, 8_000)+Wrap+Drop)
 		})},
-		{Name: "chase", Bytes: hostile(func(m *Module) int { // each address is read from the one before it
+		{Name: "chase", Bytes: hostile(func(m *Module) int { // each load reads its address from the one before
 			return m.doubling(40, Const(0)+strings.Repeat(Load(0), 10_000)+Drop)
 		})},
-		{Name: "branches", Bytes: hostile(func(m *Module) int { // over all that is in between
+		{Name: "branches", Bytes: hostile(func(m *Module) int { // branches over all code between
 			return m.doubling(40, strings.Repeat(Block(Const(1), BrIf(0), strings.Repeat(Const(0)+Drop, 50))+"\x02\x40\x02\x40\x02\x40"+Const(9)+"\x0e\x02\x00\x01\x02\x0b\x0b\x0b", 300))
 		})},
 		{Name: "locals", Bytes: hostile(func(m *Module) int {
@@ -175,8 +175,8 @@ func Hostile() []HostileModule {
 	return append(mods, HostileModule{Name: "malloc", Bytes: m.Bytes()})
 }
 
-// hostile makes a tool of what build adds, which returns the function that does it. Function 0 is sched_yield and function 1 is
-// random_get of WASI.
+// hostile returns a tool with the functions that build adds; build returns the index of the function to run. Function 0 is sched_yield
+// and function 1 is random_get of WASI.
 func hostile(build func(m *Module) int) []byte {
 	m := New()
 	m.Import(wasi, "sched_yield", nil, T{I32})
@@ -189,7 +189,7 @@ func hostile(build func(m *Module) int) []byte {
 	return m.Bytes()
 }
 
-// doubling adds n functions, of which each calls the next one twice and the last one does what code says, and returns the first.
+// doubling adds n functions and returns the index of the first. Each calls the next one twice, and the last one runs code.
 func (m *Module) doubling(n int, code string) int {
 	first := m.nImports + len(m.funcs)
 	for i := range n {

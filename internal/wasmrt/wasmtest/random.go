@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Random returns a valid module that ends: functions `f0`, `f1`, …, each without parameters when it is called from outside and
-// with results of any number, that use every kind of control flow, memory, globals, tables, and functions behind themselves.
-// It may trap. It imports sched_yield and fd_fdstat_get of WASI.
+// Random returns a valid module that ends. It exports functions `f0`, `f1`, … without parameters and with any number of results. They use
+// every kind of control flow, memory, globals, tables, and call functions with higher indexes. It may trap. It imports sched_yield and
+// fd_fdstat_get of WASI.
 func Random(seed uint64) *Module {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), m: New()}
 	m := g.m
@@ -34,7 +34,7 @@ func Random(seed uint64) *Module {
 	for i := range g.funcs {
 		g.function(i)
 	}
-	for i, f := range g.funcs { // called from outside
+	for i, f := range g.funcs { // the exported functions
 		code := ""
 		for _, t := range f.params {
 			code += g.constant(t)
@@ -51,18 +51,18 @@ type signature struct{ params, results T }
 
 type generator struct {
 	*rand.Rand
-	m     *Module
-	funcs []signature
+	m     *Module     // the module being generated
+	funcs []signature // the signatures of its functions
 
-	at     int // the function that is being made
-	locals T
-	calls  int // how many calls it may still have
-	labels []T // what a branch to each block takes, the innermost last
-	loops  int // local variables that count
-	used   int // of them
+	at     int // index of the function being generated
+	locals T   // the types of the locals of the function
+	calls  int // number of calls that it may still contain
+	labels []T // the result types of each enclosing block, the innermost last; nil for a loop
+	loops  int // index of the first local that counts loop rounds
+	used   int // number of those locals in use
 }
 
-const counters = 6 // loops of a function
+const counters = 6 // maximal number of loops in a function
 
 func (g *generator) valueType() byte { return []byte{I32, I64}[g.IntN(2)] }
 
@@ -88,7 +88,7 @@ func (g *generator) function(at int) {
 	g.m.RawFunc("", f.params, f.results, decl+g.sequence(f.results, 4)+"\x0b")
 }
 
-// sequence is statements, and then values of these types.
+// sequence returns code for some statements, followed by values of these types.
 func (g *generator) sequence(results T, depth int) string {
 	code := ""
 	for range g.IntN(4) {
@@ -125,7 +125,7 @@ func (g *generator) statement(depth int) string {
 		return g.block("\x02", nil, depth)
 	case 5:
 		return g.value(I32, depth) + g.ifElse(nil, depth)
-	case 6: // a loop of a few rounds
+	case 6: // a loop with at most four rounds
 		if g.used == counters {
 			return "\x01"
 		}
@@ -146,7 +146,7 @@ func (g *generator) statement(depth int) string {
 		return g.address(depth) + g.address(depth) + Const(int32(g.IntN(300))) + MemoryCopy
 	case 10:
 		return g.address(depth) + Const(int32(g.IntN(4))) + Const(int32(g.IntN(7))) + "\xfc\x08\x00\x00"
-	case 11: // out of any block that takes nothing
+	case 11: // a branch out of an enclosing block without results
 		for at := range g.labels {
 			if l := g.labels[len(g.labels)-1-at]; len(l) == 0 && !g.isLoop(at) && g.IntN(2) == 0 {
 				return g.value(I32, depth) + BrIf(at)
@@ -158,16 +158,16 @@ func (g *generator) statement(depth int) string {
 	}
 }
 
-// isLoop reports whether a branch to that depth would start a loop again: only its own counter may.
+// isLoop reports whether the label at that depth is a loop: only the loop's own counter may branch to it.
 func (g *generator) isLoop(depth int) bool { return g.labels[len(g.labels)-1-depth] == nil }
 
-var nothing = T{} // what a branch out of a block takes, while nil is a loop's
+var nothing = T{} // the label of a block without results; nil is the label of a loop
 
 func (g *generator) block(op string, results T, depth int) string {
 	label := append(nothing, results...)
 	g.labels = append(g.labels, label)
 	body := g.sequence(results, depth)
-	if g.IntN(3) == 0 { // or out of it before
+	if g.IntN(3) == 0 { // a branch out of the block, before its code
 		body = g.values(results, depth) + g.value(I32, depth) + BrIf(0) + strings.Repeat(Drop, len(results)) + body
 	}
 	if g.IntN(8) == 0 {
@@ -194,7 +194,7 @@ func (g *generator) ifElse(results T, depth int) string {
 	return code
 }
 
-// call calls a function behind this one, by its index or through the table, and drops what it returns.
+// call calls a function with a higher index, directly or through the table, and drops its results.
 func (g *generator) call(depth int) string {
 	if g.calls == 0 || g.at+1 >= len(g.funcs) {
 		return Call(0) + Drop
@@ -211,7 +211,7 @@ func (g *generator) call(depth int) string {
 	return code + strings.Repeat(Drop, len(f.results))
 }
 
-// address is mostly one within memory.
+// address returns code for an address, mostly one within memory.
 func (g *generator) address(depth int) string {
 	if g.IntN(20) == 0 {
 		return g.value(I32, depth)
@@ -242,7 +242,7 @@ func (g *generator) value(t byte, depth int) string {
 		return g.block("\x02", T{t}, depth)
 	case 2:
 		return g.value(I32, depth) + g.ifElse(T{t}, depth)
-	case 3: // two results of a block
+	case 3: // a block with two results
 		return g.block("\x02", T{t, I32}, depth) + Drop
 	case 4:
 		return g.value(t, depth) + g.value(t, depth) + g.value(I32, depth) + "\x1b"
@@ -251,7 +251,7 @@ func (g *generator) value(t byte, depth int) string {
 		if g.IntN(3) == 0 {
 			return g.value(I32, depth) + "\xac"
 		}
-		return g.value(t, depth) + g.value(t, depth) + string([]byte{0x7c + byte(g.IntN(11))}) // from add to shift left
+		return g.value(t, depth) + g.value(t, depth) + string([]byte{0x7c + byte(g.IntN(11))}) // from add to shl
 	}
 	switch g.IntN(8) {
 	case 0:
@@ -265,7 +265,7 @@ func (g *generator) value(t byte, depth int) string {
 	case 4:
 		return g.value(I64, depth) + Wrap
 	case 5:
-		return g.value(I32, depth) + Const(int32(g.IntN(65_000))) + Call(1) // a system call, with any number
+		return g.value(I32, depth) + Const(int32(g.IntN(65_000))) + Call(1) // a system call with an arbitrary descriptor
 	}
 	return g.value(t, depth) + g.value(t, depth) + string([]byte{0x6a + byte(g.IntN(11))})
 }

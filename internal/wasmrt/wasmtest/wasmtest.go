@@ -1,5 +1,5 @@
-// Package wasmtest builds small WebAssembly modules for tests, an instruction at a time, so that
-// they need no compiler. Nothing is checked: modules that are wrong can be built too.
+// Package wasmtest builds small WebAssembly modules for tests from single instructions, so that the tests need no compiler. It checks
+// nothing, so it can build invalid modules, too.
 package wasmtest
 
 import (
@@ -35,10 +35,10 @@ const (
 	RemU64      = "\x82" // of i64
 )
 
-// Const is an i32.
+// Const pushes an i32.
 func Const(v int32) string { return "\x41" + signed(int64(v)) }
 
-// Const64 is an i64.
+// Const64 pushes an i64.
 func Const64(v int64) string { return "\x42" + signed(v) }
 
 // Get reads a local.
@@ -47,7 +47,7 @@ func Get(i int) string { return "\x20" + u(i) }
 // Set writes a local.
 func Set(i int) string { return "\x21" + u(i) }
 
-// Tee writes a local and leaves the value.
+// Tee writes a local and leaves the value on the stack.
 func Tee(i int) string { return "\x22" + u(i) }
 
 // GetGlobal reads a global.
@@ -59,10 +59,10 @@ func SetGlobal(i int) string { return "\x24" + u(i) }
 // Call calls the function of that index.
 func Call(f int) string { return "\x10" + u(f) }
 
-// Load is i32.load at an offset from the address on the stack.
+// Load is i32.load with an offset from the address on the stack.
 func Load(offset int) string { return "\x28\x02" + u(offset) }
 
-// Store is i32.store.
+// Store is i32.store with an offset from the address on the stack.
 func Store(offset int) string { return "\x36\x02" + u(offset) }
 
 // Load8 is i32.load8_u.
@@ -71,19 +71,19 @@ func Load8(offset int) string { return "\x2d\x00" + u(offset) }
 // Store8 is i32.store8.
 func Store8(offset int) string { return "\x3a\x00" + u(offset) }
 
-// Loop is a loop without result; Br(0) in it starts it again.
+// Loop is a loop without result; Br(0) inside it continues with its next round.
 func Loop(code ...string) string { return "\x03\x40" + join(code) + "\x0b" }
 
-// Block is a block without result; Br(0) in it leaves it.
+// Block is a block without result; Br(0) inside it leaves it.
 func Block(code ...string) string { return "\x02\x40" + join(code) + "\x0b" }
 
-// If runs code where the value on the stack is not 0.
+// If runs code if the value on the stack is not 0.
 func If(code ...string) string { return "\x04\x40" + join(code) + "\x0b" }
 
 // Br leaves the block at that depth.
 func Br(depth int) string { return "\x0c" + u(depth) }
 
-// BrIf is Br where the value on the stack is not 0.
+// BrIf is Br if the value on the stack is not 0.
 func BrIf(depth int) string { return "\x0d" + u(depth) }
 
 func join(code []string) (s string) {
@@ -110,7 +110,7 @@ func signed(v int64) string {
 // T is a list of value types.
 type T []byte
 
-// A Module is being built. Imports come before functions.
+// A Module is a module being built. Imports must be added before functions.
 type Module struct {
 	types, imports, funcs, tables, memory, globals, exports, start, elems, dataCount, code, data []string
 	nImports                                                                                     int
@@ -143,8 +143,8 @@ func (m *Module) ImportMemory(module, field string) {
 	m.imports = append(m.imports, name(module)+name(field)+"\x02\x00\x01")
 }
 
-// Func adds a function, exported under its name unless that is empty, and returns its index.
-// locals are of type i32.
+// Func adds a function and returns its index. It is exported under that name unless the name is "". locals is the number of its locals,
+// of type i32.
 func (m *Module) Func(export string, params, results T, locals int, code ...string) int {
 	body := "\x00"
 	if locals > 0 {
@@ -153,7 +153,7 @@ func (m *Module) Func(export string, params, results T, locals int, code ...stri
 	return m.RawFunc(export, params, results, body+join(code)+"\x0b")
 }
 
-// RawFunc is Func with the whole body: locals, instructions and end.
+// RawFunc is Func with a complete body: locals, instructions and end.
 func (m *Module) RawFunc(export string, params, results T, body string) int {
 	i := m.nImports + len(m.funcs)
 	m.funcs = append(m.funcs, m.typ(params, results))
@@ -176,13 +176,13 @@ func size(least, most int) string {
 	return "\x01" + u(least) + u(most)
 }
 
-// Memory adds the memory, exported as `memory`. A negative maximum is none.
+// Memory adds the memory, exported as `memory`, with its minimal and maximal number of pages. A negative maximum means none.
 func (m *Module) Memory(least, most int) {
 	m.memory = append(m.memory, size(least, most))
 	m.Export("memory", 2, 0)
 }
 
-// Table adds a table of functions and returns its index. It is exported unless the name is empty.
+// Table adds a table of functions and returns its index. It is exported under that name unless the name is "".
 func (m *Module) Table(export string, least, most int) int {
 	m.tables = append(m.tables, "\x70"+size(least, most))
 	if export != "" {
@@ -191,7 +191,7 @@ func (m *Module) Table(export string, least, most int) int {
 	return len(m.tables) - 1
 }
 
-// Global adds a global with an i32 in it and returns its index.
+// Global adds a global of type i32 with the value v and returns its index.
 func (m *Module) Global(mutable bool, v int32) int {
 	mut := "\x00"
 	if mutable {
@@ -201,7 +201,7 @@ func (m *Module) Global(mutable bool, v int32) int {
 	return len(m.globals) - 1
 }
 
-// Elem puts functions into table 0 from an offset on.
+// Elem writes functions to table 0 from offset on.
 func (m *Module) Elem(offset int, funcs ...int) {
 	s := "\x00" + Const(int32(offset)) + "\x0b" + u(len(funcs))
 	for _, f := range funcs {
@@ -210,25 +210,25 @@ func (m *Module) Elem(offset int, funcs ...int) {
 	m.elems = append(m.elems, s)
 }
 
-// Data puts bytes into memory.
+// Data adds a segment that initializes memory at offset.
 func (m *Module) Data(offset int, b string) {
 	m.data = append(m.data, "\x00"+Const(int32(offset))+"\x0b"+u(len(b))+b)
 }
 
-// Passive adds bytes for memory.init and returns their index.
+// Passive adds a segment for memory.init and returns its index.
 func (m *Module) Passive(b string) int {
 	m.data = append(m.data, "\x01"+u(len(b))+b)
 	m.dataCount = []string{u(len(m.data))}
 	return len(m.data) - 1
 }
 
-// CallTable calls the function of that type at the place in table 0 that is on the stack.
+// CallTable calls the function of that type in table 0 whose index is on the stack.
 func (m *Module) CallTable(params, results T) string { return "\x11" + m.typ(params, results) + "\x00" }
 
-// Start names the function of the start section.
+// Start sets the function of the start section.
 func (m *Module) Start(f int) { m.start = []string{u(f)} }
 
-// Bytes returns the module.
+// Bytes returns the binary module.
 func (m *Module) Bytes() []byte {
 	out := []byte("\x00asm\x01\x00\x00\x00")
 	for _, s := range []struct {

@@ -21,7 +21,8 @@ type Assembler struct {
 	wire.Assembly
 
 	parts []lathe.Part
-	text  strings.Builder // text of the last part, which is not yet in parts; deltas share its memory
+	begun int             // parts before the chunk that is read
+	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
 	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
 
 	calls   int             // number of calls begun
@@ -93,6 +94,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 
 // take reads one object of an answer: an event of a stream, or a whole body.
 func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
+	a.begun = len(a.parts)
 	var candidates, feedback []byte
 	known := false
 	for key, v := range rawjson.Members(obj) {

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -60,6 +61,10 @@ func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	if c.name == "" {
 		a.Damage(faultNameMissing)
 	}
+	if isRepeated(a, &c) {
+		a.Damage(faultIDDuplicate)
+		return dst
+	}
 	if a.calls >= a.Opts.MaxCalls {
 		a.Err = wire.ErrTooManyCalls
 		return dst
@@ -81,7 +86,16 @@ func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
 }
 
-// arguments returns the arguments of a complete call as JSON text. nil becomes {}.
+// isRepeated reports whether an earlier chunk had the call, with the same id of the server, name and arguments: some servers send a part in two
+// chunks. Equal calls of one chunk are two.
+func isRepeated(a *Assembler, c *callPart) bool {
+	return c.id != "" && !c.more && c.pieces == nil && slices.ContainsFunc(a.parts[:a.begun], func(p lathe.Part) bool {
+		call, ok := p.(lathe.ToolCall)
+		return ok && call.ID == c.id && call.Name == c.name && call.Arguments == a.arguments(c.args)
+	})
+}
+
+// arguments returns the argument text of a complete call.
 func (a *Assembler) arguments(args []byte) string {
 	if args == nil {
 		return "{}"

@@ -3,6 +3,7 @@ package messages
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -25,7 +26,8 @@ type assembler struct {
 	stopSeen bool
 	done     bool
 	usage    usage
-	started  bool // message_start was received
+	started  bool // by message_start
+	repeated bool // message_start came again: the server sends the events another time
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
@@ -114,11 +116,11 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	case "message_start":
 		dst = a.takeMessage(dst, e.message)
 	case "content_block_start":
-		dst = a.startBlock(dst, a.index(e.index), e.block)
+		dst = a.startBlock(dst, a.index(e.index, true), e.block)
 	case "content_block_delta":
-		dst = a.takeDelta(dst, a.index(e.index), e.delta)
+		dst = a.takeDelta(dst, a.index(e.index, false), e.delta)
 	case "content_block_stop":
-		if b := a.open(a.index(e.index)); b != nil {
+		if b := a.open(a.index(e.index, false)); b != nil {
 			dst = a.closeBlock(dst, b)
 		} else {
 			a.fault(faultOrder)
@@ -138,6 +140,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 // takeMessage reads the message in message_start, which may already contain content.
 func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 	if a.started {
+		a.repeated = true
 		a.fault(faultOrder)
 		return dst
 	}
@@ -163,13 +166,29 @@ func (a *assembler) takeNames(m []byte) {
 	a.Grow(len(a.ID) + len(a.Model))
 }
 
-// index returns the block index of an event, or -1 if it has none.
-func (a *assembler) index(v []byte) int {
+// index returns the index of an event. If a server sends none that can be read, it is that of the next block for a beginning, and else that of
+// the last block that is open. It returns -1 if there is none.
+func (a *assembler) index(v []byte, begins bool) int {
 	n, err := strconv.Atoi(string(v))
-	if err != nil || n < 0 {
-		return -1
+	if err == nil && n >= 0 {
+		return n
 	}
-	return n
+	a.fault(faultOrder)
+	if begins {
+		return len(a.blocks)
+	}
+	if n := len(a.blocks) - 1; n >= 0 && !a.blocks[n].closed {
+		return a.blocks[n].index
+	}
+	return -1
+}
+
+// isRepeated reports whether an event begins a block that has begun already: after a second message_start the one with its index, and always
+// the same call at the same index.
+func isRepeated(a *assembler, index int, v []byte) bool {
+	return slices.ContainsFunc(a.blocks, func(b *block) bool {
+		return b.index == index && (a.repeated || b.id != "" && b.id == text(v, "id"))
+	})
 }
 
 // open returns the open block with the index, or nil. It searches the last maxOpen blocks.

@@ -61,8 +61,12 @@ func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 // startBlock opens a block. Other blocks remain open, since deltas contain the index of their block.
 func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	typ := text(v, "type")
-	if typ == "" || index < 0 {
+	if typ == "" {
 		a.fault(faultBadEvent)
+		return dst
+	}
+	if isRepeated(a, index, v) {
+		a.fault(faultOrder)
 		return dst
 	}
 	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {

@@ -58,7 +58,7 @@ const (
 // begin. If the last event of an item has more text than its pieces, the rest is emitted as another piece.
 type Assembler struct {
 	wire.Assembly
-	items   []*item
+	items   items
 	calls   int
 	usage   lathe.Usage
 	cost    *float64
@@ -179,31 +179,66 @@ func (a *Assembler) readNames(response []byte) {
 	}
 }
 
-// find returns the item to which an event belongs, or nil.
+// find returns the item of an event: the one at its index, else the one with its id, else, if the event has neither, the last item that has
+// not ended. It returns nil if there is none.
 func (a *Assembler) find(e *ev) *item {
-	if e.index != nil {
-		if n, err := strconv.Atoi(string(e.index)); err == nil {
-			return a.at(n)
+	index, err := strconv.Atoi(string(e.index))
+	if wire.Kind(e.item) == '{' {
+		if err != nil {
+			index = -1
 		}
+		return a.items.match(index, e.item)
 	}
-	return a.withID(rawjson.Text(e.id))
+	if it := a.items.at(index); err == nil && it != nil {
+		return it
+	}
+	if len(e.id) > 0 || err == nil {
+		return a.items.withID(rawjson.Text(e.id))
+	}
+	if i := len(a.items) - 1; i >= 0 && !a.items[i].done {
+		return a.items[i]
+	}
+	return nil
 }
 
-// withID returns the last item with an id, or nil.
-func (a *Assembler) withID(id string) *item {
-	for i := len(a.items) - 1; i >= 0 && id != ""; i-- {
-		if a.items[i].id == id {
-			return a.items[i]
+// match returns the streamed item whose form raw is: the one at the index, if it is not another one by kind or call id, else the one with the
+// id or the call id of raw. Servers count indexes wrong or leave them out, and some give an item a new id in each event. It returns nil if
+// there is none. An item of the response object is matched once.
+func (all items) match(index int, raw []byte) *item {
+	kind, callID := kindOf(text(raw, "type")), text(raw, "call_id")
+	fits := func(it *item) bool { return it != nil && !it.settled && it.kind == kind }
+	if it := all.at(index); fits(it) && (callID == "" || it.callID == "" || it.callID == callID) {
+		return it
+	}
+	if it := all.withID(text(raw, "id")); fits(it) {
+		return it
+	}
+	for _, it := range slices.Backward(all) {
+		if callID != "" && fits(it) && it.callID == callID {
+			return it
 		}
 	}
 	return nil
 }
 
-// at returns the last item that began with an index, or nil.
-func (a *Assembler) at(index int) *item {
-	for i := len(a.items) - 1; i >= 0; i-- {
-		if a.items[i].index == index {
-			return a.items[i]
+// items are the items of an answer in the order in which they began.
+type items []*item
+
+// withID returns the last item with an id; nil if there is none.
+func (all items) withID(id string) *item {
+	for i := len(all) - 1; i >= 0 && id != ""; i-- {
+		if all[i].id == id {
+			return all[i]
+		}
+	}
+	return nil
+}
+
+// at returns the last item that began with an index.
+func (all items) at(index int) *item {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].index == index {
+			return all[i]
 		}
 	}
 	return nil
@@ -248,8 +283,11 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if err != nil {
 		index = len(a.items)
 	}
-	if err != nil || !a.created || a.at(index) != nil {
+	if err != nil || !a.created || a.items.at(index) != nil {
 		a.Damage(faultEventOrder)
+	}
+	if it := a.find(e); it != nil && (err != nil || it.index == index) && it.isAnnounced(e.item) {
+		return dst // once more
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst

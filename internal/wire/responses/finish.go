@@ -56,9 +56,9 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 
 // settle compares item index of the response object with the streamed item, and adds the item if it was not streamed.
 func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
-	it := a.at(index)
-	if it == nil { // e.g. because the indexes of the events have gaps
-		it = a.withID(text(raw, "id"))
+	it := a.items.match(index, raw)
+	if it == nil && !a.whole {
+		it = a.items.unmatched(index, raw)
 	}
 	if it == nil {
 		if !a.whole {
@@ -68,9 +68,8 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 			return dst
 		}
 	}
+	it.settled = true
 	switch {
-	case it.kind != kindOf(text(raw, "type")):
-		a.Damage(faultEventOrder)
 	case !it.done:
 		return a.close(dst, it, raw)
 	case it.kind == itemCall && !it.cut:
@@ -82,6 +81,26 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 		}
 	}
 	return dst
+}
+
+// unmatched returns the streamed item of an item of the response object whose ids are others: the one at the index, else the first that is
+// left of its kind. Of the calls it is one with the same name and arguments. It returns nil if there is none.
+func (all items) unmatched(index int, raw []byte) *item {
+	kind, at := kindOf(text(raw, "type")), all.at(index)
+	if at != nil && !at.settled && at.kind == kind {
+		return at
+	}
+	for _, it := range all {
+		if it.settled || it.kind != kind {
+			continue
+		}
+		arguments := get(raw, "arguments")
+		if kind != itemCall || text(raw, "call_id") == "" ||
+			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && sameObject(it.args.String(), []byte(rawjson.Text(arguments))) {
+			return it
+		}
+	}
+	return nil
 }
 
 // failure returns the error of a failed response.

@@ -66,6 +66,8 @@ type item struct {
 	id    string
 	kind  itemKind
 	done  bool
+	// settled is set once the item was compared with its form in the response object.
+	settled bool
 
 	phase string  // of a message
 	parts []*part // of a message
@@ -84,7 +86,13 @@ type item struct {
 	raw []byte // JSON of an opaque item
 }
 
-// A part is a content part of a message item.
+// isAnnounced reports whether raw announces the item again: both have the same id, or the same call id.
+func (it *item) isAnnounced(raw []byte) bool {
+	id, callID := text(raw, "id"), text(raw, "call_id")
+	return id != "" && id == it.id || callID != "" && callID == it.callID
+}
+
+// A part is a part of a message.
 type part struct {
 	index     int
 	kind      partKind
