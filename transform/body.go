@@ -10,28 +10,27 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A tagCall is a call that stands between two tags.
+// A tagCall is a call that was read from the body between <tool_call> and </tool_call>. dialect names the parser that read it.
 type tagCall struct{ id, name, args, dialect string }
 
 func tagCallID(n int) string { return "tag_call_" + strconv.Itoa(n) }
 
-// A bodyScan finds where the body of a tag ends: at the first closing tag that stands neither in a
-// string of its JSON nor in a tagged value. It looks at each byte once, and at the body again only
-// at a closing tag inside of tags.
+// A bodyScan finds the end of the body of a tag: the first closing tag that is neither in a string of the body's JSON nor in a tagged
+// value. It scans each byte once; only at a closing tag inside tagged values does it search the body again.
 type bodyScan struct {
 	kind    bodyKind
 	depth   int
 	str     bool
 	escaped bool
-	whole   bool // the JSON was closed
+	whole   bool // a top-level object or array of the body has been closed
 }
 
 type bodyKind uint8
 
 const (
-	bodyOpen bodyKind = iota // only a name or white space so far
+	bodyOpen bodyKind = iota // so far the body is only a name or white space
 	bodyJSON
-	bodyTagged // values between tags
+	bodyTagged // the body is values between tags
 )
 
 type bodyMark uint8
@@ -39,10 +38,11 @@ type bodyMark uint8
 const (
 	bodyGoesOn bodyMark = iota
 	bodyEnds
-	bodyBegins // an opening tag inside of the body
+	bodyBegins // the byte ends another opening tag inside of the body
 )
 
-// next takes c, the byte after body.
+// next reads c, the byte that follows body, and returns whether the body continues, ends with c, or contains a new opening tag that ends
+// with c.
 func (s *bodyScan) next(c byte, body []byte) bodyMark {
 	if s.str {
 		switch {
@@ -61,7 +61,7 @@ func (s *bodyScan) next(c byte, body []byte) bodyMark {
 	case s.kind == bodyOpen && (c == '{' || c == '['):
 		s.kind, s.depth = bodyJSON, 1
 	case s.kind == bodyOpen && c == '<':
-		s.kind = bodyTagged // or the closing tag of a bare name
+		s.kind = bodyTagged // or the < of the closing tag, if the body is a bare name
 	case s.kind != bodyJSON:
 	case c == '"':
 		s.str = s.depth > 0
@@ -74,7 +74,7 @@ func (s *bodyScan) next(c byte, body []byte) bodyMark {
 	return bodyGoesOn
 }
 
-// mark looks at a tag that ends with the > after body.
+// mark returns what the tag means for the body whose last byte, the > after body, has just been read.
 func (s *bodyScan) mark(body []byte) bodyMark {
 	switch {
 	case bytes.HasSuffix(body, []byte(tagClose[:len(tagClose)-1])):
@@ -91,7 +91,7 @@ func (s *bodyScan) mark(body []byte) bodyMark {
 	return bodyGoesOn
 }
 
-// inValue reports whether a tagged value is open at the end of body, or JSON in the place of all.
+// inValue reports whether, at the end of body, a tagged value is open, or incomplete JSON in place of the parameters of a function.
 func inValue(body []byte) bool {
 	last := func(tag string) int { return bytes.LastIndex(body, []byte(tag)) }
 	if max(last("<parameter="), last("<arg_value>")) > max(last("</parameter>"), last("</arg_value>")) {
@@ -111,13 +111,13 @@ func inValue(body []byte) bool {
 	return err != nil
 }
 
-// closed reports whether the body is JSON that has ended: without its closing tag, nothing else is
-// known to be whole.
+// closed reports whether the body is one JSON value that is complete. A body without a closing tag is read only if it is closed: for the
+// other forms, the end is unknown.
 func (s *bodyScan) closed() bool { return s.kind == bodyJSON && s.whole && s.depth == 0 && !s.str }
 
-// readCalls reads the body of a tag: JSON with name and arguments as the dialect hermes has it, or
-// with `args`, or under `function`; a name and JSON; a bare name; or the tagged values of the
-// dialects qwen3-coder and glm.
+// readCalls reads the body of a tag in one of these forms: JSON with name and arguments as in the dialect hermes, or with `args`, or under
+// `function`; a name followed by JSON; a bare name; or the tagged values of the dialects qwen3-coder and glm. It returns false if the body
+// has none of these forms. limit bounds the payload in bytes.
 func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool) {
 	trimmed := strings.TrimSpace(body)
 	switch {
@@ -143,7 +143,7 @@ func readCalls(body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool
 	return []tagCall{{name: name, args: args, dialect: tagDialect}}, true
 }
 
-// readDialect has a dialect's parser read the tag. All of it must be calls that are whole.
+// readDialect reads the body with the parser of the named dialect. It returns false unless the whole body is complete calls.
 func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCall, bool) {
 	d, ok := dialect.Lookup(name)
 	if !ok {
@@ -182,7 +182,7 @@ func readDialect(name, body string, tools []*lathe.ToolSpec, limit int) ([]tagCa
 	return calls, len(calls) > 0
 }
 
-// readObject reads the objects that hermes does not know: {"name","args"} and {"function":{…}}.
+// readObject reads the two forms of JSON that the dialect hermes does not include: {"name","args"} and {"function":{…}}.
 func readObject(text string) (tagCall, bool) {
 	b := []byte(text)
 	if rawjson.Check(b, rawjson.Limits{}) != nil {
@@ -204,7 +204,7 @@ func readObject(text string) (tagCall, bool) {
 	return c, isName(c.name)
 }
 
-// hasOnlyArgs reports whether the arguments stand under `args`.
+// hasOnlyArgs reports whether an object has its arguments under `args` and not under `arguments` or `parameters`.
 func hasOnlyArgs(b []byte) bool {
 	_, args := rawjson.Get(b, "args")
 	_, arguments := rawjson.Get(b, "arguments")
@@ -229,7 +229,7 @@ func isObject(text string) bool {
 	return text[0] == '{' && err == nil && end == len(text)
 }
 
-// nameIn returns the name that text begins with, white space before it left out.
+// nameIn returns the tool name at the beginning of text, after leading white space. It returns "" if there is none.
 func nameIn(text string) string {
 	text = strings.TrimSpace(text)
 	n := 0

@@ -17,7 +17,7 @@ type List struct {
 	ToolResult []string `json:"tool_result,omitzero"`
 }
 
-// Of returns the names of one kind.
+// Of returns the names listed for one kind, in order.
 func (l *List) Of(kind Kind) []string {
 	switch kind {
 	case Message:
@@ -36,14 +36,14 @@ func (l *List) Of(kind Kind) []string {
 
 // Options are the choices of [New]. They are copied.
 type Options struct {
-	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text; 0: max_tool_args_bytes does.
+	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text. If it is 0, max_tool_args_bytes is the bound.
 	MaxPayloadBytes int
 	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
 	// of the answer.
 	ShowUnreadableCalls bool
 }
 
-// A Chain is what a list of transforms does. It does not change and may be shared.
+// A Chain applies the transforms of a list, in order. It is immutable and may be used by several goroutines at once.
 type Chain struct {
 	messages   []func(lathe.Message) lathe.Message
 	tools      []func(*lathe.ToolSpec) *lathe.ToolSpec
@@ -51,13 +51,12 @@ type Chain struct {
 	tagCalls   bool
 	blankArgs  bool
 	nineLetter bool
-	maxPayload int  // 0: none
+	maxPayload int  // bytes; 0: no bound of its own
 	showBad    bool // show_unreadable_calls
 }
 
-// New makes a chain of the names in list. opts may be nil. A name that stands twice counts once.
-// The error, a *[lathe.Error] with code invalid_config, is of an unknown name: it suggests the
-// nearest.
+// New makes a chain of the names in list. opts may be nil. A repeated name counts once. If a name is unknown, New returns a *[lathe.Error]
+// with code invalid_config that suggests the nearest name.
 func New(list List, opts *Options) (*Chain, error) {
 	c := &Chain{}
 	if opts != nil {
@@ -99,7 +98,7 @@ func (c *Chain) add(r *row) {
 	}
 }
 
-// Empty reports whether the chain does nothing.
+// Empty reports whether the chain changes nothing.
 func (c *Chain) Empty() bool {
 	return c == nil || !c.sends() && !c.reads() && len(c.tools) == 0
 }
@@ -112,12 +111,12 @@ func (c *Chain) sends() bool {
 // reads reports whether the chain changes answers.
 func (c *Chain) reads() bool { return c.tagCalls || c.blankArgs || c.nineLetter }
 
-// fillsOnly reports whether the chain does nothing but fill blank arguments in, which most conversations do not have.
+// fillsOnly reports whether the chain does nothing but replace blank arguments by {}, which few conversations have.
 func (c *Chain) fillsOnly() bool {
 	return len(c.messages)+len(c.tools)+len(c.results) == 0 && !c.tagCalls && !c.nineLetter
 }
 
-// message returns a message as it is sent. ids are those of its conversation.
+// message returns the message in the form in which it is sent. ids are the short ids of the calls of the conversation so far.
 func (c *Chain) message(m lathe.Message, ids *callid.Short) lathe.Message {
 	for _, change := range c.messages {
 		m = change(m)
@@ -141,7 +140,8 @@ func (c *Chain) message(m lathe.Message, ids *callid.Short) lathe.Message {
 	return m
 }
 
-// eachResult is eachCall for results.
+// eachResult returns m with change applied to copies of its tool results. change returns false if it changed nothing; if none changed, m is
+// returned as it is.
 func eachResult(m lathe.Message, change func(*lathe.ToolResult) bool) lathe.Message {
 	copied := false
 	for i, p := range m.Parts {

@@ -21,19 +21,19 @@ func Wrap(model lathe.Model, chain *Chain) lathe.Model {
 	return &changed{model: model, chain: chain}
 }
 
-// A changed model is a model behind a chain.
+// changed is a model whose requests and answers pass through a chain.
 type changed struct {
 	model lathe.Model
 	chain *Chain
 	tools atomic.Pointer[changedTools]
 }
 
-// changedTools are the tools of a request before and after the chain.
+// changedTools are the tools of a request before (given) and after (sent) the chain.
 type changedTools struct{ given, sent []*lathe.ToolSpec }
 
-// Relays returns the wire of the wrapped model if the chain does no more than fill blank arguments in, else "". In a request
-// it still does; see [changed.request]. An answer that is relayed has blank arguments where the server wrote them.
-// changed has this method, and no Unwrap, since relayed bytes must not bypass a chain that changes answers.
+// Relays returns the wire of the wrapped model if the chain does no more than fill blank arguments in, else "". A relayed request still has
+// its blank arguments filled in; see [changed.request]. A relayed answer keeps the blank arguments of the server. changed has this method,
+// and no Unwrap, since relayed bytes must not bypass a chain that changes answers.
 func (c *changed) Relays() lathe.Wire {
 	r, ok := lathe.ModelAs[interface{ Relays() lathe.Wire }](c.model)
 	if !ok || !c.chain.fillsOnly() {
@@ -70,7 +70,7 @@ func (c *changed) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[la
 	}
 }
 
-// request returns req as it is sent, with the short ids of its calls.
+// request returns a copy of req in the form in which it is sent, and the short ids of its calls.
 func (c *changed) request(req *lathe.Request) (*lathe.Request, *callid.Short) {
 	out, ids := *req, &callid.Short{}
 	if c.chain.sends() {
@@ -80,7 +80,7 @@ func (c *changed) request(req *lathe.Request) (*lathe.Request, *callid.Short) {
 		}
 		if req.Relay != nil && req.Relay.Request != nil && !slices.EqualFunc(req.Messages, out.Messages, unchanged) {
 			relay := *req.Relay
-			relay.Request = nil // the caller's own bytes have what the chain changes
+			relay.Request = nil // the bytes of the caller still contain what the chain has changed
 			out.Relay = &relay
 		}
 	}
@@ -90,8 +90,8 @@ func (c *changed) request(req *lathe.Request) (*lathe.Request, *callid.Short) {
 	return &out, ids
 }
 
-// specs returns the changed definitions of tools. They are the same values as before for the same tools: models recognise definitions that
-// they have encoded by their address.
+// specs returns the changed definitions of tools. If the tools are the same as in the last request, it returns the same pointers, because
+// models recognise definitions that they have already encoded by their address.
 func (c *changed) specs(given []*lathe.ToolSpec) []*lathe.ToolSpec {
 	if last := c.tools.Load(); last != nil && slices.Equal(last.given, given) {
 		return last.sent
@@ -106,7 +106,7 @@ func (c *changed) specs(given []*lathe.ToolSpec) []*lathe.ToolSpec {
 	return sent
 }
 
-// unchanged reports whether b is a as it was. Messages do not change once they are handed over, so the identity of their parts is enough.
+// unchanged reports whether b is a as it was. Messages are immutable once passed, so comparing the addresses of their parts is enough.
 func unchanged(a, b lathe.Message) bool {
 	return a.Role == b.Role && a.Name == b.Name && same(a.Parts, b.Parts) && same(a.Extra, b.Extra)
 }

@@ -10,34 +10,34 @@ import (
 	"github.com/lathe-run/lathe/internal/visible"
 )
 
-// A reading is one answer on its way through the chain: what the deltas say and what the finish
-// holds change alike.
+// A reading is one answer that passes through the chain. It changes the deltas and the message of the finish alike.
 type reading struct {
 	chain *Chain
-	ids   *callid.Short // of the calls of the request
+	ids   *callid.Short // short ids of the calls of the request
 	yield func(lathe.Delta, error) bool
-	ended bool // the consumer wants no more
+	ended bool // the consumer has stopped the iteration
 
-	tags      *tagReader // nil: text passes
+	tags      *tagReader // nil: text is passed unchanged
 	text      dialect.Collector
 	shown     visible.Stream
-	seen      bool          // text came as deltas
+	seen      bool          // the server sent text as deltas
 	buffering bool          // a call was found in the text, and the server may still send its own
-	held      []lathe.Delta // what was read since
+	held      []lathe.Delta // the deltas read since that call
 	written   []string      // the dialects of calls that were parsed and not yet yielded
-	found     int           // calls in the text that were given
-	calls     int           // calls given so far
+	found     int           // number of calls found in the text and yielded
+	calls     int           // number of all calls yielded
 	open      []openCall
 }
 
-// maxMarkup is how much longer than its arguments a call in the text may be, in bytes.
+// maxMarkup is the allowance in bytes, beyond the limit of its arguments, for the markup of a call in the text.
 const maxMarkup = 4 << 10
 
-// An openCall is a call of the server's own whose deltas are being yielded.
+// An openCall is a call that the server sent as a call (not in the text) and whose deltas are being yielded. in is its index in the deltas
+// of the server, out the one in the deltas yielded.
 type openCall struct {
 	in, out int
-	blank   string // argument text so far, while it is white space
-	begun   bool   // other argument text came
+	blank   string // the argument text so far, as long as it is only white space
+	begun   bool   // argument text other than white space was received
 }
 
 func newReading(chain *Chain, ids *callid.Short, req *lathe.Request, yield func(lathe.Delta, error) bool) *reading {
@@ -68,7 +68,7 @@ func (r *reading) give(d *lathe.Delta) {
 	}
 }
 
-// take takes the model's next delta. It returns false when the answer is over.
+// take processes the next delta of the model. It returns false when the answer is over or the consumer has stopped.
 func (r *reading) take(d *lathe.Delta) bool {
 	switch d.Kind {
 	case lathe.DeltaText:
@@ -110,8 +110,8 @@ func (r *reading) find(index int) *openCall {
 	return nil
 }
 
-// call passes the arguments and the end of a call. White space is buffered until it is clear that
-// something else follows.
+// call passes the arguments or the end of a call. If the chain fills blank arguments in, white space at their start is buffered until other
+// text follows.
 func (r *reading) call(d *lathe.Delta, c *openCall) {
 	args := lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.out}
 	switch {
@@ -145,8 +145,8 @@ func (r *reading) passCall(d *lathe.Delta, index int) {
 	r.give(&c)
 }
 
-// addText takes what was read from the text. From the first call on it is held: a server that reads
-// the calls itself may leave them in the text, and none must run twice.
+// addText takes a delta that was read from the text. From the first call on, deltas are buffered: a server that parses calls itself may
+// also leave them in its text, and no call must run twice.
 func (r *reading) addText(d *lathe.Delta) {
 	if d.Kind == lathe.DeltaCallStart {
 		r.written = append(r.written, r.tags.dialect)
@@ -159,7 +159,7 @@ func (r *reading) addText(d *lathe.Delta) {
 	r.forward(d)
 }
 
-// release gives what is held. Whatever calls the server may send come after it.
+// release forwards the buffered deltas. Calls that the server sends later follow them.
 func (r *reading) release() {
 	r.buffering = false
 	for i := range r.held {
@@ -168,7 +168,8 @@ func (r *reading) release() {
 	r.held = nil
 }
 
-// ownCalls is called at the first call of the server's own: what its text holds is text.
+// ownCalls is called at the first call that the server sends as a call: calls in its text are then plain text, and those buffered are
+// forwarded as text.
 func (r *reading) ownCalls() {
 	if !r.buffering {
 		r.tags.stop()
@@ -178,7 +179,7 @@ func (r *reading) ownCalls() {
 	r.forward(&lathe.Delta{Kind: lathe.DeltaText, Text: r.tags.takeBack()})
 }
 
-// forward gives what was read from the text.
+// forward yields a delta that was read from the text, with the index of its call, and adds it to the message.
 func (r *reading) forward(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -196,7 +197,7 @@ func (r *reading) forward(d *lathe.Delta) {
 	r.shown.Pass(d, r.pass)
 }
 
-// broken ends an answer that failed: what was buffered of its text first.
+// broken ends an answer that failed with err. It first yields what is buffered of the text.
 func (r *reading) broken(err error) {
 	if r.tags != nil {
 		r.tags.flush()
@@ -208,7 +209,7 @@ func (r *reading) broken(err error) {
 	}
 }
 
-// finish ends the answer, with its message changed as its deltas were.
+// finish yields the finish of the answer, with the same changes in its message as in the deltas.
 func (r *reading) finish(of *lathe.Finish) {
 	f := lathe.Finish{}
 	if of != nil {
@@ -233,9 +234,9 @@ func (r *reading) finish(of *lathe.Finish) {
 	r.give(&lathe.Delta{Kind: lathe.DeltaFinish, Finish: &f})
 }
 
-// readText puts what was read into the place of the text of f.
+// readText replaces the text of f.Message by what was read from the text: text and calls. It counts the calls as a fault of the server.
 func (r *reading) readText(f *lathe.Finish) {
-	if !r.seen { // a server that does not stream
+	if !r.seen { // the server did not stream, or sent no text
 		if hasCalls(&f.Message) {
 			r.ownCalls()
 		}
@@ -264,7 +265,8 @@ func (r *reading) readText(f *lathe.Finish) {
 	}
 }
 
-// inPlaceOfText returns the parts given with read for the first text, and without the others.
+// inPlaceOfText returns the parts given, with read in place of the first text (or before the first call) and without the other texts.
+// Commentary is not text here.
 func inPlaceOfText(given, read []lathe.Part) []lathe.Part {
 	out := make([]lathe.Part, 0, len(given)+len(read))
 	done := false

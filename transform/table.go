@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// Kind says what a transform changes.
+// Kind is the value that a transform changes: a message, a tool definition, an answer, a call or a result.
 type Kind string
 
 // The kinds.
@@ -21,7 +21,7 @@ const (
 	ToolResult Kind = "tool_result"
 )
 
-// Kinds returns the kinds in the order in which a request and its answer meet them.
+// Kinds returns the kinds in the order in which they apply to a request and its answer.
 func Kinds() []Kind { return []Kind{Message, Tool, Response, ToolCall, ToolResult} }
 
 // Info describes a transform.
@@ -29,13 +29,13 @@ type Info struct {
 	Kind   Kind
 	Name   string
 	Effect string // one sentence
-	For    string // whom it serves
+	For    string // the servers or models that need it
 	// Always is set if the codec applies the transform to every answer, whether a configuration lists it or not.
 	Always bool
 }
 
-// A row is a transform: what it is, and what it does. One without any function acts on the stream
-// of an answer, by name, or is done by the codec.
+// A row is the description and the implementation of one transform. A transform without a function either acts on the stream of an answer,
+// where [Chain] finds it by its name, or is done by the codec.
 type row struct {
 	Info
 	message func(lathe.Message) lathe.Message
@@ -43,14 +43,14 @@ type row struct {
 	result  func(string) string
 }
 
-// The names of the transforms that act on more than one value.
+// The names of the transforms that act on more than a single message, definition or result.
 const (
 	tagCalls   = "assistant_content_tool_call_tags_to_tool_calls"
 	blankArgs  = "assistant_tool_calls_arguments_blank_to_empty_object"
 	nineLetter = "tool_call_ids_nine_alphanumeric"
 )
 
-// table lists the transforms. Adding one is a row here and a function.
+// table lists the transforms. A new transform is a row in it and a function.
 var table = []row{
 	{Info: Info{Kind: Message, Name: "assistant_tool_calls_content_null_if_blank",
 		Effect: "Sends `content: null` for an assistant message that has calls and only white space as text.",
@@ -90,7 +90,7 @@ var table = []row{
 		For:    "small contexts"}, result: compactEnvelope},
 }
 
-// All returns every transform, by kind.
+// All returns the descriptions of all transforms, ordered by kind.
 func All() []Info {
 	out := make([]Info, len(table))
 	for i := range table {
@@ -99,7 +99,7 @@ func All() []Info {
 	return out
 }
 
-// names returns the names of one kind.
+// names returns the names of the transforms of one kind.
 func names(kind Kind) []string {
 	var names []string
 	for i := range table {
@@ -110,8 +110,8 @@ func names(kind Kind) []string {
 	return names
 }
 
-// Check returns the name as the registry of kind writes it: lower case, with _ for -. The error
-// names the nearest transform of that kind, or the kind that the transform is of.
+// Check returns name in the spelling of the registry: lower case, with _ for -. If kind has no such transform, the error names the nearest
+// one of that kind, or the kind to which the name belongs.
 func Check(kind Kind, name string) (string, error) {
 	r, err := find(kind, name)
 	if err != nil {

@@ -8,46 +8,45 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// faultTagCall counts the calls that were found in the text of an answer.
+// faultTagCall is the fault that counts calls found in the text of an answer.
 const faultTagCall = "tag_call"
 
 const (
 	tagOpen    = "<tool_call>"
 	tagClose   = "</tool_call>"
-	tagDialect = "hermes" // whose tag it is
+	tagDialect = "hermes" // the dialect whose calls are in these tags
 
-	maxExcerpt  = 200      // bytes of what could not be read, in a ParseError
-	maxGap      = 256      // bytes of white space after a call that wait for what follows
-	maxBuffered = 64 << 10 // bytes of text from the first call on that wait for calls of the server's own
+	maxExcerpt  = 200      // bytes of unreadable text in a ParseError
+	maxGap      = 256      // bytes of white space after a call that are buffered until other text follows
+	maxBuffered = 64 << 10 // bytes of text from the first call on that are stored in case the server also sends calls
 )
 
-// A tagReader finds `<tool_call>…</tool_call>` in text that comes in pieces. Which tag is one, and
-// not code, thinking or escaped, it learns from the dialect's own parser: that one gives the tag
-// back where it is text. From a tag on the text is held, at most to the limit of a payload, up to
-// the closing tag outside of JSON strings; see readCalls for what may stand between the two.
+// A tagReader finds `<tool_call>…</tool_call>` in text that is received in pieces. The parser of the dialect decides which tags are real,
+// not part of code, thinking or an escape: where a tag is text, the parser returns it as text. From a real tag on, the text is buffered up
+// to the closing tag outside of JSON strings, at most to the limit of a payload; readCalls lists the forms that the body may have.
 //
-// What cannot be parsed stays text, byte for byte, and is reported as a ParseError. A body without its
-// closing tag is a call if it is whole at the end of the text, and else incomplete.
+// What cannot be parsed stays text, byte for byte, and is reported as a ParseError. If the text ends before the closing tag, a complete
+// body is a call, and any other body is reported as incomplete.
 type tagReader struct {
 	tools   []*lathe.ToolSpec
 	max     int
 	emit    func(*lathe.Delta)
-	dialect string // of the call that is being said
+	dialect string // dialect of the call being emitted
 	found   []byte // the text from the first call on
 
 	parser dialect.Parser
 	deltas []lathe.Delta
-	tail   string // of the text between tags: the beginning of an opening tag
-	off    bool   // text is only text: the server has calls of its own
-	gap    string // white space after a call
-	after  bool   // nothing but white space came since a call
+	tail   string // end of the text between tags, at most as long as an opening tag
+	off    bool   // calls in the text are not read, because the server sends calls itself
+	gap    string // white space after a call, buffered
+	after  bool   // since the last call only white space was received
 
 	inside  bool
-	body    []byte // what is held, from the opening tag on
+	body    []byte // the buffered text, from the opening tag on
 	state   bodyScan
-	over    bool   // the body is beyond the limit: it is text that is being given, and body its end only
-	excerpt string // its beginning
-	total   int    // its whole length
+	over    bool   // the body is beyond the limit: it is emitted as text, and body has only its last bytes
+	excerpt string // the beginning of a body that is beyond the limit
+	total   int    // length of the body in bytes, with its tags
 	calls   int
 }
 
@@ -57,14 +56,14 @@ func newTagReader(tools []*lathe.ToolSpec, limit int, emit func(*lathe.Delta)) *
 	return t
 }
 
-// restart begins a line of its own after a tag.
+// restart sets a new parser, so that the text after a tag is parsed like the start of a line.
 func (t *tagReader) restart() {
 	d, _ := dialect.Lookup(tagDialect)
 	t.parser = d.NewParser(nil)
 	t.tail = ""
 }
 
-// stop takes all that follows for text.
+// stop ends the search for calls: all text that follows is plain text.
 func (t *tagReader) stop() {
 	if !t.off {
 		t.flush()
@@ -72,13 +71,13 @@ func (t *tagReader) stop() {
 	}
 }
 
-// takeBack takes all from the first call on for text, and returns what there is of it.
+// takeBack makes plain text of all text from the first call on. It returns the part of it that was stored, at most about maxBuffered bytes.
 func (t *tagReader) takeBack() string {
 	t.off, t.gap, t.after = true, "", false
 	return string(t.found)
 }
 
-// read takes the next piece.
+// read reads the next piece of the text.
 func (t *tagReader) read(text string) {
 	if t.off {
 		t.give(text)
@@ -96,7 +95,7 @@ func (t *tagReader) read(text string) {
 			t.piece(text[:n])
 		}
 		switch {
-		case found && len(t.found) <= maxBuffered: // past that it is not asked for
+		case found && len(t.found) <= maxBuffered: // beyond that limit it is never returned
 			t.found = append(t.found, text[:n]...)
 		case !found && t.calls > 0:
 			t.found = append(t.found, t.body...)
@@ -105,7 +104,7 @@ func (t *tagReader) read(text string) {
 	}
 }
 
-// piece reads text between tags. It ends with the first > in it, if there is one.
+// piece reads text between tags. text ends with its first > if it has one, so that an opening tag can only be at its end.
 func (t *tagReader) piece(s string) {
 	t.deltas = t.parser.Append(t.deltas[:0], s)
 	kept := t.passAll(t.deltas)
@@ -119,7 +118,7 @@ func (t *tagReader) piece(s string) {
 	t.state = bodyScan{}
 }
 
-// passAll gives what the parser says and reports whether it said the opening tag.
+// passAll emits the deltas of the parser. It reports whether the last one ends with an opening tag, which is then text.
 func (t *tagReader) passAll(deltas []lathe.Delta) (tag bool) {
 	for i := range deltas {
 		d := &deltas[i]
@@ -133,7 +132,7 @@ func (t *tagReader) passAll(deltas []lathe.Delta) (tag bool) {
 	return tag
 }
 
-// give gives text. White space after a call waits for what follows.
+// give emits text. White space after a call is buffered until other text follows.
 func (t *tagReader) give(s string) {
 	if s == "" {
 		return
@@ -146,7 +145,7 @@ func (t *tagReader) give(s string) {
 	t.emit(&lathe.Delta{Kind: lathe.DeltaText, Text: s})
 }
 
-// giveBad gives text of a call that cannot be read.
+// giveBad emits text of a call that cannot be read.
 func (t *tagReader) giveBad(s string) {
 	t.spillGap()
 	if s != "" {
@@ -162,7 +161,7 @@ func (t *tagReader) spillGap() {
 	}
 }
 
-// bodyPiece reads on inside of a tag and returns how much.
+// bodyPiece reads the part of text that belongs to the body of a tag and returns its length in bytes.
 func (t *tagReader) bodyPiece(text string) int {
 	for i := range len(text) {
 		mark := t.state.next(text[i], t.body)
@@ -181,7 +180,7 @@ func (t *tagReader) bodyPiece(text string) int {
 			}
 			t.leave()
 			return i + 1
-		case mark == bodyBegins && !t.over: // another tag: the one before was none
+		case mark == bodyBegins && !t.over: // a second tag begins: the text from the first one on was no call
 			t.body = t.body[:len(t.body)-len(tagOpen)]
 			t.total -= len(tagOpen)
 			t.fail(lathe.CodePayloadParseError)
@@ -205,7 +204,7 @@ func (t *tagReader) leave() {
 	t.restart()
 }
 
-// end reads the body, which is whole.
+// end reads the body once its closing tag has been received: it emits its calls or, if the body cannot be read, a failure.
 func (t *tagReader) end() {
 	inner := string(t.body[len(tagOpen):])
 	inner = strings.TrimSuffix(inner, tagClose)
@@ -236,7 +235,7 @@ func (t *tagReader) emitCalls(calls []tagCall) {
 	t.after = true
 }
 
-// fail emits the body as text and reports that it cannot be read.
+// fail emits the body as text and reports a ParseError with code.
 func (t *tagReader) fail(code lathe.Code) {
 	t.giveBad(string(t.body))
 	t.emitFailure(code, nameIn(string(t.body[len(tagOpen):])))
@@ -250,12 +249,12 @@ func (t *tagReader) emitFailure(code lathe.Code, name string) {
 	t.emit(&lathe.Delta{Kind: lathe.DeltaParseError, Index: -1, Code: code, Name: name, Text: t.excerpt, Bytes: t.total})
 }
 
-// head returns the beginning of the body, cut between runes.
+// head returns the first maxExcerpt bytes of the body, without a rune cut in two.
 func (t *tagReader) head() string {
 	return string(text.Cut(t.body, maxExcerpt))
 }
 
-// flush ends the text.
+// flush ends the text: it emits what is buffered, as a call if the body is complete.
 func (t *tagReader) flush() {
 	if t.off {
 		return

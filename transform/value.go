@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The functions here change single values. Each returns what it was given where nothing changes,
-// and else a copy: messages and definitions are shared.
+// The functions in this file change single values. They return the value that they were given if nothing changes, and otherwise a copy,
+// because messages and definitions are shared.
 
 const skipValidator = `"skip_thought_signature_validator"`
 
@@ -29,7 +29,7 @@ func withMember(ms []lathe.Member, name, value string) []lathe.Member {
 	return append(slices.Clip(ms), lathe.Member{Name: name, Value: json.RawMessage(value)})
 }
 
-// nullBlankContent takes blank text out of a message with calls: without text its content is null.
+// nullBlankContent removes blank text from a message with calls, which is then sent with `content: null`.
 func nullBlankContent(m lathe.Message) lathe.Message {
 	if !hasCalls(&m) {
 		return m
@@ -53,7 +53,7 @@ func nullBlankContent(m lathe.Message) lathe.Message {
 	return m
 }
 
-// addReasoningContent adds the member. The codec leaves it out where it writes reasoning there.
+// addReasoningContent adds an empty reasoning_content. The codec omits it if it writes reasoning under that name.
 func addReasoningContent(m lathe.Message) lathe.Message {
 	if hasCalls(&m) && !hasMember(m.Extra, "reasoning_content") {
 		m.Extra = withMember(m.Extra, "reasoning_content", `""`)
@@ -61,7 +61,8 @@ func addReasoningContent(m lathe.Message) lathe.Message {
 	return m
 }
 
-// eachCall returns m with change applied to its calls; false from it means that nothing changes.
+// eachCall returns m with change applied to copies of its calls. change returns false if it changed nothing; if none changed, m is returned
+// as it is.
 func eachCall(m lathe.Message, change func(*lathe.ToolCall) bool) lathe.Message {
 	copied := false
 	for i, p := range m.Parts {
@@ -90,7 +91,7 @@ func addSignature(m lathe.Message) lathe.Message {
 	})
 }
 
-// addExtraContent signs the first call only: of calls side by side, no other has a signature.
+// addExtraContent signs only the first call of a message: Gemini signs no other of parallel calls.
 func addExtraContent(m lathe.Message) lathe.Message {
 	if !hasCalls(&m) {
 		return m
@@ -120,8 +121,8 @@ func stripDescription(s *lathe.ToolSpec) *lathe.ToolSpec {
 	return &c
 }
 
-// compactEnvelope takes the empty members out of a result envelope, an object whose `ok` is true or
-// false. Every other text stays as it is, and so do the other members, byte for byte.
+// compactEnvelope removes empty `warnings`, `errors` and `data` from a result envelope, which is an object whose `ok` is true or false. The
+// other members stay as they are, byte for byte, and so does any other text.
 func compactEnvelope(content string) string {
 	b := []byte(content)
 	at := rawjson.SkipSpace(b, 0)
@@ -169,8 +170,8 @@ func fillArguments(c *lathe.ToolCall) bool {
 	return true
 }
 
-// makeReadable puts a call without arguments in the place of one that could not be read. The text
-// of that stands in the message already, and its answer must stay the answer to a call.
+// makeReadable replaces a call that could not be read by one with the arguments {}. The text of the unreadable call is already in the
+// message, and the result that follows must remain the result of a call.
 func makeReadable(c *lathe.ToolCall) bool {
 	if c.ParseError == "" || c.Arguments == "{}" && c.Name != "" {
 		return false

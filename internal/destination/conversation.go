@@ -12,10 +12,10 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Conversation applies a row to the messages of a conversation, in their order: first [Conversation.Roles], then, once the content of
-// the messages is known, [Conversation.Join]. What becomes of a message depends on it and on the messages before it, so that the sent
-// form of a conversation keeps its beginning when the conversation grows, except that messages of the user after one of the user become
-// part of it. The zero value changes nothing.
+// A Conversation applies a row to the messages of a conversation, in their order: first [Conversation.Roles], then, once the content of the
+// messages is known, [Conversation.Join]. The form in which a message is sent depends only on it and on the messages before it. When a
+// conversation grows, its encoded beginning therefore stays the same, except that a user message after a user message is joined to it. The
+// zero value changes nothing.
 type Conversation struct {
 	row   Row
 	moved []moved
@@ -31,11 +31,11 @@ type moved struct {
 // NewConversation returns a Conversation without messages.
 func (r *Row) NewConversation() Conversation { return Conversation{row: *r} }
 
-// order reports whether messages of one role must not follow each other.
+// order reports whether the destination refuses consecutive messages of one role.
 func (c *Conversation) order() bool { return c.row.System == one || c.row.Turns == alternate }
 
-// Place returns the path of a part as it was given for the path of the same part in the result of Join, such as
-// "messages[1].parts[0]" for "messages[0].parts[2]". Other paths are returned as they are.
+// Place maps the path of a part in the result of Join to its path in the messages given, such as "messages[0].parts[2]" to
+// "messages[1].parts[0]". Other paths are returned as they are.
 func (c *Conversation) Place(path string) string {
 	if len(c.moved) == 0 {
 		return path
@@ -66,8 +66,8 @@ func partPath(message, part int) string {
 // MovesSystem reports whether system messages after the first ones are sent as text of the user.
 func (r *Row) MovesSystem() bool { return r.System == Leading || r.System == one }
 
-// Roles returns the messages with the roles under which the destination takes them. The paths of what changes are appended to changed.
-// msgs is not changed. An answer that sends denies is as if it were not there; nil: all are sent.
+// Roles returns the messages with the roles that the destination accepts. It appends the paths of changed members to changed and does not
+// modify msgs. An assistant message for which sends returns false is ignored; if sends is nil, all are sent.
 func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(*lathe.Message) bool) ([]lathe.Message, []string) {
 	if !c.row.MovesSystem() && c.row.Developer != no {
 		return msgs, changed
@@ -89,12 +89,13 @@ func (c *Conversation) Roles(msgs []lathe.Message, changed []string, sends func(
 	return p.out, p.changed
 }
 
-// unsent reports whether m is an answer that is not sent.
+// unsent reports whether m is an assistant message that sends excludes from the request.
 func unsent(m *lathe.Message, sends func(*lathe.Message) bool) bool {
 	return m.Role == lathe.RoleAssistant && sends != nil && !sends(m)
 }
 
-// leading returns the index before which system messages stay system messages: no other message precedes them.
+// leading returns the number of messages at the start among which system messages keep their role: only system messages and unsent ones
+// precede them.
 func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) bool) int {
 	lead, last := 0, -1 // last is the last system message
 	for lead < len(msgs) && (isSystem(&msgs[lead]) || unsent(&msgs[lead], sends)) {
@@ -103,16 +104,16 @@ func (c *Conversation) leading(msgs []lathe.Message, sends func(*lathe.Message) 
 		}
 		lead++
 	}
-	// Templates want a turn of the user, and strict ones want it first: the last of the system messages is sent as one.
+	// Templates require a user message, and strict ones require it first: the last of the leading system messages is sent as one.
 	if c.row.System == one && last >= 0 && (lead == len(msgs) || c.row.Turns == alternate && msgs[lead].Role != lathe.RoleUser) {
 		return last
 	}
 	return lead
 }
 
-// Join returns the messages as the destination takes them, given those that Roles returned. The result has as many messages: one that
-// became part of an earlier one has no role and is not sent. The paths of what is not sent as it was are appended to changed. msgs is not
-// changed.
+// Join returns the messages in the form that the destination accepts, given the result of Roles. The result has as many messages as msgs;
+// one that was joined to an earlier one has no role and is not sent. Join appends the paths of what is changed or left out to changed and
+// does not modify msgs.
 func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Message, []string) {
 	if !c.order() && c.row.Documents != asText {
 		return msgs, changed
@@ -120,8 +121,8 @@ func (c *Conversation) Join(msgs []lathe.Message, changed []string) ([]lathe.Mes
 	p := pass{Conversation: c, out: msgs, changed: changed, head: -1, prev: -1}
 	for i, m := range msgs {
 		switch {
-		case m.Role == "": // it is not sent
-		case c.row.System == one && isSystem(&m): // before all others
+		case m.Role == "": // the message is not sent
+		case c.row.System == one && isSystem(&m): // it is sent before all others
 			p.lead(i, m)
 		default:
 			p.follow(i, m)
@@ -136,9 +137,9 @@ type pass struct {
 	out     []lathe.Message
 	copied  bool
 	changed []string
-	head    int        // index in out of the system message that others join; -1: none
+	head    int        // index in out of the system message to which others are joined; -1: none
 	prev    int        // index in out of the last message that is sent; -1: none
-	last    lathe.Role // of the last message that counts in the order of turns
+	last    lathe.Role // role of the last message that counts in the order of turns
 }
 
 func (p *pass) set(i int, m lathe.Message) {
@@ -148,7 +149,7 @@ func (p *pass) set(i int, m lathe.Message) {
 	p.out[i] = m
 }
 
-// note appends the path of a member of message i, once.
+// note appends the path of a member of message i to changed, unless the list has the path already or is full.
 func (p *pass) note(i int, member string) {
 	path := "messages[" + strconv.Itoa(i) + "]." + member
 	if len(p.changed) < maxChanged && !slices.Contains(p.changed, path) {
@@ -156,7 +157,7 @@ func (p *pass) note(i int, member string) {
 	}
 }
 
-// follow adds message i after the leading system messages.
+// follow adds message i, which is not one of the leading system messages, or joins it to the user or tool message before it.
 func (p *pass) follow(i int, m lathe.Message) {
 	if p.row.Documents == asText {
 		if with, ok := withDocuments(m); ok {
@@ -179,7 +180,7 @@ func (p *pass) follow(i int, m lathe.Message) {
 	}
 }
 
-// lead adds system message i, before which only system messages are.
+// lead adds system message i, which only system messages precede, or joins it to the first of them.
 func (p *pass) lead(i int, m lathe.Message) {
 	if p.head >= 0 {
 		p.join(p.head, i, m)
@@ -188,7 +189,7 @@ func (p *pass) lead(i int, m lathe.Message) {
 	p.head, p.prev = i, i
 }
 
-// join makes the parts of message i part of the message at index to of out.
+// join appends the parts of message i to the message at index to of out.
 func (p *pass) join(to, i int, m lathe.Message) {
 	into := p.out[to]
 	if m.Name != "" && m.Name != into.Name {
@@ -196,7 +197,7 @@ func (p *pass) join(to, i int, m lathe.Message) {
 	}
 	p.noteMembers(i, "", m.Extra)
 	into.Parts = slices.Clone(into.Parts)
-	plain, apart := wireOf(m.Wire) != wireOf(into.Wire), true // apart: a blank line is missing
+	plain, apart := wireOf(m.Wire) != wireOf(into.Wire), true // apart: a blank line must separate the texts
 	for j, part := range m.Parts {
 		if plain || into.Role == lathe.RoleTool {
 			var ok bool
@@ -215,7 +216,7 @@ func (p *pass) join(to, i int, m lathe.Message) {
 			t.Text = "\n\n" + t.Text
 			last := len(into.Parts) - 1
 			if before, ok := into.Parts[last].(lathe.Text); ok && len(before.Extra)+len(t.Extra) == 0 {
-				before.Text += t.Text // some templates read the first part alone
+				before.Text += t.Text // some templates read only the first part
 				into.Parts[last], apart = before, false
 				continue
 			}
@@ -229,8 +230,8 @@ func (p *pass) join(to, i int, m lathe.Message) {
 	p.set(i, lathe.Message{})
 }
 
-// plain returns part j of message i without what a result cannot have and, if alien is set, without what only its own wire knows. It
-// notes what it leaves out; ok is false if that is all.
+// plain returns part j of message i in a form that a tool result may contain and, if alien is set, without what only the wire of the
+// message defines. It notes the paths of what it leaves out. ok is false if nothing is left.
 func (p *pass) plain(i, j int, part lathe.Part, alien bool) (_ lathe.Part, ok bool) {
 	at := "parts[" + strconv.Itoa(j) + "]"
 	switch part := part.(type) {
@@ -248,7 +249,7 @@ func (p *pass) plain(i, j int, part lathe.Part, alien bool) (_ lathe.Part, ok bo
 		return part, true
 	case lathe.Refusal:
 		return lathe.Text{Text: part.Text}, true
-	case lathe.Opaque, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // has no form there
+	case lathe.Opaque, lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // these have no form in a user message or result
 	}
 	p.note(i, at)
 	return nil, false
@@ -260,7 +261,8 @@ func (p *pass) noteMembers(i int, at string, members []lathe.Member) {
 	}
 }
 
-// intoResult adds part j of message i after the content of the result in message to, where the order of turns has no place for it.
+// intoResult adds part j of message i to the content of the result in message to, because the order of turns does not allow a user message
+// after it.
 func (p *pass) intoResult(into *lathe.Message, to, i, j int, part lathe.Part) {
 	k := slices.IndexFunc(into.Parts, func(part lathe.Part) bool { _, ok := part.(lathe.ToolResult); return ok })
 	if k < 0 {
@@ -278,7 +280,7 @@ func (p *pass) intoResult(into *lathe.Message, to, i, j int, part lathe.Part) {
 	into.Parts[k] = r
 }
 
-// asUser returns a system message as text of the user.
+// asUser returns a system message as a user message whose texts are in <system> tags.
 func asUser(m lathe.Message) lathe.Message {
 	m.Role = lathe.RoleUser
 	m.Parts = slices.Clone(m.Parts)
@@ -286,13 +288,13 @@ func asUser(m lathe.Message) lathe.Message {
 	for i, part := range m.Parts {
 		if t, ok := part.(lathe.Text); ok && strings.TrimSpace(t.Text) != "" {
 			t.Text = before + "<system>\n" + t.Text + "\n</system>"
-			m.Parts[i], before = t, "\n\n" // some wires have one text of all parts
+			m.Parts[i], before = t, "\n\n" // some wires concatenate the texts of all parts
 		}
 	}
 	return m
 }
 
-// withDocuments returns the message with its text documents as text; ok is false if it has none.
+// withDocuments returns the message with its text documents converted to text; ok is false if it has none.
 func withDocuments(m lathe.Message) (_ lathe.Message, ok bool) {
 	copied := false
 	for i, part := range m.Parts {
@@ -339,8 +341,8 @@ func resultWithDocuments(r lathe.ToolResult) (_ lathe.ToolResult, ok bool) {
 	return r, ok
 }
 
-// DocumentText returns the text of a part that is a text document, with its title; ok is false for other parts. of is the wire of its
-// message.
+// DocumentText returns the text of a part that is a text document, with its title; ok is false for other parts. of is the wire of the
+// message that contains p.
 func DocumentText(of lathe.Wire, p lathe.Part) (text string, ok bool) {
 	switch p := p.(type) {
 	case lathe.Blob:
@@ -354,7 +356,7 @@ func DocumentText(of lathe.Wire, p lathe.Part) (text string, ok bool) {
 	return "", false
 }
 
-// document returns the text of a text document, with its title; ok is false if b is none.
+// document returns the text of a text document, with its title; ok is false if b is no text document.
 func document(b *lathe.Blob) (text string, ok bool) {
 	if text, ok = Text(b); !ok {
 		return "", false
@@ -362,7 +364,8 @@ func document(b *lathe.Blob) (text string, ok bool) {
 	return marked(b.Name, text), true
 }
 
-// Text returns the text of a file that is text: by its media type, or by its name if the type says nothing.
+// Text returns the content of a file that is text. Its media type decides, or the ending of its name if the type is empty or
+// application/octet-stream.
 func Text(b *lathe.Blob) (text string, ok bool) {
 	if len(b.Data) == 0 || !utf8.Valid(b.Data) {
 		return "", false
@@ -382,10 +385,10 @@ func Text(b *lathe.Blob) (text string, ok bool) {
 	return string(b.Data), true
 }
 
-// textNames are the endings of names of files of text.
+// textNames are the endings of names of text files.
 var textNames = rawjson.NewNames(".txt", ".md", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".log", ".html")
 
-// marked returns the text of a document with its title.
+// marked returns the text of a document in a <document> tag with its title.
 func marked(title, text string) string {
 	if title != "" {
 		title = " title=" + strconv.Quote(title)
@@ -393,7 +396,7 @@ func marked(title, text string) string {
 	return "<document" + title + ">\n" + text + "\n</document>\n"
 }
 
-// blocks returns the text of a document of Messages whose source is content blocks of text; ok is false if part is none.
+// blocks returns the text of a document of the Messages API whose source is a list of text blocks; ok is false for other parts.
 func blocks(part lathe.Opaque) (text string, ok bool) {
 	source, _ := rawjson.Get(part.JSON, "source")
 	content, _ := rawjson.Get(source, "content")
@@ -413,13 +416,13 @@ func blocks(part lathe.Opaque) (text string, ok bool) {
 	return marked(member(part.JSON, "title"), text), text != ""
 }
 
-// member returns the text of a member of an object, "" if it has none.
+// member returns the string value of a member of an object, or "" if the object lacks it or its value is no string.
 func member(object []byte, name string) string {
 	v, _ := rawjson.Get(object, name)
 	return rawjson.Text(v)
 }
 
-// wireOf returns the wire of a message.
+// wireOf returns the wire of a message; the default is OpenAI Chat.
 func wireOf(w lathe.Wire) lathe.Wire {
 	if w == "" {
 		return lathe.WireOpenAIChat

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// mistral are words in names of models whose templates and servers have Mistral's rules.
+// mistral are the words by which names of models with Mistral's templates and servers are recognised.
 var mistral = []string{"mistral", "ministral", "mixtral", "magistral", "devstral", "codestral", "pixtral"}
 
-// A family is what the name of a model says about it.
+// A family is the vendor line, the variant and the version of a model, as its name gives them.
 type family struct {
-	name    string // claude, gemini, gpt, o, mistral; "": not known
-	variant string // opus, pro, …: the word that tells models of one generation apart
-	version int    // 405 of version 4.5; 0: not known
+	name    string // claude, gemini, gpt, o or mistral; "": not known
+	variant string // opus, pro, …: the word that distinguishes models of one generation
+	version int    // major*100 + minor, such as 405 for 4.5; 0: not known
 }
 
 // familyOf reads the name of a model in any of the forms in use: claude-sonnet-4-5-20250929, anthropic/claude-sonnet-4.5,
@@ -30,7 +30,7 @@ func familyOf(model string) family {
 			return f
 		case w == "gpt" && len(rest) > 0 && rest[0] != "oss", w == "chatgpt":
 			f := family{name: "gpt", version: version(rest)}
-			if f.version >= 3000 { // 35 is Azure's name of 3.5
+			if f.version >= 3000 { // Azure writes 3.5 as 35
 				f.version = f.version / 1000 * 100
 			}
 			return f
@@ -43,11 +43,11 @@ func familyOf(model string) family {
 	return family{}
 }
 
-// reasons reports whether w is the name of one of OpenAI's models o1 to o9.
+// reasons reports whether w is the name of one of OpenAI's reasoning models o1 to o9.
 func reasons(w string) bool { return len(w) == 2 && w[0] == 'o' && w[1] >= '1' && w[1] <= '9' }
 
-// version returns the first number of one or two digits, with the one after it: 405 for 4 5. Letters after the digits, as in 4o, are
-// ignored.
+// version returns the first number of one or two digits and the number after it as major*100 + minor: 405 for "4", "5". Letters after the
+// digits, as in 4o, are ignored. It returns 0 if there is no such number.
 func version(words []string) int {
 	for i, w := range words {
 		major, ok := small(w)

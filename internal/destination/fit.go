@@ -10,18 +10,18 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxChanged is the largest number of paths in a list of changes.
+// maxChanged is the largest number of paths that a list of changes has. Later changes are applied but not listed.
 const maxChanged = 32
 
-// efforts are the efforts by which a thinking budget is asked for, each with the largest budget in tokens that it stands for. Beyond
-// the last one the effort is high. The limits are halfway between the budgets that stand for the efforts elsewhere (2048, 8192, 16384).
+// efforts are the efforts that replace a thinking budget, each with the largest budget in tokens for which it is used. A larger budget
+// becomes high. The limits are halfway between the budgets that other components use for the efforts (2048, 8192, 16384).
 var efforts = []struct {
 	effort string
 	most   int
 }{{"low", 5120}, {"medium", 12288}}
 
-// Fit changes what r does not take in req, a request on wire w, its messages aside, and returns the paths of what is not sent as it
-// was. It replaces slices and pointers of req and does not change what they refer to.
+// Fit changes the members of req that r does not accept, except for its messages, and returns the paths of what it changed or left out. w
+// is the wire of the request. Fit replaces slices and pointers of req and does not modify what they refer to.
 func (r *Row) Fit(w lathe.Wire, req *lathe.Request) (changed []string) {
 	s := &req.Sampling
 	drop := func(path string) { changed = append(changed, path) }
@@ -73,8 +73,8 @@ func (r *Row) fitSampling(s *lathe.Sampling) (changed []string) {
 	return changed
 }
 
-// fitThinking changes how thinking is asked for. The forms that only Messages has are left to its codec, which has to bring them into
-// line with the token limit and the tool choice.
+// fitThinking changes the parameters of thinking to those that the model accepts. The forms that only the Messages API has are left to its
+// codec, which must also reconcile them with the token limit and the tool choice.
 func (r *Row) fitThinking(w lathe.Wire, s *lathe.Sampling) (changed []string) {
 	switch budget := s.ReasoningBudget; {
 	case r.Thinking == none:
@@ -102,7 +102,7 @@ func (r *Row) fitThinking(w lathe.Wire, s *lathe.Sampling) (changed []string) {
 	return changed
 }
 
-// digest returns a text of at most n characters that differs for each s.
+// digest returns a hash of s as at most n hexadecimal digits.
 func digest(s string, n int) string {
 	sum := sha256.Sum256([]byte(s))
 	text := hex.EncodeToString(sum[:])

@@ -1,7 +1,7 @@
-// Package destination is the table of what model servers and models take: the roles and the order of messages, dialects of JSON
-// Schema, lengths, sampling parameters, thinking, documents. A [Row] is data. [For] chooses the row of a model, [Row.Fit] and
-// [Conversation] apply it to a request in the internal form, and the codecs of the wires read the columns that say how they write a
-// member. All of it is pure and may be used by several goroutines at once, except for a Conversation.
+// Package destination is the table of rules of model servers and models: roles and order of messages, dialects of JSON Schema, lengths,
+// sampling parameters, thinking, documents. A [Row] is data. [For] chooses the row of a model, [Row.Fit] and [Conversation] apply it to a
+// request in the internal form, and the codecs of the wires read the columns that determine how a member is encoded. Everything is pure and
+// may be used by several goroutines at once, except for a Conversation.
 package destination
 
 import (
@@ -15,50 +15,50 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Row says what a destination takes. A column that is not set says that no rule is known: nothing is changed for it. A number
-// that is -1 says that there is no limit. Rows are compared with ==.
+// A Row contains the rules of a destination, one per column. An unset column means that no rule is known, so that nothing is changed for
+// it. The number -1 means that there is no limit. Rows are compared with ==.
 type Row struct {
-	// System is where system messages may be: any (everywhere), leading (before all others) or one (one message, before all others).
-	// Later ones are sent as text of the user, at their place.
+	// System is the position that system messages may have: any (everywhere), leading (before all others) or one (a single message, before
+	// all others). System messages elsewhere are sent as text of the user at their place.
 	System string `key:"system" of:"any leading one"`
-	// Developer says whether the server knows the role developer. If it does not (no), messages of that role are sent as system messages.
+	// Developer is whether the server supports the role developer. If it does not (no), messages of that role are sent as system messages.
 	Developer string `key:"developer" of:"yes no"`
-	// Turns says whether messages of the user and the assistant must alternate, results of tools aside (alternate).
+	// Turns is whether messages of the user and the assistant must alternate (alternate) or not (any). Tool results are not counted.
 	Turns string `key:"turns" of:"any alternate"`
-	// Schema is what the schemas of tools may be: any, object (an object at the root, without anyOf, oneOf and allOf there) or openai
-	// (also without enum and not there, with properties there, and with items in each array).
+	// Schema is the form that schemas of tools may have: any, object (an object at the root, without anyOf, oneOf and allOf there) or
+	// openai (in addition without enum and not at the root, with properties there, and with items in each array).
 	Schema string `key:"schema" of:"any object openai"`
-	// Sampling says which of temperature and top_p are taken: any, one (not both), none (neither, nor top_k) or effortless (neither,
+	// Sampling is which of temperature and top_p the model accepts: any, one (not both), none (neither, nor top_k) or effortless (neither,
 	// unless the effort is none).
 	Sampling string `key:"sampling" of:"any one none effortless"`
-	// Thinking is how thinking is asked for: none, effort (a budget is sent as the nearest effort), budget (an effort is sent as a
+	// Thinking is the form of a request for thinking: none, effort (a budget is sent as the nearest effort), budget (an effort is sent as a
 	// budget), budget_effort (a budget and an effort, no adaptive thinking), adaptive (an effort, no budget) or level (of Gemini).
 	Thinking string `key:"thinking" of:"any none effort budget budget_effort adaptive level"`
 	// LeastThinking is the smallest thinking budget in tokens of a model that cannot turn thinking off.
 	LeastThinking int `key:"least_thinking"`
-	// Documents says how a text document is sent: file, or text (as text with its title).
+	// Documents is the form in which a text document is sent: file, or text (as text with its title).
 	Documents string `key:"documents" of:"file text"`
-	// ThinkingBinding says what becomes of thinking that the server binds to all that stands before it: keep (nothing before it is
-	// changed by Lathe, and the server refuses what has changed otherwise) or drop_block (the server is asked to drop it).
+	// ThinkingBinding is the treatment of thinking that the server binds to everything before it: keep (Lathe changes nothing before it;
+	// the server refuses it if a client has changed something) or drop_block (the request asks the server to drop it).
 	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
-	// Reasoning says which reasoning text is sent back: own (of the entry's own answers) or calls (beside calls also text of an
+	// Reasoning is which reasoning text of the history is sent: own (that of the entry's own answers) or calls (beside calls also text of
 	// unknown origin, since the server may refuse calls without it).
 	Reasoning string `key:"reasoning" of:"own calls"`
-	// Format says whether a response format may stand beside tools: tools (yes), or alone (no: in a request with tools that may be
-	// called it is left out).
+	// Format is whether a request may have both a response format and tools: tools (yes) or alone (no: the response format is left out of a
+	// request with tools that may be called).
 	Format string `key:"format" of:"tools alone"`
-	// TokenLimit is the name of the token limit on chat completions.
+	// TokenLimit is the name of the member for the token limit on chat completions.
 	TokenLimit string `key:"token_limit" of:"max_tokens max_completion_tokens"`
-	// Status says whether items of the history have a status, on Responses.
+	// Status is whether items of the history have a status, on Responses.
 	Status string `key:"status" of:"yes no"`
-	// MaxUser is the greatest length of `user` in characters, MaxStop the greatest number of stop sequences, LeastOutput the smallest
+	// MaxUser is the largest length of `user` in characters, MaxStop the largest number of stop sequences, and LeastOutput the smallest
 	// token limit of an answer.
 	MaxUser     int `key:"max_user"`
 	MaxStop     int `key:"max_stop"`
 	LeastOutput int `key:"least_output"`
 }
 
-// The values of columns that code compares with.
+// The values of columns that are compared in code.
 const (
 	Leading, Level, Budget, BudgetEffort = "leading", "level", "budget", "budget_effort"
 	Adaptive, Calls, Yes                 = "adaptive", "calls", "yes"
@@ -71,7 +71,8 @@ const (
 	asText, asFile, ownOnly, alone = "text", "file", "own", "alone"
 )
 
-// noLimit as the number of a column says that the destination has no limit.
+// noLimit is the value of a numeric column that states that the destination has no limit. It differs from 0, which states that no rule is
+// known.
 const noLimit = -1
 
 // columns returns the names of the columns, in their order in [Row].
@@ -84,7 +85,7 @@ func columns() []string {
 	return names
 }
 
-// With returns r with the columns that are set in over.
+// With returns a copy of r with the columns that are set in over.
 func (r Row) With(over *Row) Row {
 	to, from := reflect.ValueOf(&r).Elem(), reflect.ValueOf(over).Elem()
 	for i := range to.NumField() {
@@ -95,8 +96,8 @@ func (r Row) With(over *Row) Row {
 	return r
 }
 
-// Accepts returns the row with the named columns set. A number is a limit, and "any" is no limit. The error for an unknown column or
-// value suggests what may be meant.
+// Accepts returns a row with the named columns set. A number is a limit, and "any" is no limit. For an unknown column or value, the error
+// suggests the nearest one or lists all.
 func Accepts(rules map[string]string) (Row, error) {
 	var r Row
 	v := reflect.ValueOf(&r).Elem()

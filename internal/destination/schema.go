@@ -7,10 +7,10 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// FitSchema returns the schema of a tool's arguments in the form of the column Schema. Unions at the root are merged into one object with
-// the properties of all branches: the result is weaker, but Lathe validates arguments against the tool's own schema. changes are the
-// paths of the keywords that were left out or replaced, such as ".anyOf"; what only spells the same schema out is not in it. The result
-// may be schema itself, which must be compact or blank; blank is a tool without arguments.
+// FitSchema returns the schema of a tool's arguments in the form that the column Schema requires. Unions at the root are merged into one
+// object with the properties of all branches. The result is weaker, but Lathe validates arguments against the tool's own schema. changes
+// are the paths of the keywords that were left out or replaced, such as ".anyOf"; rewriting without a change of meaning is not listed.
+// schema must be compact or empty; an empty one is that of a tool without arguments. The result may be schema itself.
 func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	if r.Schema != object && r.Schema != openAI {
 		return schema, nil
@@ -32,13 +32,13 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	return schema, changes
 }
 
-// unions are the keywords whose branches plainRoot merges, those that all hold first.
+// unions are the keywords whose branches plainRoot merges. allOf is first, because its branches all apply.
 var unions = []string{"allOf", "anyOf", "oneOf"}
 
-// plainRoot returns the schema with an object at its root, without unions there and, if values is set, without keywords that compare
-// whole values.
+// plainRoot returns the schema with an object at its root and without unions there. If values is set, it also removes enum and not, which
+// compare whole values.
 func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
-	left := []string{"type", "properties", "required"} // members that are written anew
+	left := []string{"type", "properties", "required"} // members that are written separately or left out
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "enum", "not"} {
 		if _, found := rawjson.Get(schema, key); found && (values || slices.Contains(unions, key)) {
 			changes = append(changes, "."+key)
@@ -75,24 +75,24 @@ func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
 	return append(out, '}'), changes
 }
 
-// Limits of what is merged into the root of a schema: unions within each other, and schemas in all.
+// Limits of merging: the nesting depth of unions, and the number of schemas merged into one root.
 const (
 	maxUnions   = 4
 	maxBranches = 1024
 )
 
-// merged are the properties of several schemas. Of properties with one name the first counts.
+// merged collects the properties of several schemas. If properties have the same name, the first one counts.
 type merged struct {
-	root       []byte // that references are of
-	branches   int    // schemas so far
+	root       []byte // the schema to which references refer
+	branches   int    // number of schemas added so far
 	properties []byte
 	names      map[string]bool
 	required   []string
-	needed     map[string]bool // required
+	needed     map[string]bool // the names in required
 }
 
-// add adds the properties of a schema and of the branches of its unions, which are within each other up to a depth. It returns the names
-// of the properties that the schema requires.
+// add adds the properties of a schema and of the branches of its unions, nested at most depth deep. It returns the names of the properties
+// that the schema requires.
 func (m *merged) add(schema []byte, depth int) (required []string) {
 	if m.branches++; m.branches > maxBranches {
 		return nil
@@ -122,7 +122,8 @@ func (m *merged) add(schema []byte, depth int) (required []string) {
 	return required
 }
 
-// addBranches adds the schemas of a union. It returns the names that all of them require, or, if all hold, those that any does.
+// addBranches adds the branches of a union. It returns the names that all branches require or, if all is set (allOf), those that any branch
+// requires.
 func (m *merged) addBranches(list []byte, all bool, depth int) (required []string) {
 	branches, counts, last := 0, map[string]int{}, []string(nil)
 	for branch := range rawjson.Elements(list) {
@@ -131,7 +132,7 @@ func (m *merged) addBranches(list []byte, all bool, depth int) (required []strin
 			required = append(required, last...)
 		}
 		for _, name := range last {
-			if counts[name] == branches-1 { // all branches before have it, and this one does not have it twice
+			if counts[name] == branches-1 { // all earlier branches require it, and this branch does not list it twice
 				counts[name]++
 			}
 		}
@@ -144,11 +145,12 @@ func (m *merged) addBranches(list []byte, all bool, depth int) (required []strin
 	return required
 }
 
-// maxReferences bounds the references that lead from one schema to the next.
+// maxReferences bounds how many references are followed one after another.
 const maxReferences = 8
 
-// inlined returns a schema whose root is a reference to a definition of root with the members of the definition in place of the
-// reference. If both have a member, other than a description or definitions, the schema stays as it is.
+// inlined returns the schema with the members of the referenced definition in place of the $ref at its root. The definition is one of root.
+// If both the schema and the definition have a member and it differs, the schema is returned with the $ref, unless the member is one of
+// notes.
 func inlined(root, schema []byte) []byte {
 	for range maxReferences {
 		ref, _ := rawjson.Get(schema, "$ref")
@@ -188,7 +190,7 @@ func inlined(root, schema []byte) []byte {
 	return schema
 }
 
-// notes are members whose value in a reference counts, and not that of what it refers to.
+// notes are members that a schema may have beside its $ref: the schema's own value replaces that of the definition.
 var notes = []string{"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions"}
 
 func (m *merged) require(list []string) {
@@ -200,8 +202,8 @@ func (m *merged) require(list []string) {
 	}
 }
 
-// appendSpelled appends a schema with items in each array and {} in place of true, which OpenAI asks for. Where a value is data and not a
-// schema, and below depth levels, nothing is changed.
+// appendSpelled appends a schema with `items` in each array and {} in place of true, both of which OpenAI requires. Values that are data
+// and not schemas, and whatever is nested deeper than depth levels, are copied unchanged.
 func appendSpelled(dst, schema []byte, depth int) []byte {
 	if string(schema) == "true" {
 		return append(dst, "{}"...)
@@ -221,14 +223,14 @@ func appendSpelled(dst, schema []byte, depth int) []byte {
 		case `"properties"`, `"$defs"`, `"definitions"`, `"patternProperties"`, `"dependentSchemas"`, `"anyOf"`, `"oneOf"`, `"allOf"`, `"prefixItems"`:
 			dst = appendEach(dst, v, each)
 		case `"additionalProperties"`, `"additionalItems"`, `"unevaluatedProperties"`, `"unevaluatedItems"`, `"contains"`, `"propertyNames"`, `"not"`, `"if"`, `"then"`, `"else"`:
-			if v[0] == '{' { // true stays
+			if v[0] == '{' { // true is copied
 				dst = appendSpelled(dst, v, depth-1)
 			} else {
 				dst = append(dst, v...)
 			}
 		case `"items"`:
 			items = true
-			if v[0] == '[' { // of draft 7
+			if v[0] == '[' { // a list of schemas, as in JSON Schema draft 7
 				dst = appendEach(dst, v, each)
 			} else {
 				dst = appendSpelled(dst, v, depth-1)

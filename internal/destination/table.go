@@ -11,21 +11,22 @@ import (
 
 // A Rule is a row for some destinations, with the source of its facts.
 type Rule struct {
-	Server string     // kind of server, of [Servers]; "": all
-	Wire   lathe.Wire // "": all
+	Server string     // kind of server, one of [Servers]; "": all
+	Wire   lathe.Wire // wire to which the rule is limited; "": all
 	// Family is a family of models (claude, gemini, gpt, o, mistral), with its variant after a hyphen (claude-opus); "": all. From and To
-	// are the first and the last of its versions, 405 for 4.5; 0: no bound. A model of unknown version is in no range.
+	// are the first and the last of its versions as major*100 + minor, such as 405 for 4.5; 0: no bound. If From or To is set, the rule
+	// does not apply to a model of unknown version.
 	Family   string
 	From, To int
 	Row
-	Source string // who says so
-	Read   string // the day on which it was read
+	Source string // documents or issues that state the facts
+	Read   string // date on which the source was read
 }
 
 // A Server is a kind of model server.
 type Server struct {
 	Name string
-	// Hosts are its host names; one that begins with . or - is the end of a name. Servers that users run themselves have none.
+	// Hosts are its host names. One that begins with . or - is the end of a host name. It is empty for servers that users run themselves.
 	Hosts []string
 }
 
@@ -48,7 +49,8 @@ var Servers = []Server{
 	{"vllm", nil}, {"sglang", nil}, {"llamacpp", nil}, {"ollama", nil}, {"lmstudio", nil},
 }
 
-// Check returns the error of the setting accepts or destination, with the name of the setting. A kind of server may be "".
+// Check returns an error if server is no kind of server or accepts has an unknown rule, with key, the name of the setting at fault. server
+// may be "".
 func Check(server string, accepts map[string]string) (key string, err error) {
 	if _, err := Accepts(accepts); err != nil {
 		return "accepts", err
@@ -63,14 +65,14 @@ func Check(server string, accepts map[string]string) (key string, err error) {
 	return "destination", fmt.Errorf("unknown kind of server %.40q: %s", server, text.Suggest(server, names, "there are "+strings.Join(names, ", ")))
 }
 
-// aliases are profiles of package preset that are kinds of servers by another name. The others have the same names.
+// aliases are profiles of package preset whose kind of server has another name. A profile that is not listed has the name of its kind.
 var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"}
 
-// The rows of servers that render a chat template of the model.
+// template is the row of servers that render the chat template of the model.
 var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
 
-// Rules of servers that have refused a request: the role developer, several system messages, other orders of roles (the rules of the
-// strictest chat templates), an effort.
+// Rows that are added after a server has refused a request because of the role developer, several system messages, the order of roles (the
+// rules of the strictest chat templates) or an effort.
 var (
 	NoDeveloper = Row{Developer: no}
 	OneSystem   = Row{System: one, Developer: no}
@@ -87,9 +89,9 @@ const (
 	templates = "chat templates of Qwen 3.5, Mistral and Nemo in llama.cpp; vllm-project/vllm#41114, ggml-org/llama.cpp#20215, sgl-project/sglang#40082"
 )
 
-// Rules are the rules, the general ones first: of several that fit, the columns of the last count.
+// Rules are the rules, general ones first. If several apply, a later one overrides the columns that it sets.
 var Rules = []Rule{
-	// Servers that are not known, by wire.
+	// Defaults of each wire, for unknown servers, then the kinds of servers.
 	{Wire: chat, Row: Row{Thinking: effort, Documents: asText, Reasoning: Calls, Schema: free}, Source: "forms that most servers of the wire read; agentgateway/agentgateway#3518", Read: "2026-11-28"},
 	{Wire: responses, Row: Row{Thinking: effort, Documents: asText, Status: Yes, Schema: openAI}, Source: "published schema of the wire; vercel/ai#20828", Read: "2026-11-28"},
 	{Wire: messages, Row: Row{System: Leading, Schema: object}, Source: "published schema of the wire", Read: "2026-11-22"},
@@ -138,8 +140,9 @@ var Rules = []Rule{
 	{Wire: gemini, Family: "gemini-pro", From: 205, To: 205, Row: Row{LeastThinking: 128}, Source: "Google's guide to thinking; mozilla-ai/any-llm#1345", Read: "2026-11-28"},
 }
 
-// For returns the row of a model on a wire. server is a kind of server or a profile of package preset; "" is the server of the host,
-// or that of the model's vendor if its models are known to be of one kind of server. An unknown server has the row of the wire.
+// For returns the row of a model on a wire. server is a kind of server or a profile of package preset. If it is "", the host name decides
+// or, failing that, the vendor of the model, if its models are known to run on one kind of server. For an unknown server, only the rules of
+// the wire and of the model apply.
 func For(w lathe.Wire, server, host, model string) Row {
 	if w == "" {
 		w = lathe.WireOpenAIChat
@@ -163,7 +166,7 @@ func For(w lathe.Wire, server, host, model string) Row {
 	return r
 }
 
-// serverOf returns the kind of the server of a host name, "" if it is not known.
+// serverOf returns the kind of the server with a host name, or "" if it is not known.
 func serverOf(host string) string {
 	host, _, _ = strings.Cut(strings.ToLower(host), ":")
 	for _, s := range Servers {

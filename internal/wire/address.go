@@ -8,9 +8,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// BaseURL parses the address of a model's server for use with [CallURL] and [ModelsURL]. It removes the path of a model call
-// from the end, such as /chat/completions. If the address has no path, or on the Gemini wire no API version, BaseURL appends
-// the path of the vendor's base URL. Errors do not quote the address, which may contain a password.
+// BaseURL parses the address of a model server for use with [CallURL] and [ModelsURL]. It removes the path of a model call, such as
+// /chat/completions, from the end. If the address has no path, or on the Gemini wire no API version, it appends the path of the vendor's
+// base URL. Errors do not contain the address, which may include a password.
 func BaseURL(address string, codec Upstream, model string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -49,7 +49,7 @@ func ModelsURL(base *url.URL, codec Upstream) (*url.URL, error) {
 	return under(base, versionOf(codec.Path("m", false))+"/models")
 }
 
-// under returns the URL of a path below base. The path may have a query. If both have an API version, that of base is used.
+// under returns the URL of path below base. path may have a query. If both have an API version, only that of base is used.
 func under(base *url.URL, path string) (*url.URL, error) {
 	path, query, _ := strings.Cut(path, "?")
 	u, root := *base, base.EscapedPath()
@@ -85,7 +85,7 @@ func endsInVersion(path string) bool {
 	return last >= 0 && versionOf(path[last:]) != ""
 }
 
-// escaped returns the name of a model as a part of a URL path. Slashes in the name remain slashes.
+// escaped returns the name of a model escaped for a URL path. Slashes in the name are kept as separators.
 func escaped(model string) string {
 	segments := strings.Split(model, "/")
 	for i, s := range segments {

@@ -7,19 +7,19 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Newer models bind a block of thinking to everything before it in the request: a server refuses a block before which anything has
-// changed. A gateway cannot always prevent such a change: an approval can come after the conversation has continued without it, tools change
-// with a reload, clients edit and compact. [Bindings] remembers what preceded each block, so that a request leaves out a block that
-// the server would refuse.
+// Newer models bind a block of thinking to everything before it in the request: a server refuses a block if anything before it has changed.
+// A gateway cannot always prevent such a change: an approval may be given after the conversation has continued without it, a reload changes
+// the tools, and clients edit or compact the conversation. [Bindings] stores what preceded each block, so that the encoder of a request can
+// omit a block that the server would refuse.
 
-// maxBindings bounds the blocks that are remembered, about 200 bytes each.
+// maxBindings bounds the stored blocks, each of which needs about 200 bytes.
 const maxBindings = 20_000
 
-// A Prefix is the digest of what precedes a block. cache_control does not count, nor does white space.
+// A Prefix is the digest of everything that precedes a block, except for cache_control and white space.
 type Prefix [sha256.Size / 2]byte
 
-// Bindings remembers what preceded blocks of thinking that a server wrote or refused, the last maxBindings. The zero value is empty. Its
-// methods may be called by several goroutines at once.
+// Bindings stores what preceded the last maxBindings blocks of thinking that a server wrote or refused. The zero value is empty. Its
+// methods may be called from several goroutines at once.
 type Bindings struct {
 	mu   sync.Mutex
 	of   map[Prefix]*binding // by the digest of the block's signature
@@ -27,14 +27,14 @@ type Bindings struct {
 	next int
 }
 
-// A binding is what is known of a block. A zero prefix is not known.
+// A binding is what is known about a block. A zero prefix means unknown.
 type binding struct {
-	written Prefix // what preceded the block when the server wrote it
-	refused Prefix // what preceded it when the server refused it
+	written Prefix // prefix with which the server wrote the block
+	refused Prefix // prefix with which the server last refused the block
 }
 
-// Valid reports whether a server can accept a block with a signature behind a prefix, as far as is known, and whether the server has refused
-// it there.
+// Valid reports whether, as far as is known, the server accepts the block with a signature after a prefix, and whether the server has
+// refused it there.
 func (b *Bindings) Valid(signature string, before Prefix) (valid, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,14 +46,14 @@ func (b *Bindings) Valid(signature string, before Prefix) (valid, refused bool) 
 	return !refused && (of.written == before || of.written == Prefix{}), refused
 }
 
-// Written notes that the server has written a block.
+// Written records the prefix with which the server wrote a block.
 func (b *Bindings) Written(signature string, before Prefix) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.add(signature).written = before
 }
 
-// Refused notes that the server does not accept a block.
+// Refused records the prefix with which the server refused a block.
 func (b *Bindings) Refused(signature string, before Prefix) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,22 +85,22 @@ func digestOf(text string) (p Prefix) {
 	return p
 }
 
-// A BoundRequest is what the encoder of a request knows of its thinking.
+// A BoundRequest is the state of the encoder of a request that concerns blocks of thinking.
 type BoundRequest struct {
 	*Bindings
-	// Before is what precedes the answer. The encoder sets it.
+	// Before is the prefix of the answer to the request. The encoder sets it.
 	Before Prefix
-	// Left are blocks that the encoder has left out because the server refuses one of them: by their signatures.
+	// Left are the blocks that the encoder has omitted because the server refuses one of them: their prefixes by signature.
 	Left map[string]Prefix
 }
 
-// A PrefixHash computes a [Prefix] of JSON text that grows. The zero value is that of no text.
+// A PrefixHash computes the [Prefix] of JSON text to which values are added. The zero value is the hash of no text.
 type PrefixHash struct {
-	buf []byte // what is not in the state yet
+	buf []byte // input of the next step of the hash
 	sum [sha256.Size]byte
 }
 
-// Add adds a JSON value in pieces, none of which ends within a string or a number.
+// Add adds a JSON value in pieces. A piece must not end within a string or a number.
 func (h *PrefixHash) Add(pieces ...[]byte) {
 	h.buf = append(h.buf[:0], h.sum[:]...)
 	for _, text := range pieces {
@@ -109,7 +109,7 @@ func (h *PrefixHash) Add(pieces ...[]byte) {
 	h.sum = sha256.Sum256(h.buf)
 }
 
-// tokens appends the tokens of JSON text but those of cache_control.
+// tokens appends the tokens of JSON text to buf, except for members named cache_control.
 func (h *PrefixHash) tokens(text []byte) {
 	for i := 0; i < len(text); {
 		end := i + 1
@@ -126,7 +126,7 @@ func (h *PrefixHash) tokens(text []byte) {
 			if string(text[i:end]) != `"cache_control"` {
 				break
 			}
-			if at := rawjson.SkipSpace(text, end); at < len(text) && text[at] == ':' { // it is a member
+			if at := rawjson.SkipSpace(text, end); at < len(text) && text[at] == ':' { // a member, not a string value
 				if at, err = rawjson.Scan(text, rawjson.SkipSpace(text, at+1)); err != nil {
 					at = len(text)
 				}
@@ -137,7 +137,7 @@ func (h *PrefixHash) tokens(text []byte) {
 			for end < len(text) && !isDelimiter(text[end]) {
 				end++
 			}
-			h.buf = append(h.buf, ' ') // numbers have no end of their own
+			h.buf = append(h.buf, ' ') // separates numbers, which have no delimiter of their own
 		}
 		h.buf = append(h.buf, text[i:end]...)
 		i = end
@@ -152,7 +152,7 @@ func isDelimiter(c byte) bool {
 	return false
 }
 
-// Sum returns the prefix.
+// Sum returns the Prefix of what was added so far.
 func (h *PrefixHash) Sum() (p Prefix) {
 	copy(p[:], h.sum[:])
 	return p

@@ -8,15 +8,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Members of a text that list its sources: of Responses and of chat completions, and of Messages.
+// Names of members of a text that list its sources: annotations on Responses and chat completions, citations on Messages.
 const (
 	annotations = "annotations"
 	citations   = "citations"
 )
 
-// Citations returns the sources of a text that a [lathe.DeltaTextEnd] ends, as elements of the member to has for them. Those of the
-// same wire are unchanged. Of others it returns web pages alone, since files and documents have names that are known on one wire only.
-// before is the number of characters before the text in the part of the answer that it is written to.
+// Citations returns the sources of the text that a [lathe.DeltaTextEnd] ends, as elements of the list of sources on the wire to. Sources
+// from the same wire are unchanged except for their offsets. From other wires, only web pages are returned, since names of files and
+// documents are known on one wire only. before is the number of characters that precede the text in its part of the answer.
 func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessage) {
 	t, ok := d.Part.(lathe.Text)
 	if !ok {
@@ -44,7 +44,7 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 	return list
 }
 
-// shifted returns a citation whose text has that many characters before it.
+// shifted returns a citation with its start and end increased by before characters.
 func shifted(el []byte, before int) []byte {
 	if before == 0 {
 		return el
@@ -67,10 +67,10 @@ func shifted(el []byte, before int) []byte {
 // A page is a web page that is the source of a text.
 type page struct {
 	url, title, quote string
-	from, to          int // the characters of the text that it is the source of
+	from, to          int // range of characters of the text for which the page is the source
 }
 
-// readPage reads a citation of Messages, or an annotation of the other wires, of a text of that many characters.
+// readPage reads a citation of Messages, or an annotation of the other wires, of a text of size characters. ok is false if it has no URL.
 func readPage(v []byte, size int) (p page, ok bool) {
 	if inner, has := rawjson.Get(v, "url_citation"); has {
 		v = inner
@@ -96,10 +96,10 @@ func readPage(v []byte, size int) (p page, ok bool) {
 	return p, p.url != ""
 }
 
-// maxQuote limits the characters of the text that a citation repeats.
+// maxQuote bounds the characters of the text that a citation quotes.
 const maxQuote = 150
 
-// append appends the page as a wire has it.
+// append appends the page as an annotation or citation of the wire to.
 func (p *page) append(dst JSON, to lathe.Wire, text []rune, before int) JSON {
 	if to == lathe.WireMessages {
 		quote := p.quote

@@ -10,47 +10,48 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// DefaultMarker is the text that stands for content which a wire has no form for. {type} is replaced by the type of the content.
+// DefaultMarker is the text that replaces content for which a wire has no form. {type} is replaced by the type of the content.
 const DefaultMarker = "[{type}: not sent, because the API of the model has no form for it]"
 
-// A Fit adapts messages to what a wire has a form for. It is the one place that decides what happens to the other content: images,
-// audio and files, and parts and items of types that Lathe does not know.
+// A Fit adapts messages to the forms that a wire has. Only here is content handled for which a wire has no form: images, audio and files,
+// and parts and items of types unknown to Lathe.
 //
-//   - Documents of text become text.
-//   - Of the messages after the last answer, [Fit.Check] refuses the content, unless Drop is set.
-//   - In older messages it is replaced by Marker, or with Drop left out. A message that would have nothing else gets the marker in any
-//     case, so that no empty message and no other text stands for it.
-//   - What a vendor's server did in an answer (a web search) is left out. An answer that has nothing else is not sent.
+//   - Text documents become text.
+//   - In the messages after the last answer, [Fit.Check] refuses the content, unless Drop is set.
+//   - In older messages it is replaced by Marker or, if Drop is set, left out. If a message would otherwise be empty, one part is replaced
+//     by the marker in any case.
+//   - Actions of a vendor's server in an answer (a web search) are left out. An answer that contains nothing else is not sent.
 //
-// What happens to a message depends on the message alone, so that a conversation that grows keeps its beginning. Content in results of
-// tools is not changed here: encoders write a note for it.
+// The treatment of a message depends only on that message, so that a growing conversation keeps its encoded beginning. Content in tool
+// results is not changed here: encoders replace it by a note.
 type Fit struct {
 	Codec  Upstream
 	Drop   bool
 	Marker string // "": DefaultMarker
 }
 
-// ItemMember is the member of Extra of a call, and of the message of a result, that has the client's item unchanged, where a server of
-// the same wire gets it as it came. Models of other wires do not get it.
+// ItemMember is the name of the member in Extra of a call, and of the message of a result, that contains the client's item. Servers of the
+// same wire receive the item unchanged; models of other wires do not receive it.
 const ItemMember = "lathe_item"
 
-// OriginInput is the Origin of a tool whose definition is in a message of the request. A server of the same wire gets it there.
+// OriginInput is the Origin of a tool whose definition is in a message of the request. A server of the same wire receives the definition
+// there.
 const OriginInput = "input"
 
-// A ContentError is the error for content that a wire has no form for: part Part of message Message. Its text quotes no content.
+// A ContentError is the error for content for which a wire has no form: part Part of message Message. Its text does not quote the content.
 type ContentError struct {
 	Message, Part int
 	Type          string // such as "audio/mpeg"
 	Wire          lathe.Wire
 }
 
-// Error returns the place in the request and the reason.
+// Error returns the path in the messages and the reason.
 func (e *ContentError) Error() string { return e.Path() + ": " + e.Reason() }
 
-// Path returns the place in the request, such as "messages[2].parts[0]".
+// Path returns the path in the messages, such as "messages[2].parts[0]".
 func (e *ContentError) Path() string { return partPath(e.Message, e.Part) }
 
-// Reason returns why the content is refused, and the next step.
+// Reason returns why the content is refused, and what the client can do.
 func (e *ContentError) Reason() string {
 	return "The API of the model (" + string(e.Wire) + ") has no form for content of type " + e.Type +
 		". Leave it out, or use another model. With unsupported_content: drop in the entry of the model it is left out here."
@@ -60,7 +61,8 @@ func partPath(message, part int) string {
 	return Element(Element("messages", message)+".parts", part)
 }
 
-// Check returns an error for the first part of the messages after the last answer that Message would not send.
+// Check returns an error for the first part after the last answer that Message would leave out or replace by a marker. It returns nil if
+// Drop is set.
 func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 	if f.Drop {
 		return nil
@@ -79,7 +81,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 	return nil
 }
 
-// newest returns the index of the first message after the last answer: a message of the assistant with a part that is not opaque.
+// newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
 func newest(msgs []lathe.Message) int {
 	for i := len(msgs) - 1; i >= 0; i-- {
 		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isSaid) {
@@ -91,8 +93,8 @@ func newest(msgs []lathe.Message) int {
 
 func isSaid(p lathe.Part) bool { _, opaque := p.(lathe.Opaque); return !opaque }
 
-// Message returns message m, of index at, as it is sent, and the paths of what is left out or replaced, appended to dropped. m is not
-// changed. A message without a role is not sent.
+// Message returns message m, which has the index at, in the form in which it is sent. It appends the paths of what is left out or replaced
+// to dropped and does not modify m. A message returned without a role is not sent.
 func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message, []string) {
 	out := *m
 	if m.Wire == lathe.WireResponses && !f.own(m) {
@@ -102,7 +104,7 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 		return out, dropped
 	}
 	parts := slices.Clone(out.Parts)
-	spare, says := -1, false // the first part that may have a marker, and whether anything is sent
+	spare, says := -1, false // spare: first part that may become a marker; says: something is sent
 	for j, p := range m.Parts {
 		switch said := m.Role != lathe.RoleAssistant || holdsContent(m, p); {
 		case f.Codec.HasForm(m, p):
@@ -139,7 +141,7 @@ func (f *Fit) Message(m *lathe.Message, at int, dropped []string) (lathe.Message
 	return out, dropped
 }
 
-// Sends reports whether anything of m is sent.
+// Sends reports whether any part of m is sent.
 func (f *Fit) Sends(m *lathe.Message) bool {
 	out, _ := f.Message(m, 0, nil)
 	return out.Role != ""
@@ -162,7 +164,7 @@ func (f *Fit) fits(m *lathe.Message) bool {
 	return true
 }
 
-// Dropped returns the paths that Message returns for the messages.
+// Dropped returns the paths that Message returns for all of the messages.
 func (f *Fit) Dropped(msgs []lathe.Message) (dropped []string) {
 	for i := range msgs {
 		_, dropped = f.Message(&msgs[i], i, dropped)
@@ -178,13 +180,13 @@ func (f *Fit) marker(p lathe.Part) string {
 	return strings.ReplaceAll(marker, "{type}", typeOf(p))
 }
 
-// isDocument reports whether a part is a document of text, which is sent as text.
+// isDocument reports whether a part is a text document, which is sent as text.
 func isDocument(m *lathe.Message, p lathe.Part) bool {
 	_, ok := destination.DocumentText(m.Wire, p)
 	return ok
 }
 
-// unsaid reports whether an answer that was read from another wire has nothing that is sent: reasoning alone.
+// unsaid reports whether m is an answer from another wire of which nothing is sent, because it has only reasoning.
 func (f *Fit) unsaid(m *lathe.Message) bool {
 	if m.Role != lathe.RoleAssistant || f.own(m) || len(m.Parts) == 0 {
 		return false
@@ -201,7 +203,7 @@ func (f *Fit) own(m *lathe.Message) bool {
 	return cmp.Or(m.Wire, lathe.WireOpenAIChat) == f.Codec.Wire()
 }
 
-// says reports whether a part that the wire has a form for is sent: empty texts and reasoning of other wires are not.
+// says reports whether a part for which the wire has a form is sent. Empty texts, and reasoning of other wires, are not.
 func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Text:
@@ -213,17 +215,18 @@ func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// holdsContent reports whether a part of an answer says something to the model: all do, except the records of what a vendor's server did.
+// holdsContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
 func holdsContent(m *lathe.Message, p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawType(o.JSON))
 }
 
-// hostedItems are the items of Responses that record what a vendor's server did, and references. The answer after them has what came of it.
+// hostedItems are the items of Responses that record actions of a vendor's server, and references. The answer after them contains the
+// results of the actions.
 var hostedItems = rawjson.NewNames("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
 	"mcp_list_tools", "mcp_approval_request", "tool_search_call", "tool_search_output", "item_reference", "message", "program", "program_output")
 
-// changesRequest reports whether a part only says which tools there are, or changes settings: codecs read it as that.
+// changesRequest reports whether a part only declares tools or changes settings. The codecs read such parts as members of the request.
 func changesRequest(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	if !ok {
@@ -240,7 +243,7 @@ func changesRequest(p lathe.Part) bool {
 	return false
 }
 
-// withoutItems returns m without the members that only a server of its wire gets.
+// withoutItems returns m without the members that only a server of its own wire receives.
 func withoutItems(m *lathe.Message) lathe.Message {
 	out := *m
 	isItem := func(x lathe.Member) bool { return x.Name == ItemMember }
@@ -267,7 +270,7 @@ func rawType(raw []byte) string {
 	return rawjson.Text(v)
 }
 
-// typeOf returns the type of content for errors and markers: letters, digits and signs of media types only.
+// typeOf returns the type of content for errors and markers, reduced to letters, digits and characters of media types, at most 64 bytes.
 func typeOf(p lathe.Part) string {
 	typ, raw := "", []byte(nil)
 	switch p := p.(type) {
@@ -280,7 +283,7 @@ func typeOf(p lathe.Part) string {
 		}
 	case lathe.Opaque:
 		raw = p.JSON
-	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // every wire has a form for them
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // every wire has a form for these
 	}
 	if typ == "" {
 		typ = rawType(raw)
@@ -297,12 +300,12 @@ func typeOf(p lathe.Part) string {
 	return typ[:min(len(typ), 64)]
 }
 
-// IsSystem reports whether a message is one of the system.
+// IsSystem reports whether the role of a message is system or developer.
 func IsSystem(m *lathe.Message) bool {
 	return m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper
 }
 
-// Fetchable reports whether every server can fetch the content of an address: it is one of the web, or has the data itself.
+// Fetchable reports whether every server can fetch the content of a URL: its scheme is https, http or data.
 func Fetchable(url string) bool {
 	for _, scheme := range [...]string{"https:", "http:", "data:"} {
 		if strings.HasPrefix(url, scheme) {

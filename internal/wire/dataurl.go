@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// AppendURL appends the URL of a blob as a JSON string, or, if it has none, a data URL of its data.
+// AppendURL appends the URL of a blob as a JSON string or, if it has none, a data URL of its data.
 func AppendURL(dst JSON, b *lathe.Blob) JSON {
 	if b.URL != "" {
 		return dst.Quote(b.URL)
@@ -17,8 +17,8 @@ func AppendURL(dst JSON, b *lathe.Blob) JSON {
 	return JSON(base64.StdEncoding.AppendEncode(dst[:len(dst)-1], b.Data)).Lit(`"`)
 }
 
-// SetURL sets the URL of a blob to url, which the member of that name has, or its data and media type if url is a data URL with base64. Data
-// URLs in other forms stay URLs.
+// SetURL sets the URL of a blob to url, the value of the member name. If url is a base64 data URL, it sets the data and the media type
+// instead. Data URLs in other forms are kept as URLs.
 func (o Object) SetURL(b *lathe.Blob, name, url string) {
 	b.URL = url
 	rest, ok := strings.CutPrefix(url, "data:")

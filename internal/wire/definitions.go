@@ -9,55 +9,55 @@ import (
 
 // Limits of [Definitions].
 const (
-	// MaxDefinitionsBytes bounds the text of the lists that are kept.
+	// MaxDefinitionsBytes bounds the stored text of all lists together.
 	MaxDefinitionsBytes = 32 << 20
-	// minShared is the size from which a list is kept: encoding less costs little.
+	// minShared is the smallest size in bytes of a list that is stored. Encoding a smaller list costs little.
 	minShared = 16 << 10
-	// maxShared is the number of lists that are kept.
+	// maxShared bounds the number of stored lists.
 	maxShared = 8
 )
 
-// Shared is a part of an encoded request that several requests have in common: Text belongs at the index At of the encoded head. It
-// is never changed. Without a text there is no such part.
+// Shared is a part of an encoded request that several requests have in common. Text must be inserted at index At of the encoded head and
+// must not be modified. If Text is nil, there is no such part.
 type Shared struct {
 	At   int
 	Text []byte
 }
 
-// Form is what encoded definitions depend on besides the tools.
+// Form contains what encoded definitions depend on, besides the tools.
 type Form struct {
 	Strict Strict
-	Schema string // the column of [destination.Row]
-	// Reduced says that the server has refused a feature of definitions, which are then encoded without it. Each wire has one such
-	// feature at most.
+	Schema string // column Schema of [destination.Row]
+	// Reduced is set if the server has refused a feature of definitions, which are then encoded without it. Each wire has at most one such
+	// feature.
 	Reduced bool
 }
 
-// An EncodeDefinition appends the definition of a tool, and returns the paths below the tool of what the wire cannot express, such as
-// ".schema.minimum": at most [MaxDropped]. The result may depend on the tool and on the form only.
+// An EncodeDefinition appends the definition of a tool. It returns the paths, below the tool, of what the wire cannot express, such as
+// ".schema.minimum", at most [MaxDropped]. The result must depend only on the tool and the form.
 type EncodeDefinition func(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string)
 
-// Definitions keeps the encoded definitions of long lists of the server's tools from request to request, so that each list is encoded once. A
-// definition never changes, so that its address tells it. Lists with tools that a client declares are not kept: each request has
-// definitions of its own. The zero value is usable, by several goroutines at once; nil keeps nothing.
+// Definitions caches the encoded definitions of long lists of the server's tools, so that each list is encoded once. Tool specifications
+// are immutable, so they are compared by address. Lists with tools declared by a client are not cached, because each request has different
+// ones. The zero value may be used by several goroutines at once; a nil *Definitions caches nothing.
 type Definitions struct {
 	lists atomic.Pointer[[]sharedList] // the newest first
 }
 
-// sharedList is the text of a list of tools in one form.
+// A sharedList is the encoded text of a list of tools in one form.
 type sharedList struct {
 	tools   []*lathe.ToolSpec
 	form    Form
 	text    []byte
-	dropped []string // paths from the request
+	dropped []string // paths of members of the tools that the wire cannot express
 }
 
-// Append appends the definitions of the tools with commas between them: what encode appends for each. It returns the
-// paths of what the wire cannot express, such as "tools[0].schema.minimum": at most [MaxDropped], in the order of the tools. The paths
-// may be shared and must not be changed.
+// Append appends the definitions of the tools, encoded by encode and separated by commas. It returns the paths of what the wire cannot
+// express, such as "tools[0].schema.minimum", at most [MaxDropped], in the order of the tools. The paths may be shared and must not be
+// modified.
 //
-// If the definitions are all of the server's own tools and have 16 KiB or more, Append also keeps the text of the list: later requests
-// with the list and form get a copy, or, if shared is not nil, append nothing and set *shared to the text.
+// If all of the tools are the server's own and the definitions have 16 KiB or more, Append also caches the text. Later calls with the same
+// list and form append a copy of it or, if shared is not nil, append nothing and set *shared to the text.
 func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, form Form, encode EncodeDefinition) (_ JSON, dropped []string) {
 	var kept []sharedList
 	if d != nil {
@@ -95,16 +95,16 @@ func (d *Definitions) Append(dst JSON, shared *Shared, tools []*lathe.ToolSpec, 
 		}
 		next = append(next, l)
 	}
-	d.lists.Store(&next) // a list that another goroutine stores at the same time may be lost: it is made again
+	d.lists.Store(&next) // of two lists stored at the same time, one may be lost; it is encoded again
 	return dst, dropped
 }
 
-// keeps reports whether the definition of a tool is kept: it is one of the server's own. Disallowed ones are copies for one request.
+// keeps reports whether the definition of a tool may be cached: it is one of the server's own. A disallowed tool is a copy for one request.
 func keeps(t *lathe.ToolSpec) bool {
 	return t.Owner == lathe.OwnerServer && t.Wire == "" && !t.Disallowed
 }
 
-// Allowed returns the names of the tools that the model may call, if some are disallowed; else nil.
+// Allowed returns the names of the tools that the model may call if some of the tools are disallowed, else nil.
 func Allowed(tools []*lathe.ToolSpec) (may []string) {
 	if !slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Disallowed }) {
 		return nil
@@ -118,5 +118,6 @@ func Allowed(tools []*lathe.ToolSpec) (may []string) {
 	return may
 }
 
-// AllowedPath is the path of a set of allowed tools that a wire cannot express. The model may then call others, and the run refuses it.
+// AllowedPath is the path for a restriction of the allowed tools that a wire cannot express. The model may then call other tools, which the
+// run refuses.
 const AllowedPath = "tool_choice.tools"

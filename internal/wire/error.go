@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// Error describes the error without its message, which may quote the request.
+// Error returns type, status, code and parameter of the error. It omits the message, which may quote the request.
 func (e *APIError) Error() string {
 	b := []byte(e.Type)
 	if len(b) == 0 {

@@ -12,10 +12,10 @@ import (
 type Answer struct {
 	AnswerHead
 	Finish *lathe.Finish
-	Extra  []lathe.Member // further members of the object, after the known ones
+	Extra  []lathe.Member // additional members, written after the known ones
 }
 
-// AppendAnswer appends the body of an answer that is not streamed: the sum of the events of its stream.
+// AppendAnswer appends the body of an answer that is not streamed. It contains what the events of the stream would contain.
 func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
 	head := a.AnswerHead
 	head.Whole = true
@@ -31,16 +31,16 @@ func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
 	return w.AppendFinish(dst, f, a.Extra)
 }
 
-// padTo is the step in which the sizes of padded events grow.
+// padTo is the step in bytes to which the sizes of padded events are rounded.
 const padTo = 64
 
 var padding = strings.Repeat("0123456789abcdef", padTo/16)
 
-// Padding returns the text that pads an event with a text of size encoded bytes: all texts of up to 64 bytes give events of one size, those of up
-// to 128 bytes the next, and so on.
+// Padding returns the text that pads an event with a text of size encoded bytes. Events with texts of up to 64 bytes then have the same
+// size, those of up to 128 bytes the next size, and so on.
 func Padding(size int) string { return padding[:padTo-1-(size+padTo-1)%padTo] }
 
-// Deltas yields the deltas of a stream from which an [Assembler] assembles the message, as few as there can be.
+// Deltas yields the smallest number of deltas from which an [Assembler] assembles the message.
 func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {
 	return func(yield func(lathe.Delta) bool) {
 		calls := 0
@@ -61,7 +61,7 @@ func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {
 				calls++
 			case lathe.Opaque, lathe.Blob:
 				more = yield(lathe.Delta{Kind: lathe.DeltaPart, Name: string(m.Wire), Part: p})
-			case lathe.ToolResult: // no answer has one
+			case lathe.ToolResult: // answers contain no tool results
 			}
 			if !more {
 				return
@@ -70,7 +70,7 @@ func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {
 	}
 }
 
-// yieldText yields the deltas of part i, which is the text t.
+// yieldText yields the deltas of t, which is part i of m. It returns false if yield did.
 func yieldText(m *lathe.Message, i int, t lathe.Text, yield func(lathe.Delta) bool) bool {
 	if t.Unreadable {
 		return true
@@ -89,7 +89,8 @@ func yieldText(m *lathe.Message, i int, t lathe.Text, yield func(lathe.Delta) bo
 	return len(t.Extra) == 0 || yield(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(m.Wire), Part: t})
 }
 
-// textExtra returns the further members of a text. Those of chat completions are members of the message: its last text has them.
+// textExtra returns the additional members of the text that is part i of m. On chat completions they are members of the message and belong
+// to its last text.
 func textExtra(m *lathe.Message, i int) []lathe.Member {
 	t, _ := m.Parts[i].(lathe.Text)
 	if m.Wire != "" && m.Wire != lathe.WireOpenAIChat {

@@ -8,11 +8,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A JSON is a JSON text, or a part of one, that is being written. Like append, each method appends to it and returns the result. Members and
-// elements get a comma before them unless they are the first. Values of type JSON and []byte can be assigned to each other.
+// A JSON is JSON text under construction. Like append, each method appends to it and returns the result. Methods that append a member or an
+// element add the comma before it, unless it is the first. JSON and []byte are assignable to each other.
 type JSON []byte
 
-// Next appends the comma before an element.
+// Next appends the comma before an element, unless it is the first.
 func (j JSON) Next() JSON {
 	if n := len(j); n > 0 && (j[n-1] == '[' || j[n-1] == '{') {
 		return j
@@ -20,10 +20,10 @@ func (j JSON) Next() JSON {
 	return append(j, ',')
 }
 
-// Lit appends text as it is.
+// Lit appends text unchanged.
 func (j JSON) Lit(text string) JSON { return append(j, text...) }
 
-// If appends text as it is, if the condition holds.
+// If appends text unchanged if the condition is true.
 func (j JSON) If(condition bool, text string) JSON {
 	if condition {
 		j = append(j, text...)
@@ -31,31 +31,31 @@ func (j JSON) If(condition bool, text string) JSON {
 	return j
 }
 
-// Raw appends a value as it is.
+// Raw appends an encoded value unchanged.
 func (j JSON) Raw(value []byte) JSON { return append(j, value...) }
 
-// Compact appends a value without white space between its tokens.
+// Compact appends an encoded value without white space between its tokens.
 func (j JSON) Compact(value []byte) JSON { return rawjson.AppendCompact(j, value) }
 
-// Quote appends a string.
+// Quote appends text as a JSON string.
 func (j JSON) Quote(text string) JSON { return rawjson.AppendQuote(j, text) }
 
 // Int appends an integer.
 func (j JSON) Int(n int64) JSON { return strconv.AppendInt(j, n, 10) }
 
-// Key appends the name of a member.
+// Key appends the name of a member and the colon.
 func (j JSON) Key(name string) JSON { return append(rawjson.AppendQuote(j.Next(), name), ':') }
 
-// Obj appends the name of a member and the bracket that opens its value, an object.
+// Obj appends the name of a member and the opening bracket of its value, an object.
 func (j JSON) Obj(name string) JSON { return append(j.Key(name), '{') }
 
-// Arr appends the name of a member and the bracket that opens its value, an array.
+// Arr appends the name of a member and the opening bracket of its value, an array.
 func (j JSON) Arr(name string) JSON { return append(j.Key(name), '[') }
 
-// Str appends a member that is a string.
+// Str appends a member with a string value.
 func (j JSON) Str(name, text string) JSON { return j.Key(name).Quote(text) }
 
-// OptStr appends a member that is a string, unless it is empty.
+// OptStr appends a member with a string value, unless text is empty.
 func (j JSON) OptStr(name, text string) JSON {
 	if text == "" {
 		return j
@@ -63,7 +63,7 @@ func (j JSON) OptStr(name, text string) JSON {
 	return j.Str(name, text)
 }
 
-// StrOrNull appends a member that is a string, or null for an empty one.
+// StrOrNull appends a member with a string value, or with null if text is empty.
 func (j JSON) StrOrNull(name, text string) JSON {
 	if text == "" {
 		return j.Key(name).Lit("null")
@@ -71,7 +71,7 @@ func (j JSON) StrOrNull(name, text string) JSON {
 	return j.Str(name, text)
 }
 
-// Strs appends a member that is an array of strings.
+// Strs appends a member with an array of strings.
 func (j JSON) Strs(name string, texts []string) JSON {
 	j = j.Arr(name)
 	for _, text := range texts {
@@ -80,10 +80,10 @@ func (j JSON) Strs(name string, texts []string) JSON {
 	return append(j, ']')
 }
 
-// Num appends a member that is an integer.
+// Num appends a member with an integer value.
 func (j JSON) Num(name string, n int64) JSON { return j.Key(name).Int(n) }
 
-// OptInt appends a member that is an integer, unless it is nil.
+// OptInt appends a member with an integer value, unless n is nil.
 func (j JSON) OptInt(name string, n *int) JSON {
 	if n == nil {
 		return j
@@ -91,7 +91,7 @@ func (j JSON) OptInt(name string, n *int) JSON {
 	return j.Num(name, int64(*n))
 }
 
-// Float appends a member that is a number, as encoding/json writes it, and null for infinities and NaN.
+// Float appends a member with a number in the format of encoding/json, or with null for infinities and NaN.
 func (j JSON) Float(name string, f float64) JSON {
 	j = j.Key(name)
 	if math.IsInf(f, 0) || math.IsNaN(f) {
@@ -104,13 +104,13 @@ func (j JSON) Float(name string, f float64) JSON {
 	return strconv.AppendFloat(j, f, format, -1, 64)
 }
 
-// Bool appends a member that is true or false.
+// Bool appends a member with true or false.
 func (j JSON) Bool(name string, b bool) JSON { return strconv.AppendBool(j.Key(name), b) }
 
-// Val appends a member with a value as it is.
+// Val appends a member with an encoded value.
 func (j JSON) Val(name string, value []byte) JSON { return append(j.Key(name), value...) }
 
-// OptVal appends a member with a value as it is, unless it is empty.
+// OptVal appends a member with an encoded value, unless the value is empty.
 func (j JSON) OptVal(name string, value []byte) JSON {
 	if len(value) == 0 {
 		return j
@@ -118,7 +118,7 @@ func (j JSON) OptVal(name string, value []byte) JSON {
 	return j.Val(name, value)
 }
 
-// Members appends members as they are, without those for whose names except returns true and those without a value. Of members with equal
+// Members appends members unchanged, except for those without a value and those for whose names except returns true. Of members with equal
 // names it appends the last. A nil except excludes none.
 func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSON {
 	for _, m := range Last(members) {
@@ -129,7 +129,7 @@ func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSO
 	return j
 }
 
-// Extra is Members in compact form, since events are one line.
+// Extra does what Members does, with compact values, so that the result has no line breaks within an event.
 func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON {
 	for _, m := range Last(members) {
 		if !except(m.Name) {
@@ -139,15 +139,15 @@ func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON 
 	return j
 }
 
-// Pair appends a member whose name is a string literal, with a value as it is.
+// Pair appends a member whose name is already encoded as a JSON string, with an encoded value.
 func (j JSON) Pair(literal, value []byte) JSON {
 	return append(append(append(j.Next(), literal...), ':'), value...)
 }
 
-// Event begins a server-sent event of a type, whose data has the type as its first member.
+// Event appends the beginning of a server-sent event of a type, whose data is an object with the type as its first member.
 func (j JSON) Event(typ string) JSON {
 	return j.Lit("event: ").Lit(typ).Lit("\ndata: {\"type\":").Quote(typ)
 }
 
-// EndEvent ends an event whose data is an object.
+// EndEvent appends the end of an event whose data is an object.
 func (j JSON) EndEvent() JSON { return append(j, "}\n\n"...) }

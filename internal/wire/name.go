@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// MaxName is the largest number of bytes of a tool's name and of a call's id that all wires accept.
+// MaxName is the largest number of bytes that all wires accept in a tool name and in a call id.
 const MaxName = 64
 
-// NameByte reports whether all wires accept the byte in the name of a tool and in the id of a call.
+// NameByte reports whether all wires accept the byte in tool names and call ids.
 func NameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
@@ -19,7 +19,7 @@ func PlainName(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c > 127 || !NameByte(byte(c)) }) < 0
 }
 
-// Masked returns s with _ in the place of bytes that names cannot have.
+// Masked returns s with each byte that names cannot contain replaced by _.
 func Masked(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -30,13 +30,13 @@ func Masked(s string) string {
 	return string(b)
 }
 
-// Hash returns 32 hexadecimal digits.
+// Hash returns the first 32 hexadecimal digits of the SHA-256 of s.
 func Hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])
 }
 
-// ShortID returns id if it has at most limit bytes, all of which names can have; else prefix and the hash of id.
+// ShortID returns id if it is a valid id of at most limit bytes; otherwise prefix followed by the hash of id.
 func ShortID(prefix, id string, limit int) string {
 	if id != "" && len(id) <= limit && PlainName(id) {
 		return id

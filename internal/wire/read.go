@@ -11,35 +11,35 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Reader reads a client's request, for the codecs of all wires. Its methods and those of [Object] return no errors: the first value that
-// the wire does not have ends the reading, and [Reader.ParseBody] or [Reader.Try] returns the error. Errors have status 400, name the member
-// at fault and do not quote its value.
+// A Reader parses a client's request, for the codecs of all wires. Its methods and those of [Object] return no errors: the first value that
+// is not valid on the wire ends the parsing, and [Reader.ParseBody] or [Reader.Try] returns the error. Errors have status 400, name the
+// member at fault and do not quote its value.
 //
-// A Reader knows which elements of arrays are being read: inside of a loop over [Object.Elements], the paths of errors and of dropped members
-// begin at the element.
+// A Reader records which elements of arrays are being read: within a loop over [Object.Elements], paths of errors and of dropped members
+// are relative to the element.
 type Reader struct {
 	*ClientRequest
 	path   []step
-	fields []field // memory of the objects that are being read
+	fields []field // memory of the objects being read
 
-	// Memory for most requests.
+	// Memory that suffices for most requests.
 	steps [2]step
 	few   [6]field
 }
 
-// A step is the element of an array that is being read: the array's path from the step before, and the index.
+// A step is the element of an array that is being read: the path of the array, relative to the previous step, and the index.
 type step struct {
 	array string
 	index int
 }
 
-// A failure is what a Reader panics with, for Try.
+// A failure is the value with which a Reader panics; Try recovers it.
 type failure struct{ err *APIError }
 
-// NewReader returns a Reader of a body.
+// NewReader returns a Reader of a request body.
 func NewReader(body []byte) Reader { return Reader{ClientRequest: &ClientRequest{N: 1, Body: body}} }
 
-// ParseBody checks the body, reads it with read, which gets its members, and returns the request. The error is an *[APIError].
+// ParseBody checks that the body is a JSON object, calls read with its members, and returns the request. The error is an *[APIError].
 func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*ClientRequest, error) {
 	if err := r.Try(func() {
 		if bad := rawjson.Check(r.Body, rawjson.Limits{}); bad != nil {
@@ -57,7 +57,7 @@ func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*Clien
 	return r.ClientRequest, nil
 }
 
-// Try calls read, and returns the error that ended it.
+// Try calls read, and returns the error with which Fail ended it, or nil.
 func (r *Reader) Try(read func()) (err *APIError) {
 	depth := len(r.path)
 	defer func() {
@@ -73,17 +73,17 @@ func (r *Reader) Try(read func()) (err *APIError) {
 	return nil
 }
 
-// Fail ends the reading with the error of the member at the path at, from the element that is being read.
+// Fail ends the parsing with an error about the member at the path at, which is relative to the element being read.
 func (r *Reader) Fail(at, format string, args ...any) { r.FailCode(at, "", format, args...) }
 
-// FailCode is Fail for an error with a code.
+// FailCode does what Fail does, for an error with a code.
 func (r *Reader) FailCode(at, code, format string, args ...any) {
 	err := BadRequest(r.At(at), format, args...)
 	err.Code = code
 	panic(failure{err})
 }
 
-// At returns the path in the request of a path from the element that is being read.
+// At returns the path in the request for a path relative to the element being read.
 func (r *Reader) At(path string) string {
 	at := ""
 	for _, s := range r.path {
@@ -92,17 +92,17 @@ func (r *Reader) At(path string) string {
 	return within(at, path)
 }
 
-// Drop records the member at a path from the element that is being read as neither read nor kept.
+// Drop records the member at a path, relative to the element being read, as neither read nor stored.
 func (r *Reader) Drop(at string) { r.ClientRequest.Drop(r.At(at)) }
 
-// Refer records that [lathe.Request] cannot represent the member at a path from the element that is being read: see ClientRequest.Foreign.
+// Refer records that [lathe.Request] cannot represent the member at a path, relative to the element being read: see ClientRequest.Foreign.
 func (r *Reader) Refer(at, format string, args ...any) {
 	if r.Foreign == nil {
 		r.Foreign = BadRequest(r.At(at), format, args...)
 	}
 }
 
-// elements calls yield with the elements of the array v at a path from the element that is being read.
+// elements calls yield for each element of the array v, whose path at is relative to the element being read.
 func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
 	if Kind(v) != '[' {
 		r.Fail(at, "Must be an array.")
@@ -119,22 +119,23 @@ func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
 	r.path = r.path[:depth]
 }
 
-// An Object has the members of an object that are not null. It is valid while the element that it was read from is being read.
+// An Object contains the members of an object that are not null. It is valid as long as the element that contains it is being read.
 type Object struct {
 	r      *Reader
-	at     string // its path from the element
+	at     string // path relative to the element being read
 	fields []field
 }
 
-// A field is one member. Its value is part of the text.
+// A field is one member. Its value shares the memory of the body.
 type field struct {
 	name  string
 	value []byte
 	read  bool
 }
 
-// Object returns the members of the object v at a path from the element that is being read. It refuses a member whose name is not one of
-// names but equals one under Unicode case folding: a server that ignores case would read such a member in place of the one that was checked.
+// Object returns the members of the object v, whose path at is relative to the element being read. A member whose name is not in names but
+// equals one of them under Unicode case folding is refused: a server that ignores case would read it instead of the member that was
+// checked.
 func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
 	if Kind(v) != '{' {
 		r.Fail(at, "Must be an object.")
@@ -153,7 +154,7 @@ func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
 	return Object{r, at, r.fields[start:len(r.fields):len(r.fields)]}
 }
 
-// rejectAmbiguous refuses a key, a string literal, that equals one of names under case folding.
+// rejectAmbiguous fails if key, a JSON string, equals one of names under case folding.
 func (r *Reader) rejectAmbiguous(at string, key []byte, names *rawjson.Names) {
 	if as, name := names.LikeKey(key); name != "" {
 		r.FailCode(Join(at, as), codeAmbiguous, "The member %.64q differs from %s in the case or the form of its letters only: servers may read both as the same member. Send one of them, as %s.",
@@ -163,7 +164,7 @@ func (r *Reader) rejectAmbiguous(at string, key []byte, names *rawjson.Names) {
 
 const codeAmbiguous = "ambiguous_member"
 
-// Rename gives the members that names has other names. It refuses two that get one name.
+// Rename renames the members that are keys of names. It fails if two members would have the same name.
 func (o Object) Rename(names map[string]string) Object {
 	for i := range o.fields {
 		f := &o.fields[i]
@@ -181,18 +182,18 @@ func (o Object) Rename(names map[string]string) Object {
 	return o
 }
 
-// Fail ends the reading with the error of a member; "": of the object.
+// Fail ends the parsing with an error about a member or, if name is "", about the object.
 func (o Object) Fail(name, format string, args ...any) { o.r.Fail(o.path(name), format, args...) }
 
-// FailCode is Fail for an error with a code.
+// FailCode does what Fail does, for an error with a code.
 func (o Object) FailCode(name, code, format string, args ...any) {
 	o.r.FailCode(o.path(name), code, format, args...)
 }
 
-// path returns the path of a member from the element that is being read.
+// path returns the path of a member relative to the element being read.
 func (o Object) path(name string) string { return within(o.at, name) }
 
-// Get returns the value of a member, nil if it is absent.
+// Get returns the value of a member and marks it as read. It returns nil if the member is absent.
 func (o Object) Get(name string) []byte {
 	for i := range o.fields {
 		if f := &o.fields[i]; f.name == name {
@@ -203,14 +204,14 @@ func (o Object) Get(name string) []byte {
 	return nil
 }
 
-// Skip marks members as read whose values do not matter.
+// Skip marks members as read without using their values.
 func (o Object) Skip(names ...string) {
 	for _, name := range names {
 		o.Get(name)
 	}
 }
 
-// Unread yields the names and values of the members that have not been read.
+// Unread yields the names and values of the members that are not marked as read.
 func (o Object) Unread() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for i := range o.fields {
@@ -221,12 +222,12 @@ func (o Object) Unread() iter.Seq2[string, []byte] {
 	}
 }
 
-// IsRead reports whether all members have been read.
+// IsRead reports whether all members are marked as read.
 func (o Object) IsRead() bool {
 	return !slices.ContainsFunc(o.fields, func(f field) bool { return !f.read })
 }
 
-// Rest returns copies of the members that have not been read.
+// Rest returns copies of the members that are not marked as read.
 func (o Object) Rest() (rest []lathe.Member) {
 	for name, v := range o.Unread() {
 		rest = append(rest, lathe.Member{Name: name, Value: bytes.Clone(v)})
@@ -234,27 +235,27 @@ func (o Object) Rest() (rest []lathe.Member) {
 	return rest
 }
 
-// Drop records a member as dropped.
+// Drop records a member as neither read nor stored.
 func (o Object) Drop(name string) { o.r.Drop(o.path(name)) }
 
-// DropRest records the members that have not been read as dropped.
+// DropRest records all members that are not marked as read as dropped.
 func (o Object) DropRest() {
 	for name := range o.Unread() {
 		o.Drop(name)
 	}
 }
 
-// Object returns a member that is an object: see [Reader.Object].
+// Object returns the members of a member that must be an object: see [Reader.Object].
 func (o Object) Object(name string, names *rawjson.Names) Object {
 	return o.r.Object(o.path(name), o.Get(name), names)
 }
 
-// Elements yields the elements of a member that must be an array.
+// Elements yields the elements of a member. It fails if the value is not an array.
 func (o Object) Elements(name string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { o.r.elements(o.path(name), o.Get(name), yield) }
 }
 
-// Len returns the number of elements of a member that is an array; 0 for any other.
+// Len returns the number of elements of a member that is an array; 0 for other values.
 func (o Object) Len(name string) (n int) {
 	for range rawjson.Elements(o.Get(name)) {
 		n++
@@ -262,7 +263,7 @@ func (o Object) Len(name string) (n int) {
 	return n
 }
 
-// String returns the text of a member that must be there. Bytes that are not UTF-8 become U+FFFD.
+// String returns the text of a member. It fails if the member is absent or no string. Invalid UTF-8 becomes U+FFFD.
 func (o Object) String(name string) string {
 	v := o.Get(name)
 	if Kind(v) != '"' {
@@ -274,7 +275,7 @@ func (o Object) String(name string) string {
 	return rawjson.Text(v)
 }
 
-// OptString is String for a member that may be absent; "" then.
+// OptString does what String does, but returns "" for an absent member.
 func (o Object) OptString(name string) string {
 	if o.Get(name) == nil {
 		return ""
@@ -282,7 +283,7 @@ func (o Object) OptString(name string) string {
 	return o.String(name)
 }
 
-// Strings returns the texts of a member that is an array of strings; nil if it is absent.
+// Strings returns the elements of a member that must be an array of strings; nil if it is absent.
 func (o Object) Strings(name string) (list []string) {
 	if o.Get(name) == nil {
 		return nil
@@ -296,7 +297,7 @@ func (o Object) Strings(name string) (list []string) {
 	return list
 }
 
-// RawObject returns the value of a member that must be an object.
+// RawObject returns the JSON text of a member. It fails if the value is not an object.
 func (o Object) RawObject(name string) []byte {
 	v := o.Get(name)
 	if Kind(v) != '{' {
@@ -305,7 +306,7 @@ func (o Object) RawObject(name string) []byte {
 	return v
 }
 
-// OptObject is RawObject for a member that may be absent; nil then.
+// OptObject does what RawObject does, but returns nil for an absent member.
 func (o Object) OptObject(name string) []byte {
 	if o.Get(name) == nil {
 		return nil
@@ -313,7 +314,8 @@ func (o Object) OptObject(name string) []byte {
 	return o.RawObject(name)
 }
 
-// Parsed returns the value of a member by parse, which returns what it must be if it is another; nil if it is absent.
+// Parsed returns the value of a member as parse returns it, or nil if the member is absent. If the value is not valid, parse returns the
+// error text in must.
 func Parsed[T any](o Object, name string, parse func(v []byte) (x T, must string)) *T {
 	v := o.Get(name)
 	if v == nil {
@@ -326,7 +328,7 @@ func Parsed[T any](o Object, name string, parse func(v []byte) (x T, must string
 	return &x
 }
 
-// OptBool returns a member that is true or false; nil if it is absent.
+// OptBool returns a member that must be true or false; nil if it is absent.
 func (o Object) OptBool(name string) *bool {
 	return Parsed(o, name, func(v []byte) (bool, string) {
 		if s := string(v); s != "true" && s != "false" {
@@ -336,13 +338,13 @@ func (o Object) OptBool(name string) *bool {
 	})
 }
 
-// Bool is OptBool with false for a member that is absent.
+// Bool does what OptBool does, but returns false for an absent member.
 func (o Object) Bool(name string) bool {
 	b := o.OptBool(name)
 	return b != nil && *b
 }
 
-// Float returns a member that is a number; nil if it is absent.
+// Float returns a member that must be a number; nil if it is absent.
 func (o Object) Float(name string) *float64 {
 	return Parsed(o, name, func(v []byte) (float64, string) {
 		f, err := strconv.ParseFloat(string(v), 64)
@@ -350,7 +352,7 @@ func (o Object) Float(name string) *float64 {
 	})
 }
 
-// Int returns a member that is an integer of 64 bits; nil if it is absent.
+// Int returns a member that must be a 64-bit integer; nil if it is absent.
 func (o Object) Int(name string) *int64 {
 	return Parsed(o, name, func(v []byte) (int64, string) {
 		n, err := strconv.ParseInt(string(v), 10, 64)
@@ -358,7 +360,7 @@ func (o Object) Int(name string) *int64 {
 	})
 }
 
-// Count returns a member that is an integer from 1 to 2147483647; nil if it is absent.
+// Count returns a member that must be an integer from 1 to 2147483647; nil if it is absent.
 func (o Object) Count(name string) *int {
 	return Parsed(o, name, func(v []byte) (int, string) {
 		n, err := strconv.ParseInt(string(v), 10, 64)
@@ -373,7 +375,7 @@ func unless(ok bool, must string) string {
 	return must
 }
 
-// word returns the text of a literal that is in most messages of a request, and "" for any other. It allocates nothing.
+// word returns the text of a JSON string that is one of words, and "" for others. It does not allocate.
 func word(v []byte) string {
 	s, _ := words.Exact(v)
 	return s

@@ -4,14 +4,14 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Changes are members of a request that are replaced when it is relayed. A member that the request does not have is appended, in the
-// order in which they were set. The zero value is empty.
+// Changes are members of a request that are replaced when the request is relayed. Members that the request lacks are appended in the order
+// in which they were set. The zero value is empty.
 type Changes struct {
 	names  []string
 	values map[string][]byte
 }
 
-// Set sets the value of a member. An empty value changes nothing.
+// Set sets the value of a member. An empty value has no effect.
 func (c *Changes) Set(name string, value []byte) {
 	if len(value) == 0 {
 		return
@@ -28,8 +28,8 @@ func (c *Changes) Set(name string, value []byte) {
 // Has reports whether the member is set.
 func (c *Changes) Has(name string) bool { return c.values[name] != nil }
 
-// Append appends the object body, which must be valid, with the changes. All other bytes stay, unless edit changes them as that of
-// [rawjson.AppendEdited] does; edit may be nil.
+// Append appends the object body, which must be valid, with the changes. All other bytes are unchanged unless edit changes them: see
+// [rawjson.AppendEdited]. edit may be nil.
 func (c *Changes) Append(dst, body []byte, edit func(name string, value []byte) (key, to []byte, keep bool)) []byte {
 	found := map[string]bool{}
 	change := func(name string, value []byte) (key, to []byte, keep bool) {

@@ -8,31 +8,31 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Strict says whether tools of the server are sent with strict set, so that the model server constrains the arguments of
-// their calls to the schema. What a client set on its own tools is sent as it is.
+// Strict states whether tools of the server are sent with strict set, in which case the model server constrains the arguments of calls to
+// the schema. What a client sets on its own tools is sent unchanged.
 type Strict uint8
 
-// The ways of setting strict.
+// Values of Strict.
 const (
 	StrictOff    Strict = iota
-	StrictSubset        // with the schema reduced to the keywords of the wire's vendor; see [StrictRules]
-	StrictWhole         // with the tool's own schema, which the server takes whole
+	StrictSubset        // the schema is reduced to the keywords that the vendor supports; see [StrictRules]
+	StrictWhole         // the schema of the tool is sent unchanged, because the server supports all of it
 )
 
-// SetsStrict reports whether s sets strict on the tool: it is one of the server, and says nothing of strict itself.
+// SetsStrict reports whether s sets strict on the tool: the tool is one of the server, and its Extra does not mention strict.
 func (s Strict) SetsStrict(t *lathe.ToolSpec) bool {
 	return s != StrictOff && t.Owner == lathe.OwnerServer && t.Wire == "" &&
 		!slices.ContainsFunc(t.Extra, func(m lathe.Member) bool { return m.Name == "strict" || m.Name == "function" })
 }
 
-// StrictRules say which schemas a vendor takes as strict.
+// StrictRules are a vendor's rules for schemas of strict tools.
 type StrictRules struct {
-	// Keeps reports whether a keyword with the value may stay. It is not called for the keywords that every vendor takes, and those
-	// that hold schemas.
+	// Keeps reports whether a keyword with the value may remain. It is not called for keywords that every vendor accepts or that contain
+	// schemas.
 	Keeps func(keyword string, value []byte) bool
-	// AllOf says that allOf is taken.
+	// AllOf is set if the vendor accepts allOf.
 	AllOf bool
-	// RequireAll says that objects must require all their properties.
+	// RequireAll is set if objects must require all of their properties.
 	RequireAll bool
 }
 
@@ -46,22 +46,22 @@ var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ [
 	return false
 }}
 
-// maxStrictChanges bounds the list of changes of one schema.
+// maxStrictChanges bounds the listed changes of one schema.
 const maxStrictChanges = 64
 
-// A StrictSchema is a JSON Schema in the form that a vendor takes as strict.
+// A StrictSchema is a JSON Schema in the form that a vendor accepts as strict.
 type StrictSchema struct {
 	Schema []byte
-	// Changes are the paths of the keywords that were removed or replaced, such as ".properties.n.minimum"; at most 64. The caller
-	// validates arguments against the original schema.
+	// Changes are the paths of keywords that were removed or replaced, such as ".properties.n.minimum"; at most 64. The caller must
+	// validate arguments against the original schema.
 	Changes []string
-	// Misfit is the path of a keyword that the form cannot express, such as an optional property where all must be required; "":
+	// Misfit is the path of the first keyword that the form cannot express, such as an optional property where all must be required; "":
 	// none. A schema with a misfit must not be sent as strict.
 	Misfit string
 }
 
-// Strict returns the schema in the form of the rules. Removed keywords become text of the description. The result of a schema that
-// needs no change is the schema itself. Levels beyond [rawjson.DefaultMaxDepth] stay as they are.
+// Strict returns the schema in the form that the rules require. Removed keywords are added to the description as text. If no change is
+// necessary, the result is the schema itself. Levels beyond [rawjson.DefaultMaxDepth] are copied and count as a misfit.
 func (r *StrictRules) Strict(schema []byte) StrictSchema {
 	s := stricter{rules: r}
 	out := s.append(make([]byte, 0, len(schema)+len(schema)/4), schema, "", rawjson.DefaultMaxDepth)
@@ -73,8 +73,8 @@ func (r *StrictRules) Strict(schema []byte) StrictSchema {
 	return s.StrictSchema
 }
 
-// StrictArguments is [StrictRules.Strict] for the arguments of a tool, which are an object. ok is false if the schema must not be
-// sent as strict.
+// StrictArguments does what [StrictRules.Strict] does, for the arguments of a tool, which must be an object. ok is false if the schema must
+// not be sent as strict.
 func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
 	if typ, _ := rawjson.Get(schema, "type"); !rawjson.EqualKey(typ, "object") {
@@ -89,7 +89,7 @@ func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 	return s, s.Misfit == ""
 }
 
-// typed are the keywords that say what a value is. A schema without any allows every value, which no strict form expresses.
+// typed are the keywords that restrict the type of a value. A schema with none of them allows every value, which no strict form expresses.
 var typed = []string{"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref", "properties"}
 
 type stricter struct {
@@ -192,8 +192,8 @@ func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON 
 	return dst.Lit("}")
 }
 
-// checkObject reports whether a schema is that of an object, and whether it says nothing of additional properties. An object of
-// any properties cannot be closed, and one with optional properties does not fit where all must be required.
+// checkObject reports whether a schema is that of an object, and whether it lacks additionalProperties. It records a misfit for an object
+// with arbitrary properties, and for optional properties if all must be required.
 func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool) {
 	typ, _ := rawjson.Get(schema, "type")
 	properties, _ := rawjson.Get(schema, "properties")

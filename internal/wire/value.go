@@ -29,7 +29,7 @@ func (o *AssemblerOptions) WithDefaults() AssemblerOptions {
 	return out
 }
 
-// CountFault counts n faults of a kind.
+// CountFault adds n faults of a kind to the list and returns it.
 func CountFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
 	if n == 0 {
 		return faults
@@ -77,7 +77,7 @@ func Join(at, name string) string {
 // Element returns the path of an element of the array at the path at.
 func Element(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// within returns the path of a path that begins in the value at the path at.
+// within returns path, which is relative to the value at the path at, as a path from the root.
 func within(at, path string) string {
 	if path == "" || path[0] == '.' || path[0] == '[' {
 		return at + path
@@ -85,7 +85,7 @@ func within(at, path string) string {
 	return Join(at, path)
 }
 
-// OtherMembers returns copies of the members of obj that are not null and whose names are not among names.
+// OtherMembers returns copies of the members of obj that are not null and whose names are not in names.
 func OtherMembers(obj []byte, names ...string) (out []lathe.Member) {
 next:
 	for key, v := range rawjson.Members(obj) {
@@ -101,11 +101,11 @@ next:
 	return out
 }
 
-// AppendKey is [JSON.Key].
+// AppendKey does what [JSON.Key] does.
 func AppendKey(dst []byte, key string) []byte { return JSON(dst).Key(key) }
 
-// Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear
-// time, and returns the slice members itself if the result is equal to it.
+// Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear time, and
+// returns members itself if nothing is removed.
 func Last(members []lathe.Member) []lathe.Member {
 	const few = 8 // up to this number, comparing each pair of names is faster than a map
 	last := func(i int) bool { return !Named(members[i+1:], members[i].Name) }
@@ -133,7 +133,7 @@ func Last(members []lathe.Member) []lathe.Member {
 	return kept
 }
 
-// MemberValue returns the value of the last member of the name, nil if there is none.
+// MemberValue returns the value of the last member with the name, or nil if there is none.
 func MemberValue(members []lathe.Member, name string) json.RawMessage {
 	for i := len(members) - 1; i >= 0; i-- {
 		if members[i].Name == name {
@@ -153,7 +153,7 @@ func Named(members []lathe.Member, name string) bool {
 	return false
 }
 
-// BlobNote returns the text that stands in a tool's result for a part which the wire cannot send: its type and size.
+// BlobNote returns the text that replaces, in a tool result, a blob that the wire cannot send: its type and size.
 func BlobNote(b *lathe.Blob) string {
 	media := cmp.Or(b.MediaType, "file")
 	if len(b.Data) == 0 {
@@ -162,16 +162,17 @@ func BlobNote(b *lathe.Blob) string {
 	return fmt.Sprintf("[%.100s, %d bytes: not sent, because the API of the model has no form for it]", media, len(b.Data))
 }
 
-// sendable limits the arguments in a request. It is above every limit on calls that are executed, and below the depth that parsers of
-// servers accept (Python: 1000).
+// sendable are the limits of arguments in a request. They are above all limits for calls that are executed, and below the depth that
+// parsers of servers accept (Python: 1000).
 var sendable = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
 // Sendable reports whether the arguments of a call are a JSON object that servers accept in a history.
 func Sendable(arguments []byte) bool { return rawjson.IsObject(arguments, sendable) }
 
-// SentArguments returns the arguments of a call as servers accept them in a history, which refuse what is no JSON object: llama.cpp with 500,
-// Ollama with 400. Arguments that are none become the object that they have one reading as ([rawjson.RepairObject]), else {}. Blank ones, null
-// and "" stand for {}. same reports whether nothing was changed, and kept whether nothing was lost.
+// SentArguments returns the arguments of a call in the form that servers accept in a history: llama.cpp (status 500) and Ollama (400)
+// refuse arguments that are not a JSON object. Such arguments become the object to which they can be unambiguously repaired
+// ([rawjson.RepairObject]), otherwise {}. Blank arguments, null and "" are equivalent to {}. same reports whether nothing was changed, and
+// kept whether nothing was lost.
 func SentArguments(arguments string) (object []byte, same, kept bool) {
 	b := bytes.Trim([]byte(arguments), " \t\r\n")
 	switch {
@@ -186,7 +187,7 @@ func SentArguments(arguments string) (object []byte, same, kept bool) {
 	return []byte("{}"), false, false
 }
 
-// SentText is SentArguments for wires where arguments are a text: white space around an object stays.
+// SentText does what SentArguments does, for wires where arguments are a string: white space around an object is kept.
 func SentText(arguments string) string {
 	if Sendable([]byte(arguments)) {
 		return arguments
@@ -195,8 +196,8 @@ func SentText(arguments string) string {
 	return string(object)
 }
 
-// ReadArguments reports whether the arguments of a call are an object that clients can parse, whatever they make of names that
-// repeat, and else whether they are JSON that was cut off.
+// ReadArguments reports whether the arguments of a call are an object that clients can parse, even if names in it repeat. If they are not,
+// cut reports whether they are JSON that was truncated.
 func ReadArguments(arguments []byte) (object, cut bool) {
 	start := rawjson.SkipSpace(arguments, 0)
 	end, err := rawjson.Scan(arguments, start)

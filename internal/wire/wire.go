@@ -1,8 +1,7 @@
-// Package wire defines the types and interfaces that the codecs of all wires share. A wire is the protocol of a model API:
-// chat completions and Responses of OpenAI, Messages of Anthropic, generateContent of Google. A codec implements one or both
-// of two interfaces: [Served] parses the requests of a server's clients and writes the answers, [Upstream] writes requests to
-// a model's server and parses its answers. Each codec is a package below this one. All are pure: they do no I/O and read no
-// clock.
+// Package wire defines the types and interfaces that the codecs of all wires share. A wire is the protocol of a model API: chat completions
+// and Responses of OpenAI, Messages of Anthropic, generateContent of Google. A codec implements one or both of two interfaces: [Served]
+// parses requests of clients and writes answers to them, [Upstream] writes requests to model servers and parses their answers. Each codec
+// is a package below this one. They do no I/O and read no clock.
 //
 // All codecs translate to and from one internal form, [lathe.Request] and [lathe.Finish], so that a request received on one
 // wire can be sent on any other. A member that the target wire cannot express is listed by its path, never dropped silently.
@@ -47,18 +46,18 @@ type ClientRequest struct {
 	IncludeUsage bool
 	Obfuscate    bool // pad events, so that their sizes do not reveal the lengths of their texts
 	N            int  // number of answers requested; default 1
-	// Unknown are the members of the body that Request has no field for, in their order in the body.
+	// Unknown are the members of the body for which Request has no field, in their order in the body.
 	Unknown []lathe.Member
 	// Foreign is the error for the first value in the request that [lathe.Request] cannot represent; nil: there is no such
 	// value. A request with an error here can be relayed to a server of the same wire, but not translated to another one.
 	Foreign *APIError
-	// Dropped are the paths of members that are neither read nor kept, such as "stream_options.x".
+	// Dropped are the paths of members that are neither read nor stored, such as "stream_options.x".
 	Dropped []string
-	// Hosted are the declared tools that are not functions, such as web_search. The codec does not add them to Request. The
-	// caller adds those to Request.HostedTools that the model's server executes, and ignores or refuses the others.
+	// Hosted are the declared tools that are not functions, such as web_search. The codec does not add them to Request. The caller adds
+	// those that the model server executes to Request.HostedTools, and ignores or refuses the others.
 	Hosted []HostedTool
-	// PreviousID is the id of the response that the request continues ("": none). Keep is whether the server stores the answer
-	// under its id (nil: the server's default). Only Responses has these members.
+	// PreviousID is the id of the response that the request continues ("": none). Keep reports whether the server is to store the answer
+	// under its id (nil: the server's default applies). Only Responses has these members.
 	PreviousID string
 	Keep       *bool
 	// Names maps names of tools in Request to the client's names, for tools whose name or kind the internal form cannot
@@ -69,30 +68,30 @@ type ClientRequest struct {
 	// has them.
 	Approvals []ApprovalAnswer
 	Answered  bool
-	// Updated is Sampling with what items of the conversation change in it, the last ones (nil: none does). A server of the same wire knows
-	// that from the items; for other models the caller replaces Sampling. Only Responses has such items.
+	// Updated is Sampling after the changes that items of the conversation make to it (nil: there are none). A server of the same wire
+	// reads the items; for other models the caller replaces Sampling by Updated. Only Responses has such items.
 	Updated *lathe.Sampling
-	// Compact is set if the input ends with an item that asks to compact the conversation. It is the last part of Messages. Only Responses
-	// has it.
+	// Compact is set if the input ends with an item that requests a compaction of the conversation. That item is the last part of Messages.
+	// Only Responses has it.
 	Compact bool
-	// Allowed are the tools, by their names in Request, that the model may call in this answer. nil allows all tools; an empty
-	// list that is not nil allows none. Of the tools that the client declares, the others are disallowed: see [lathe.ToolSpec].Disallowed.
+	// Allowed are the names in Request of the tools that the model may call in this answer. nil allows all tools; a non-nil empty list
+	// allows none. Other tools that the client declares are disallowed: see [lathe.ToolSpec].Disallowed.
 	Allowed []string
-	// Removed are tools in Request that blocks of the conversation have removed. A server of the same wire knows that from the blocks;
-	// for other models the caller removes them from Request. Only Messages has such blocks.
+	// Removed are the names of tools in Request that blocks of the conversation have removed. A server of the same wire reads the blocks;
+	// for other models the caller removes the tools from Request. Only Messages has such blocks.
 	Removed []string
-	// Body is the body of the request, not copied. A [Writer] repeats members of it where the wire requires that.
+	// Body is the body of the request, not copied. A [Writer] repeats some of its members if the wire requires that.
 	Body []byte
 }
 
-// Drop adds a path to Dropped, which has at most [MaxDropped].
+// Drop adds a path to Dropped, which has at most [MaxDropped] paths.
 func (r *ClientRequest) Drop(path string) {
 	if len(r.Dropped) < MaxDropped {
 		r.Dropped = append(r.Dropped, path)
 	}
 }
 
-// ClientName returns the client's name of a tool. r may be nil.
+// ClientName returns the client's name of the tool with an internal name. r may be nil.
 func (r *ClientRequest) ClientName(name string) string {
 	if r != nil {
 		if n, ok := r.Names[name]; ok {
@@ -108,14 +107,15 @@ type HostedTool struct {
 	JSON json.RawMessage
 	// Forced is set if the tool choice names the tool, or requires a call and there is no other tool.
 	Forced bool
-	// Disallowed is set if the tool choice leaves the tool out. Its definition stays where it is, since prompt caches depend on it.
+	// Disallowed is set if the tool choice excludes the tool. Its definition stays in its place, since prompt caches depend on it.
 	Disallowed bool
-	// Item is the place of a definition in an item of the input, where a server of the same wire gets it, such as "input[3].tools[0]"; "": it
-	// is one of the request's tools.
+	// Item is the path of a definition that is in an item of the input, where a server of the same wire reads it, such as
+	// "input[3].tools[0]"; "": the definition is in the tools of the request.
 	Item string
 }
 
-// DisallowedMember is the member of a hosted tool in [lathe.Request] that the model may not call in this answer. Codecs do not send it.
+// DisallowedMember is a member that marks a hosted tool in [lathe.Request] as one that the model may not call in this answer. Codecs do not
+// send it.
 const DisallowedMember = "lathe_barred"
 
 // A ToolName is the client's name of a tool.
@@ -126,27 +126,27 @@ type ToolName struct {
 	Custom bool
 }
 
-// An APIError is an error in an answer of an API: one that a model's server returned, as an answer or as an event of a stream,
-// or one that ParseRequest returned for a client's request. Each codec encodes it in the form of its wire.
+// An APIError is an error response of an API: one that a model server returned, as a response or within a stream, or one that ParseRequest
+// returned for a client's request. Each codec encodes it in the form of its wire.
 type APIError struct {
 	// Status is the HTTP status. For an error within a stream it is the error's code if that is a number, else 0.
 	Status  int
 	Message string // may quote the request: for the client, not for logs
 	Type    string // such as "invalid_request_error"
 	Code    string
-	Param   string // the member of the request that is wrong, such as "messages[2].content"
+	Param   string // path of the member of the request at fault, such as "messages[2].content"
 	// RequestID identifies the request, on wires whose errors have such a member.
 	RequestID string
 	// RetryAfter is the number of seconds after which the server accepts a retry; 0: not known.
 	RetryAfter float64
-	// Details is a JSON object for programs, on wires whose errors have one; "": none.
+	// Details is a JSON object for programs, on wires whose errors have such a member; "": none.
 	Details string
 }
 
-// A ServerCall is a tool call that this server executed, with its result, in the form in which it is written to the client.
+// A ServerCall is a tool call that this server executed, with its result, in the form that the client receives.
 type ServerCall struct {
 	ID, Name string
-	Server   string // where the tool comes from: the name of the MCP server, else "lathe"
+	Server   string // origin of the tool: the name of the MCP server, or "lathe"
 	// Arguments is a JSON object. Output is the text of the result that the model received. Failed is set if the call failed.
 	Arguments string
 	Output    string
@@ -160,47 +160,48 @@ type Approval struct {
 
 // An ApprovalAnswer is a client's answer to an [Approval].
 type ApprovalAnswer struct {
-	ID      string // of the Approval
+	ID      string // id of the Approval
 	Approve bool
 	Reason  string
 }
 
-// An AnswerHead is what is known about an answer before its first delta.
+// An AnswerHead contains the data of an answer that is known before its first delta.
 type AnswerHead struct {
 	// ID is the id of the answer without a prefix, in letters, digits, _ and -. All ids within the answer are derived from it.
 	ID      string
-	Model   string // as the client named it
+	Model   string // name by which the client requested the model
 	Created int64  // Unix time in seconds
 	Request *ClientRequest
 	// Kept is set if the server stores the answer under its id.
 	Kept bool
 	// Whole is set if the client did not request a stream: see [Writer].
 	Whole bool
-	// Completed is the time at which the run ended, in Unix seconds. It is read when the answer ends; 0: Created.
+	// Completed is the time at which the run ended, in Unix seconds; 0: Created is used. It is read when the answer ends.
 	Completed int64
 }
 
-// A Served codec is the server's side of one wire. Its methods may be called by several goroutines at once.
+// A Served codec parses the requests of clients of one wire and writes the answers. Its methods may be called from several goroutines at
+// once.
 type Served interface {
 	Wire() lathe.Wire
-	// ParseRequest parses the body of a request. It refuses values that would change the meaning of the request, and keeps
-	// members that it does not know. Values that [lathe.Request] cannot represent are not an error: see ClientRequest.Foreign.
-	// The error is an *[APIError] with status 400 that names the member. The result refers to body, which must not be changed.
+	// ParseRequest parses the body of a request. It refuses values that would change the meaning of the request, and stores unknown
+	// members. Values that [lathe.Request] cannot represent are not an error: see ClientRequest.Foreign. The error is an *[APIError] with
+	// status 400 that names the member at fault. The result refers to body, which must not be modified.
 	ParseRequest(body []byte) (*ClientRequest, error)
-	// NewWriter returns a Writer for one answer. It keeps head.
+	// NewWriter returns a Writer for one answer. It retains head.
 	NewWriter(head *AnswerHead) Writer
-	// AppendError appends the body of an error answer.
+	// AppendError appends the body of an error response.
 	AppendError(dst []byte, e *APIError) []byte
 }
 
-// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid
-// on the wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes
-// are consecutive, and the answer ends exactly once.
+// A Writer writes one answer, which may span several turns of a model. It is used by one goroutine at a time. The answer is valid on the
+// wire for any order of the method calls before AppendFinish or AppendError: one item or block is open at a time, indexes are consecutive,
+// and the answer ends exactly once.
 //
-// With AnswerHead.Whole the methods append the body of an answer that is not streamed: the sum of the events that they append
-// otherwise. All methods are then to append to the same dst, and AppendKeepAlive and AppendError are not called.
+// If AnswerHead.Whole is set, the methods append the body of an answer that is not streamed, with the same content as the events. All
+// methods must then append to the same dst, and AppendKeepAlive and AppendError must not be called.
 type Writer interface {
-	// AppendStart appends the events that begin the stream, if no call has appended them before. The other methods call it.
+	// AppendStart appends the events that begin the stream, unless they were appended before. The other methods call it.
 	AppendStart(dst []byte) []byte
 	// AppendDelta appends the events for d: text, commentary, reasoning, reasoning data, a refusal, a piece of a call, a part of
 	// the writer's wire, or the citations of a text. It ignores other deltas. The pieces of different calls may be mixed: see
@@ -212,28 +213,28 @@ type Writer interface {
 	// AppendApproval appends a call of this server that waits for an approval. It appends nothing if the wire has no form for
 	// it.
 	AppendApproval(dst []byte, a *Approval) []byte
-	// AppendCarrier appends a reasoning item whose opaque data is seal. Clients do not display such data, and send it back
-	// unchanged in their next request. It appends nothing if the wire has no form for it.
+	// AppendCarrier appends a reasoning item whose opaque data is seal. Clients do not display such data and return it unchanged in their
+	// next request. It appends nothing if the wire has no form for it.
 	AppendCarrier(dst []byte, seal string) []byte
-	// AppendFinish ends the stream: it closes open items, and appends the pieces of calls in f.Message that no delta has
-	// contained, the finish reason and the usage. extra are further members of the last object.
+	// AppendFinish ends the stream: it closes open items, and appends what no delta has contained of the calls in f.Message, the finish
+	// reason and the usage. extra are additional members of the last object.
 	AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte
 	// AppendError ends the stream with an error. No other method may be called after it.
 	AppendError(dst []byte, e *APIError) []byte
 	// AppendKeepAlive appends bytes that clients ignore.
 	AppendKeepAlive(dst []byte) []byte
-	// Pass records an event of the model's server that the caller relays to the client, so that the events of the other methods
-	// continue the stream after it. It returns the bytes to send: those of raw, except that Responses adds what the last event
-	// leaves out. raw is valid during the call only.
+	// Pass records an event of the model server that the caller relays to the client, so that events of the other methods can follow it. It
+	// returns the bytes to send: those of raw, except that on Responses an empty output of the last event is filled. raw is valid only
+	// during the call.
 	Pass(raw *lathe.Raw) []byte
 }
 
-// EncodeOptions configure how a request to a model's server is encoded. The zero value is a plain request.
+// EncodeOptions are the options of encoding a request to a model server. The zero value is valid.
 type EncodeOptions struct {
 	Stream       bool // request a stream
 	IncludeUsage bool // request the usage at the end of the stream
-	// ReasoningField is the member in which reasoning is sent back. "" omits the reasoning; "*" uses the member in which it
-	// was received. Only chat completions reads it.
+	// ReasoningField is the member in which reasoning of the history is sent. "" omits the reasoning; "*" uses the member in which it was
+	// received. Only chat completions uses it.
 	ReasoningField string
 	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens.
 	MaxCompletionTokens bool
@@ -241,40 +242,41 @@ type EncodeOptions struct {
 	TopK bool
 	// MaxTokens is the token limit to send if the request has none and the wire requires one; 0: 8192.
 	MaxTokens int
-	// Takes says what the destination takes. Codecs read the columns that say how a member is written. The caller has applied the
-	// others: see [destination.Row.Fit] and [destination.Conversation].
+	// Takes are the rules of the destination. Codecs use the columns that determine how a member is encoded. The caller applies the others
+	// before: see [destination.Row.Fit] and [destination.Conversation].
 	Takes destination.Row
 	// Entry is the name of the model in the configuration. Reasoning that another entry wrote is not sent.
 	Entry string
-	// Strict says whether strict is set on the tools of the server. Gemini has no such member.
+	// Strict determines whether strict is set on tools of the server. Gemini has no such member.
 	Strict Strict
-	// Definitions keeps the encoded definitions of tools from request to request; nil: they are encoded for each.
+	// Definitions caches encoded tool definitions between requests; nil: they are encoded for each request.
 	Definitions *Definitions
-	// Shared, if not nil, lets the encoder leave out definitions of tools that other requests have, too: it sets *Shared to their
+	// Shared, if not nil, allows the encoder to leave out tool definitions that other requests have in common: it sets *Shared to their
 	// text and to their place in the head, or in the body of wires without a head.
 	Shared *Shared
-	// Without are features that the server has refused before, which are not sent: see [Upstream.Refused].
+	// Without are features that the server has refused before and that are therefore not sent: see [Upstream.Refused].
 	Without []string
-	// Bound is what is known of thinking that the destination binds to what precedes it; zero: nothing. The encoder leaves out the
-	// blocks that are not valid any more, and sets Before and Left. Only Messages has such thinking.
+	// Bound is the state of thinking that the destination binds to what precedes it; zero: nothing is known. The encoder leaves out blocks
+	// that are no longer valid, and sets Before and Left. Only Messages has such thinking.
 	Bound BoundRequest
 }
 
-// AssemblerOptions limit the size of an answer. A zero field means the default in its comment.
+// AssemblerOptions bound the size of an answer. A zero field has the default in its comment.
 type AssemblerOptions struct {
 	MaxCalls int // default 256
-	MaxBytes int // of text, reasoning, arguments and unknown members; default 32 MiB
+	MaxBytes int // bytes of text, reasoning, arguments and unknown members; default 32 MiB
 }
 
-// FeatureSystem is the feature of system messages after the first ones. A codec returns it from Refused, and the caller applies
-// [EncodeOptions].Takes without it.
+// FeatureSystem is the feature of system messages after the leading ones. If Refused returns it, the caller applies [EncodeOptions].Takes
+// without such messages.
 const FeatureSystem = "system_turns"
 
-// FeatureBound is the feature of thinking in the history that the server has bound to what preceded it, or that only its author can read. A
-// codec returns it from Refused if that has changed, or another model wrote it. It is refused for one request: other conversations have not changed.
+// FeatureBound is the feature of thinking in the history that the server has bound to what preceded it, or that only its author can read.
+// Refused returns it if what precedes the thinking has changed, or another model wrote it. It applies to one request only, because other
+// conversations have not changed.
 const FeatureBound = "bound_thinking"
 
-// An Upstream codec is the client's side of one wire, for requests to a model's server. Its methods may be called by several
+// An Upstream codec writes requests to model servers of one wire and parses their answers. Its methods may be called from several
 // goroutines at once.
 type Upstream interface {
 	Wire() lathe.Wire
@@ -297,17 +299,16 @@ type Upstream interface {
 	HasForm(m *lathe.Message, p lathe.Part) bool
 	// NewAssembler returns an Assembler for one answer. opts may be nil.
 	NewAssembler(opts *AssemblerOptions) Assembler
-	// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event of a stream.
+	// ParseError parses the body of a response with a status of 400 or above or, if status is 0, an error event of a stream.
 	ParseError(status int, body []byte) *APIError
-	// Refused returns the feature that the server refused with error e, such as "encrypted_content", if the request can be
-	// sent again without it; otherwise "".
+	// Refused returns the feature that the server has refused with error e, such as "encrypted_content", if the request can be repeated
+	// without it; otherwise "".
 	Refused(e *APIError) string
 }
 
-// An Assembler assembles one answer from the events of a stream. It tolerates deviations from the wire's specification and
-// counts each as a [lathe.Fault]. An answer that is cut off is an error. The result does not depend on how the server splits
-// the answer into events, and equals the result of Complete for the same answer. An Assembler is used by one goroutine at a
-// time.
+// An Assembler assembles one answer from the events of a stream. It tolerates deviations from the specification of the wire and counts each
+// as a [lathe.Fault]. A truncated answer is an error. The result does not depend on how the server splits the answer into events, and
+// equals that of Complete for the same answer. An Assembler is used by one goroutine at a time.
 type Assembler interface {
 	// Reset prepares the Assembler for another answer.
 	Reset()
@@ -317,16 +318,16 @@ type Assembler interface {
 	Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error)
 	// Done reports whether the server has marked the end of the stream.
 	Done() bool
-	// Finish returns the complete answer. It is called once, after the last Append. cleanEOF is whether the stream ended
-	// without a connection error. The error is that of Append if there was one, or [ErrIncomplete] if the answer was cut off.
+	// Finish returns the complete answer. It is called once, after the last Append. cleanEOF is set if the stream ended without a
+	// connection error. The error is that of Append if there was one, or [ErrIncomplete] if the answer is incomplete.
 	Finish(cleanEOF bool) (*lathe.Finish, error)
-	// Complete parses the body of an answer that was not streamed and appends the deltas that the same answer has in a
-	// stream. It discards the events that were appended before.
+	// Complete parses the body of an answer that was not streamed. It discards what was appended before, and appends the deltas that the
+	// answer would have in a stream.
 	Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error)
 	// Sound reports whether the appended events are valid for every client of the wire, so that they can be relayed unchanged.
 	Sound() bool
 	// Finished reports whether the finish reason was received.
 	Finished() bool
-	// Names returns the id and the model that the answer contains; "" for one that was not received.
+	// Names returns the id and the model of the answer; "" for a value that was not received.
 	Names() (id, model string)
 }

@@ -10,57 +10,57 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// A Pool bounds the requests that are served at once. A request has a place in it until its handler returns.
+// A Pool is a class of requests with a common bound on how many are served at once. A request counts until its handler returns.
 type Pool int
 
 const (
-	Requests  Pool = iota // Limits.MaxConcurrent
-	Watchers              // Limits.MaxWatchers: streams of events, which are idle most of the time
-	Sockets               // Limits.MaxWatchers too, counted apart: WebSockets, each message of which is a request of its own
-	Unbounded             // no bound: metrics, which are served when everything else is refused, and workers, which have their own
+	Requests  Pool = iota // bounded by Limits.MaxConcurrent
+	Watchers              // bounded by Limits.MaxWatchers: event streams, which are idle most of the time
+	Sockets               // bounded by Limits.MaxWatchers, counted separately: WebSockets, each message of which is a request of its own
+	Unbounded             // not bounded: metrics, which are served even if all else is refused, and workers, which have their own bound
 	pools                 // the number of pools
 )
 
-// shares is the number of parts of a pool of which one key has one part at most, if there are several keys: one key cannot
-// take the places of the others.
+// shares divides a pool: if there are several keys, each key may use at most the fraction 1/shares of it, so that one key cannot block the
+// others.
 const shares = 4
 
-// A Limiter counts the requests of each key. It outlives a reload of the configuration; its methods may be called from several goroutines at
-// once.
+// A Limiter counts the requests of each key. It continues to count across a reload of the configuration. Its methods may be called from
+// several goroutines at once.
 type Limiter struct {
 	now  func() time.Time
 	most [pools]int
 
 	mu    sync.Mutex
 	taken [pools]int
-	of    map[string]*keyUsage // by the key's name
+	of    map[string]*keyUsage // usage by the name of the key
 }
 
-// maxIdleCallers bounds the entries of callers that an identity provider has identified and that have no request in
-// progress. Beyond it those are removed whose rate has recovered.
+// maxIdleCallers bounds the entries of callers that an identity provider has identified and that have no request in progress. Beyond it,
+// entries whose rate limit has fully recovered are removed.
 const maxIdleCallers = 10_000
 
 type keyUsage struct {
-	profile string // of an identified caller
+	profile string // profile of an identified caller; "": a key
 	active  int
 	taken   [pools]int
-	tokens  float64 // requests that may be made at once
+	tokens  float64 // requests that may be made at once now
 	filled  time.Time
 }
 
-// A Caller is the holder of a key, or a caller whom an identity provider has identified.
+// A Caller is the holder of a key, or a caller that an identity provider has identified.
 type Caller struct {
-	Name, Profile string // Profile is set for an identified caller
+	Name, Profile string // Profile is "" for a key
 	PerMinute     int    // requests; 0: no bound
 	Concurrency   int    // requests at once; 0: no bound
 }
 
-// New returns a limiter with places for that many requests and watchers.
+// New returns a limiter that admits that many requests, and that many watchers and sockets, at once.
 func New(now func() time.Time, requests, watchers int) *Limiter {
 	return &Limiter{now: now, most: [pools]int{Requests: requests, Watchers: watchers, Sockets: watchers}, of: map[string]*keyUsage{}}
 }
 
-// setting is the name of the setting that bounds the pool.
+// setting returns the name of the setting that bounds the pool.
 func (p Pool) setting() string {
 	if p == Watchers || p == Sockets {
 		return "serve.max_watchers"
@@ -68,8 +68,8 @@ func (p Pool) setting() string {
 	return "serve.max_concurrent"
 }
 
-// Enter counts a request under the limits of its key and takes a place in the pool. release, which is called once, gives the
-// place back. shared says that several keys share the pool.
+// Enter counts a request under the limits of its key and admits it to the pool. If a limit is reached, it returns a problem and counts
+// nothing. The caller calls release once, when the request has ended. shared is set if several keys share the pool.
 func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *problem.Problem) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +81,7 @@ func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *pro
 		return nil, problem.RateLimited(time.Second, "This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())
 	}
 	works := 1
-	if at == Sockets { // its messages count
+	if at == Sockets { // its messages count as requests instead
 		works = 0
 	}
 	if k.Concurrency > 0 && works > 0 && c.active >= k.Concurrency {
@@ -115,8 +115,8 @@ func (u *Limiter) entry(k *Caller) *keyUsage {
 	return c
 }
 
-// forgetIdle removes the entries of identified callers that say nothing: no request is in progress, and the caller may
-// make as many at once as one that was never seen. u.mu is held.
+// forgetIdle removes entries of identified callers that carry no information: no request is in progress, and the rate limit has fully
+// recovered. u.mu is held.
 func (u *Limiter) forgetIdle() {
 	now := u.now()
 	maps.DeleteFunc(u.of, func(_ string, c *keyUsage) bool {
@@ -124,7 +124,7 @@ func (u *Limiter) forgetIdle() {
 	})
 }
 
-// Active returns the requests in progress by the name of their key: those of a key, and of the callers that have it as their profile.
+// Active returns the number of requests in progress by the name of the key. A caller whose profile is a key is counted under both.
 func (u *Limiter) Active() map[string]int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -141,9 +141,9 @@ func (u *Limiter) Active() map[string]int {
 	return n
 }
 
-// ShowRate sets the headers with which OpenAI's API shows the rate limit of a key: its requests a minute, how many of them it
-// may make at once now, and when that will be all of them, as a duration such as 1m0.5s. Requests are admitted at an even rate, so
-// that the first of them is possible before. A key without a limit has no such headers.
+// ShowRate sets the headers of OpenAI's API for the rate limit of a key: its requests per minute, how many of them it may make at once now,
+// and the time until it may make all of them, as a duration such as 1m0.5s. A single request may be possible earlier, because requests are
+// admitted at an even rate. A key without a limit gets no such headers.
 func (u *Limiter) ShowRate(h http.Header, k *Caller) {
 	most := float64(k.PerMinute)
 	if most <= 0 {
@@ -154,11 +154,12 @@ func (u *Limiter) ShowRate(h http.Header, k *Caller) {
 	left := min(most, c.tokens+u.now().Sub(c.filled).Minutes()*most)
 	u.mu.Unlock()
 	h.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(k.PerMinute))
-	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(int(left+1e-9))) // of sums of fractions
+	h.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(int(left+1e-9))) // 1e-9 offsets rounding errors in sums of fractions
 	h.Set("X-Ratelimit-Reset-Requests", time.Duration((most-left)/most*float64(time.Minute)).Round(time.Millisecond).String())
 }
 
-// charge counts n requests against the rate of the key: all of them or, with a problem, none.
+// charge counts n requests against the rate of the key. If the rate does not allow all of them, it returns a problem and counts none. u.mu
+// is held.
 func (u *Limiter) charge(k *Caller, c *keyUsage, n int) *problem.Problem {
 	most := float64(k.PerMinute)
 	if most <= 0 {
@@ -174,7 +175,7 @@ func (u *Limiter) charge(k *Caller, c *keyUsage, n int) *problem.Problem {
 	return nil
 }
 
-// Charge counts n further requests of the caller: all of them or, with a problem, none.
+// Charge counts n further requests of the caller. If its rate does not allow all of them, it returns a problem and counts none.
 func (u *Limiter) Charge(k *Caller, n int) *problem.Problem {
 	u.mu.Lock()
 	defer u.mu.Unlock()

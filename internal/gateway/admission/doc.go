@@ -1,3 +1,3 @@
-// Package admission bounds the requests that are served at once and the rate of those of each key. The middleware of package server calls it for
-// each request, and the routes say which [Pool] has its place.
+// Package admission bounds the number of requests served at once and the request rate of each key. The middleware of package server calls
+// it for each request; the route determines its [Pool].
 package admission

@@ -1,6 +1,6 @@
-// Package console is the web console that the gateway shows to a person: chat, approvals, runs, tools and the state of the
-// server. Its sources are TypeScript in web/; the files that are built from them lie in dist/ and are embedded. They load
-// nothing from elsewhere, and a strict content security policy holds them to that.
+// Package console is the web console of the gateway: chat, approvals, runs, tools and the state of the server. Its sources are TypeScript
+// in web/; the files built from them are in dist/ and are embedded. They load nothing from other origins, which a strict content security
+// policy enforces.
 package console
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed dist
 var built embed.FS
 
-// policy lets the console load its own files and ask its own server, and nothing else.
+// policy is the Content-Security-Policy of the console: it may load its own files and send requests to its own server, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -30,7 +30,7 @@ var screens = []string{
 	"/policy", "/audit", "/health", "/stats", "/evals", "/evals/{id}", "/settings",
 }
 
-// Patterns are those under which a [http.ServeMux] finds the console and its files.
+// Patterns returns the patterns of a [http.ServeMux] for the console and its files.
 func Patterns() []string {
 	patterns := []string{"GET /{$}", "GET /assets/{name}", "GET /NOTICE.txt"}
 	for _, screen := range screens {
@@ -39,8 +39,8 @@ func Patterns() []string {
 	return patterns
 }
 
-// Handler serves the screens, and the files that they are made of under /assets/. Addresses in the page are relative to its
-// path, so that the console can be served under a prefix. It asks for no key: what a screen shows it has to ask for, with one.
+// Handler serves the screens and, under /assets/, their files. Addresses in the page are relative to its path, so that the console can be
+// served under a prefix. The handler requires no key: the page requests all data from the API, with the key of the user.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -58,7 +58,7 @@ func Handler() http.Handler {
 				http.NotFound(w, r)
 				return
 			}
-			if name != "NOTICE.txt" { // its name has a hash of its content
+			if name != "NOTICE.txt" { // the name contains a hash of the content
 				h.Set("Cache-Control", "public, max-age=31536000, immutable")
 			}
 			f.serve(w, r)
@@ -75,10 +75,10 @@ type file struct {
 	contentType string
 	etag        string
 	plain       []byte
-	gzipped     []byte // nil if it is no smaller
+	gzipped     []byte // nil if compression does not make it smaller
 }
 
-// types are the content types of the built files. Those that [mime.TypeByExtension] knows differ between systems.
+// types are the content types of the built files. [mime.TypeByExtension] is not used because its results differ between systems.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
 	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
@@ -89,7 +89,7 @@ func newFile(name string, content []byte) *file {
 	f := &file{contentType: types[path.Ext(name)], etag: `"` + hex.EncodeToString(sum[:12]) + `"`, plain: content}
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
-	_, _ = z.Write(content)                               // to memory, here and below
+	_, _ = z.Write(content)                               // writes to memory do not fail
 	_ = z.Close()
 	if b.Len() < len(content) {
 		f.gzipped = b.Bytes()
@@ -110,7 +110,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// acceptsGzip reports whether a list of content codings has gzip, not refused by a weight of zero.
+// acceptsGzip reports whether the value of an Accept-Encoding header lists gzip with a weight other than zero.
 func acceptsGzip(list string) bool {
 	for coding := range strings.SplitSeq(list, ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
@@ -123,7 +123,7 @@ func acceptsGzip(list string) bool {
 	return false
 }
 
-// assets returns the built files by their names, but for the page itself.
+// assets returns the built files by name, except for the page itself.
 var assets = sync.OnceValue(func() map[string]*file {
 	out := map[string]*file{}
 	for _, name := range append([]string{"NOTICE.txt"}, assetNames()...) {
@@ -151,7 +151,7 @@ func read(name string) []byte {
 	return b
 }
 
-// pages has the page for each depth of a path: its addresses begin with as many ../ as the path has folders.
+// pages are the variants of the page for each depth of a path: relative addresses begin with one ../ for each folder of the path.
 var pages = sync.OnceValue(func() []*file {
 	deepest := 0
 	for _, s := range screens {
@@ -170,7 +170,7 @@ var pages = sync.OnceValue(func() []*file {
 
 func pageAt(depth int) *file { return pages()[depth] }
 
-// isScreen reports whether a path is one of a screen.
+// isScreen reports whether p is the path of a screen.
 func isScreen(p string) bool {
 	parts := strings.Split(p, "/")
 	for _, s := range screens {

@@ -18,7 +18,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// The capabilities of clients that questions need.
+// The capabilities that a client must have to be sent the questions of a tool.
 const (
 	capForm   = "elicitation"
 	capLink   = "elicitation.url"
@@ -26,7 +26,7 @@ const (
 	capRoots  = "roots"
 )
 
-// capabilityOf names what a client must be able to do to be asked q; "" for what is no question.
+// capabilityOf returns the capability that a client needs to answer q, or "" if q does not have exactly one kind.
 func capabilityOf(q tool.Question) string {
 	var kinds []string
 	for _, k := range []struct {
@@ -43,7 +43,7 @@ func capabilityOf(q tool.Question) string {
 	return kinds[0]
 }
 
-// abilities are the capabilities that a client names.
+// abilities returns the capabilities that a client declares.
 func abilities(c *mcp.ClientCapabilities) map[string]bool {
 	if c == nil {
 		return nil
@@ -53,12 +53,12 @@ func abilities(c *mcp.ClientCapabilities) map[string]bool {
 		capRoots: c.RootsV2 != nil} //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 }
 
-// clientAbilities are the capabilities that a client declares, and those that it was asked for and lacks. The askers of both
-// eras use it.
+// clientAbilities are the capabilities that a client declares, and those that a question required and the client lacks. The askers of both
+// protocol eras embed it.
 type clientAbilities struct {
 	mu      sync.Mutex
 	can     map[string]bool
-	missing map[string]any // as the protocol names it
+	missing map[string]any // in the form of requiredCapabilities in the protocol
 }
 
 // Can implements tool.Asker.
@@ -68,7 +68,7 @@ func (m *clientAbilities) Can(q tool.Question) bool {
 	return m.can[capabilityOf(q)]
 }
 
-// check returns an error where one of the questions cannot be asked.
+// check returns an error if the client lacks the capability for one of the questions, and records that capability as missing.
 func (m *clientAbilities) check(questions map[string]tool.Question) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *clientAbilities) check(questions map[string]tool.Question) error {
 	return err
 }
 
-// lacks returns the error of a client that could not be asked what its call needed.
+// lacks returns the JSON-RPC error that lists the capabilities recorded as missing, or nil if there are none.
 func (m *clientAbilities) lacks() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +107,7 @@ func (m *clientAbilities) lacks() error {
 	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the call needs what the client cannot do", Data: data}
 }
 
-// sessionAsker asks by requests of its own, as it was done up to 2025-11-25.
+// A sessionAsker asks the client by requests from the server to the client, which protocol versions up to 2025-11-25 allow.
 type sessionAsker struct {
 	clientAbilities
 	session *mcp.ServerSession
@@ -150,7 +150,7 @@ func (a *sessionAsker) one(ctx context.Context, q tool.Question) (mcp.InputRespo
 	}
 }
 
-// requestOf is a question as the protocol asks it.
+// requestOf converts a question to the request of the protocol.
 func requestOf(q tool.Question) mcp.InputRequest {
 	switch {
 	case q.Form != nil:
@@ -172,7 +172,7 @@ func requestOf(q tool.Question) mcp.InputRequest {
 	return &mcp.ListRootsParams{} //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
 }
 
-// answerOf is what a client answered, where it is an answer to q.
+// answerOf converts the response of a client to the answer to q; false if it does not fit q.
 func answerOf(q tool.Question, res mcp.InputResponse) (tool.Answer, bool) {
 	switch r := res.(type) {
 	case *mcp.ElicitResult:
@@ -196,7 +196,8 @@ func answerOf(q tool.Question, res mcp.InputResponse) (tool.Answer, bool) {
 	return tool.Answer{}, false
 }
 
-// personAnswer is the answer to a form, or to a link where f is nil.
+// personAnswer converts a response to a form or, if f is nil, to a link. It returns false if the response does not match the schema of the
+// form.
 func personAnswer(f *tool.Form, r *mcp.ElicitResult) (tool.Answer, bool) {
 	switch r.Action {
 	case "decline", "cancel":

@@ -15,19 +15,17 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// batchEra is the protocol version that has batches. The one before does not speak of them, and later
-// ones do without.
+// batchEra is the only protocol version that defines batches.
 const batchEra = "2025-03-26"
 
 // maxBatch bounds the messages of a batch.
 const maxBatch = 64
 
-// batchLimits are those of messages, one level further down.
+// batchLimits are messageLimits for a batch, in which messages are nested one level deeper.
 var batchLimits = rawjson.Limits{MaxDepth: messageLimits.MaxDepth + 1, MaxKeys: messageLimits.MaxKeys}
 
-// inspectBatch checks a batch of a client that speaks a protocol version, and returns its messages in
-// their order. Where one of them cannot be used, none is: refused is the answer then, with an error
-// for every request.
+// inspectBatch checks a batch that a client sent under a protocol version, and returns its messages in their order. If one of them is not
+// valid, none is returned: refused is then the response, with an error for every request.
 func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte) {
 	if protocol != batchEra {
 		return nil, invalid("", "batches belong to protocol version "+batchEra+": send one message at a time").append(nil)
@@ -39,7 +37,7 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 	case err != nil:
 		return nil, unreadable(b, err).append(nil)
 	}
-	var wrong []*refusal // of each message; nil: it could be used
+	var wrong []*refusal // refusal of each message; nil: the message is valid
 	var ids []string
 	seen := map[string]bool{}
 	bad := false
@@ -51,7 +49,7 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 			no = invalid(m.id, "initialize stands alone, not in a batch")
 		case m.id != "" && m.method != "" && seen[spelled(m.id)]:
 			no = invalid(m.id, "two requests of the batch have one id")
-		case m.method == "": // the id of a response is one of ours
+		case m.method == "": // a response has the id of a request of the server
 			m.id = ""
 		}
 		seen[spelled(m.id)] = true
@@ -77,7 +75,7 @@ func inspectBatch(b []byte, protocol string) (messages [][]byte, refused []byte)
 	return nil, append(refused, ']')
 }
 
-// spelled is the id as it is written without escapes that it could do without.
+// spelled returns a JSON id in one spelling, without unnecessary escapes, for comparison.
 func spelled(id string) string {
 	if b, err := rawjson.AppendUnquote([]byte{'"'}, []byte(id)); err == nil {
 		return string(b)
@@ -122,19 +120,19 @@ func (s *Server) postBatch(w *patientWriter, r *http.Request, t *tenant, body []
 	t.stateful.ServeHTTP(w, r)
 }
 
-// isIgnored reports whether a message, which was inspected, is a notification that the server ignores.
+// isIgnored reports whether a message that passed inspect is a notification that the server ignores.
 func isIgnored(b []byte) bool {
 	m, _ := inspect(b)
 	return m.ignored()
 }
 
-// A bundle is the answers to one batch over standard streams, which go out together.
+// A bundle collects the responses to one batch over standard streams, which are sent together. open is the number still missing.
 type bundle struct {
 	open int
 	out  [][]byte
 }
 
-// put keeps an answer, and returns the whole where it is the last.
+// put adds a response. It returns the encoded bundle if the response is the last one, else nil.
 func (b *bundle) put(answer []byte) []byte {
 	b.out = append(b.out, answer)
 	if b.open--; b.open > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// callTool executes one tools/call with the runner.
+// callTool handles tools/call: it executes the call with the runner, and returns its result, a question for the client or a task.
 func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	p := req.Params
 	round := round{session: req.Session, token: p.GetProgressToken(), caps: req.ClientCapabilities(), answers: p.InputResponses}
@@ -29,7 +29,7 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	spec := t.offer(p.Name)
 	typed := spec != nil && showsOutput(spec, &e.settings)
 	if typed {
-		e.settings.OversizeOutput = lathe.OversizeError // half an object is none
+		e.settings.OversizeOutput = lathe.OversizeError // a truncated object is not valid JSON
 	}
 	switch {
 	case e.settings.ToolUseMode == lathe.ModeDisabled:
@@ -37,7 +37,7 @@ func (t *tenant) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Re
 	case t.elsewhere(p.Name):
 		e.refuse = lathe.CodeUnknownTool
 	}
-	if spec == nil || e.refuse != "" { // such a call is refused at once, and a task would hide the error
+	if spec == nil || e.refuse != "" { // the call is refused immediately, and a task would hide the error
 		round.tasks, round.atOnce = false, false
 	}
 	return send(ctx, e, fingerprint("tools/call", p.Name, p.Arguments), &round, toolAsks, func(_ context.Context, r *lathe.ToolResult) (mcp.Result, error) {
@@ -54,18 +54,18 @@ func (t *tenant) offer(name string) *lathe.ToolSpec {
 	return t.offers[name]
 }
 
-// elsewhere reports whether a client executes the tool of that name.
+// elsewhere reports whether the tool of that name is executed by a client and therefore not offered.
 func (t *tenant) elsewhere(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.others[name]
 }
 
-// newestHandshake is what the handshake is answered with by default.
+// newestHandshake is the protocol version with which initialize is answered by default.
 const newestHandshake = "2025-11-25"
 
-// protocolOf returns the protocol version that applies to a request. It is always a version that the server knows, also if
-// the request names an unknown one.
+// protocolOf returns the protocol version that applies to a request. It is newestHandshake if the request names a version that the server
+// does not support.
 func protocolOf(v string, meta mcp.Meta) string {
 	if _, stated := meta[mcp.MetaKeyProtocolVersion]; !stated && modernVersion(v) {
 		return newestHandshake

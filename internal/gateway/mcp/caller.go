@@ -11,10 +11,10 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Caller is the identity of a client. Policies and events get it with each call.
+// A Caller is the identity of a client. It is passed to policies and events with each call.
 type Caller struct {
 	Principal string
-	Profile   string // of [lathe.RunInfo]
+	Profile   string // profile in [lathe.RunInfo]
 	Labels    map[string]string
 	// Allow, when not nil, names the only tools that the caller may use.
 	Allow []string
@@ -47,7 +47,7 @@ func (c *Caller) clone() Caller {
 	return own
 }
 
-// A Key is a secret and the caller who has it.
+// A Key is a secret and the caller that it identifies.
 type Key struct {
 	Secret secret.Secret
 	Caller Caller

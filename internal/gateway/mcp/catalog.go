@@ -16,14 +16,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A tenantCatalog is what a tenant sees of the resources and prompts.
+// A tenantCatalog is the resources and prompts that one tenant may see.
 type tenantCatalog struct {
 	*tenant
-	// readables are what the caller may see, by the names that policies know: *resource and *prompt. The lock of the tenant guards them.
+	// readables are the resources and prompts that the caller may see (*resource and *prompt), by the names that policies use. The lock of
+	// the tenant guards them.
 	readables map[string]any
 }
 
-// catalogCall returns a runnerCall of a resource or a prompt. The caller must call its run or its end.
+// catalogCall returns a runnerCall for a resource or a prompt. The caller must call its run or its end.
 func (t *tenantCatalog) catalogCall(session *mcp.ServerSession, protocol, name string, args []byte) *runnerCall {
 	runnerRef := t.s.runners.begin()
 	e := &runnerCall{t: t.tenant, v: t.sessionOf(session), protocol: protocol, runnerRef: runnerRef, settings: runnerRef.runner.Settings(), call: lathe.ToolCall{Name: name, Arguments: string(args)}}
@@ -36,7 +37,7 @@ func (t *tenantCatalog) catalogCall(session *mcp.ServerSession, protocol, name s
 	return e
 }
 
-// read reads a resource with the runner.
+// read reads a resource with the runner. It returns the protocol error for a resource that does not exist or that the caller may not see.
 func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, protocol string, token any, uri string) (*mcp.ResourceContents, error) {
 	r, parts := t.s.offer.Load().find(uri)
 	if r == nil {
@@ -51,7 +52,7 @@ func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, pr
 		return nil, err
 	}
 	e := t.catalogCall(session, protocol, r.spec.Name, args)
-	e.output = 6*r.MaxBytes + 4<<10 // as JSON, where a byte may take six
+	e.output = 6*r.MaxBytes + 4<<10 // as JSON, in which a byte may become six
 	e.client.set(ctx, session, token)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -73,13 +74,13 @@ func (t *tenantCatalog) read(ctx context.Context, session *mcp.ServerSession, pr
 		c.Text = *was.Text
 	case len(got.Blobs) > 0:
 		c.Blob = got.Blobs[0].Data
-	default: // it was left out, because it holds a secret
+	default: // the content was removed because it contains a secret
 		return nil, notNow("the content may not be shown")
 	}
 	return c, nil
 }
 
-// readResource answers resources/read.
+// readResource handles resources/read.
 func (t *tenantCatalog) readResource(ctx context.Context, req mcp.Request) (mcp.Result, error) {
 	r, ok := req.(*mcp.ReadResourceRequest)
 	if !ok || r.Params == nil || r.Params.URI == "" {
@@ -92,7 +93,7 @@ func (t *tenantCatalog) readResource(ctx context.Context, req mcp.Request) (mcp.
 	}
 	res := &mcp.ReadResourceResult{}
 	if modernVersion(protocol) {
-		if err := json.Unmarshal([]byte(`{"contents":[],"resultType":"complete"}`), res); err != nil { // the one way to say it
+		if err := json.Unmarshal([]byte(`{"contents":[],"resultType":"complete"}`), res); err != nil { // resultType can only be decoded
 			return nil, err
 		}
 	}
@@ -101,7 +102,7 @@ func (t *tenantCatalog) readResource(ctx context.Context, req mcp.Request) (mcp.
 	return res, nil
 }
 
-// failed is the error of a runnerCall that did not go well. It holds the runner's error object.
+// failed returns the JSON-RPC error of a runnerCall that failed. Its data is the error object of the runner.
 func failed(r *lathe.ToolResult) error {
 	e := &jsonrpc.Error{Code: codeBusy, Message: "the request was not carried out: " + string(r.Code)}
 	switch r.Code {
@@ -116,7 +117,7 @@ func failed(r *lathe.ToolResult) error {
 	return e
 }
 
-// readable returns the entries of the catalog that the policy allows the caller now.
+// readable returns the names of the catalog entries that the policy allows the caller now.
 func (t *tenantCatalog) readable(runner *tool.Runner) map[string]bool {
 	o := t.s.offer.Load()
 	if o.empty() || runner.Settings().ToolUseMode == lathe.ModeDisabled {
@@ -129,7 +130,7 @@ func (t *tenantCatalog) readable(runner *tool.Runner) map[string]bool {
 	return out
 }
 
-// syncCatalog takes over what the catalog offers the caller now. It is called with the lock held.
+// syncCatalog updates readables, and the registrations in the SDK, to what the policy allows the caller now. The lock is held.
 func (t *tenantCatalog) syncCatalog(runner *tool.Runner) {
 	o, may := t.s.offer.Load(), t.readable(runner)
 	next := map[string]any{}
@@ -165,8 +166,8 @@ func (t *tenantCatalog) syncCatalog(runner *tool.Runner) {
 	t.readables = next
 }
 
-// offerResource registers a resource with the protocol, so that clients are notified when it is added or removed. Requests to
-// list or read resources are answered before they reach it.
+// offerResource registers a resource with the SDK, which notifies clients when it is added or removed. The handler of the registration is
+// never called: requests that list or read resources are handled before they reach it.
 func (t *tenantCatalog) offerResource(r *resource) {
 	none := func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
@@ -183,7 +184,7 @@ func (t *tenantCatalog) offerResource(r *resource) {
 	}
 }
 
-// definition describes a single resource to clients.
+// definition returns the description of a single resource that clients receive.
 func (r *resource) definition() *mcp.Resource {
 	d := &mcp.Resource{Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MediaType, URI: r.URI}
 	switch {
@@ -201,7 +202,7 @@ func (r *resource) definition() *mcp.Resource {
 	return d
 }
 
-// offered are the resources that the caller may see, by their addresses.
+// offered returns the resources that the caller may see, ordered by URI.
 func (t *tenantCatalog) offered() (out []*resource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -214,7 +215,7 @@ func (t *tenantCatalog) offered() (out []*resource) {
 	return out
 }
 
-// listResources answers resources/list: single resources, and the files of folders.
+// listResources handles resources/list: it lists single resources and the files of folders, one page at a time, ordered by URI.
 func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
 	var all []*mcp.Resource
 	for _, r := range t.offered() {
@@ -237,7 +238,7 @@ func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListReso
 		}
 	}
 	res := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
-	res.CacheScope = "private" // what one caller may see is not for another
+	res.CacheScope = "private" // what one caller may see must not be cached for others
 	end := min(start+t.s.opts.PageSize, len(all))
 	res.Resources = append(res.Resources, all[start:end]...)
 	if end < len(all) {

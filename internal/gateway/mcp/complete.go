@@ -9,8 +9,8 @@ import (
 // maxCompletions bounds the values of one completion; the protocol allows no more.
 const maxCompletions = 100
 
-// complete answers completion/complete: the values of an argument or part that begin with what is
-// there, then those that hold it.
+// complete handles completion/complete. It returns the values of an argument or template part that begin with the typed text, then those
+// that contain it, without regard to case.
 func (t *tenantCatalog) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
 	if p == nil || p.Ref == nil || p.Argument.Name == "" {
 		return nil, invalidParams("the completion says not what of")
@@ -36,7 +36,8 @@ func (t *tenantCatalog) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, er
 	return res, nil
 }
 
-// values are what an argument of a prompt, or a part of a template, may be completed to.
+// values returns the values to which an argument of a prompt, or a part of a template, may be completed; false if there is no such
+// argument.
 func (t *tenantCatalog) values(ref *mcp.CompleteReference, argument string) ([]string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

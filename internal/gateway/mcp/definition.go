@@ -28,7 +28,7 @@ func annotations(spec *lathe.ToolSpec) *mcp.ToolAnnotations {
 		h.ReadOnlyHint, h.IdempotentHint, h.DestructiveHint = true, true, &no
 	case lathe.Idempotent:
 		h.IdempotentHint, h.DestructiveHint = true, &yes
-	default: // it writes
+	default: // the tool writes
 		h.DestructiveHint = &yes
 	}
 	if slices.Contains(spec.Labels, lathe.LabelCanExfiltrate) || slices.Contains(spec.Labels, lathe.LabelReadsUntrusted) {
@@ -39,7 +39,7 @@ func annotations(spec *lathe.ToolSpec) *mcp.ToolAnnotations {
 
 var noArguments = json.RawMessage(`{"type":"object","additionalProperties":false}`)
 
-// inputSchema is the schema with the type that the protocol wants said.
+// inputSchema returns the schema with `"type":"object"` added if it has no type, because the protocol requires one.
 func inputSchema(schema json.RawMessage) json.RawMessage {
 	if len(schema) == 0 {
 		return noArguments
@@ -55,8 +55,8 @@ func inputSchema(schema json.RawMessage) json.RawMessage {
 	return append(out, inner...)
 }
 
-// showsOutput reports whether clients get the schema of the output. They validate results against it, so it is shown only
-// if they get the whole output, and that is an object.
+// showsOutput reports whether clients receive the output schema of a tool. They validate results against it, so it is included only if they
+// receive the complete output and the schema describes an object.
 func showsOutput(spec *lathe.ToolSpec, settings *lathe.Settings) bool {
 	if len(spec.OutputSchema) == 0 || !slices.Contains(spec.Allowlist, "*") || settings.Executor == lathe.ExecutorNoop {
 		return false

@@ -14,35 +14,34 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// An exchange is a runnerCall whose tool may ask the client, in the era of 2026-07-28: the question is the
-// answer to the request, and the client repeats its request with the reply. The tool runs once: between the requests it
-// blocks. The state that the client gets is a random number that is valid for one more request of the same caller with the
-// same arguments.
+// An exchange is a runnerCall whose tool may ask the client questions, as protocol version 2026-07-28 defines it: a question is returned as
+// the result of the request, and the client repeats its request with the answers. The tool runs once and blocks between the requests. The
+// requestState that the client receives is a random text, valid for one more request of the same caller with the same arguments.
 type exchange struct {
 	clientAbilities
 	e      *runnerCall
 	print  [32]byte
-	ctx    context.Context // of the runnerCall: it outlives the requests
+	ctx    context.Context // context of the runnerCall; it outlives the requests
 	cancel context.CancelFunc
 	asks   chan *asking
 	done   chan lathe.ToolResult
 	shape  shape
 	finish finish
 
-	// Used by the goroutine of the open request; by none while the exchange is parked.
+	// Used by the goroutine of the open request, and by no goroutine while the exchange is parked.
 	given mcp.InputResponseMap
 	open  *asking
 	timer *time.Timer
-	state string // while it is parked
+	state string // requestState while the exchange is parked
 }
 
 // A finish converts the result of a runnerCall to the protocol result of the open request.
 type finish func(ctx context.Context, r *lathe.ToolResult) (mcp.Result, error)
 
-// A shape returns the protocol result that asks the client the questions.
+// A shape returns the protocol result that asks the client the given questions.
 type shape func(requests mcp.InputRequestMap, state string) (mcp.Result, error)
 
-// A round is one request of an exchange.
+// A round is one HTTP request of an exchange, of which there may be several.
 type round struct {
 	session *mcp.ServerSession
 	token   any
@@ -52,7 +51,7 @@ type round struct {
 	atOnce  bool // answer with a task immediately, unless the number of tasks is at its limit
 }
 
-// asking holds the questions that a tool waits for, and their answers.
+// asking contains the questions for whose answers a tool waits, and the answers.
 type asking struct {
 	questions map[string]tool.Question
 	answers   map[string]tool.Answer
@@ -60,7 +59,7 @@ type asking struct {
 	ready     chan struct{}
 }
 
-// fingerprint identifies a request, so that the reply to one is not used for another.
+// fingerprint returns a hash of a request. Answers are accepted only for a request with the same hash.
 func fingerprint(method, name string, args []byte) [32]byte {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(method), []byte(name), args} {
@@ -70,7 +69,7 @@ func fingerprint(method, name string, args []byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// send executes the runnerCall. It returns the result that end makes of the outcome, or a question for the client.
+// send executes the runnerCall. It returns the result that end makes of the tool result, or a question for the client, or a task.
 func send(ctx context.Context, e *runnerCall, print [32]byte, r *round, s shape, end finish) (mcp.Result, error) {
 	e.client.set(ctx, r.session, r.token)
 	can, transport := abilities(r.caps), transportOf(ctx)
@@ -95,7 +94,7 @@ func send(ctx context.Context, e *runnerCall, print [32]byte, r *round, s shape,
 	return end(ctx, &result)
 }
 
-// begin starts the runnerCall, and serves the request that it comes from.
+// begin starts the runnerCall in its own goroutine, and serves the request that caused it.
 func (x *exchange) begin(ctx context.Context, transport string, first *round) (mcp.Result, error) {
 	s := x.e.t.s
 	x.ctx, x.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -117,8 +116,7 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 	return x.serve(ctx, first)
 }
 
-// serve waits for the runnerCall to end, to ask something that the client has not answered, or to take so
-// long that it is a task.
+// serve waits until the runnerCall ends, asks a question that the client has not answered, or takes so long that it becomes a task.
 func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 	var long <-chan time.Time
 	if r.tasks {
@@ -145,7 +143,7 @@ func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 			close(a.ready)
 		case r := <-x.done:
 			return x.end(ctx, &r)
-		case <-ctx.Done(): // who closes the request cancels it
+		case <-ctx.Done(): // closing the request cancels the call
 			x.cancel()
 			r := <-x.done
 			return x.finish(ctx, &r)
@@ -153,7 +151,7 @@ func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 	}
 }
 
-// end is the result of the runnerCall.
+// end returns the protocol result of a tool result, or the error for missing capabilities of the client.
 func (x *exchange) end(ctx context.Context, r *lathe.ToolResult) (mcp.Result, error) {
 	if r.IsError {
 		if err := x.lacks(); err != nil {
@@ -163,7 +161,7 @@ func (x *exchange) end(ctx context.Context, r *lathe.ToolResult) (mcp.Result, er
 	return x.finish(ctx, r)
 }
 
-// markDone hands the client's answers to the tool, where there is one for each question.
+// markDone passes the client's answers to the tool and reports true if all open questions are answered.
 func (x *exchange) markDone() bool {
 	a := x.open
 	for name, q := range a.questions {
@@ -182,7 +180,7 @@ func (x *exchange) markDone() bool {
 	return true
 }
 
-// unanswered is what the client has not answered yet.
+// unanswered returns the open questions that the client has not answered.
 func (x *exchange) unanswered() mcp.InputRequestMap {
 	out := mcp.InputRequestMap{}
 	for name, q := range x.open.questions {
@@ -193,7 +191,7 @@ func (x *exchange) unanswered() mcp.InputRequestMap {
 	return out
 }
 
-// park keeps the exchange until the client makes its request again, and returns what it is asked.
+// park stores the exchange until the client repeats its request, and returns the result that asks the open questions.
 func (x *exchange) park() (mcp.Result, error) {
 	t := x.e.t
 	requests := x.unanswered()
@@ -218,7 +216,7 @@ func (x *exchange) park() (mcp.Result, error) {
 	return res, nil
 }
 
-// unpark returns the parked exchange with that state, or nil. A state is valid for one request.
+// unpark removes and returns the parked exchange with that state, or returns nil. A state is valid for one request.
 func (t *tenant) unpark(state string) *exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +229,7 @@ func (t *tenant) unpark(state string) *exchange {
 	return x
 }
 
-// forget drops an exchange whose runnerCall is over.
+// forget removes an exchange whose runnerCall has ended, if it is parked.
 func (t *tenant) forget(x *exchange) {
 	t.mu.Lock()
 	state := x.state
@@ -239,7 +237,7 @@ func (t *tenant) forget(x *exchange) {
 	t.unpark(state)
 }
 
-// resume continues a parked exchange.
+// resume continues the parked exchange with that state: it passes on the client's answers and serves the request.
 func (t *tenant) resume(ctx context.Context, state string, print [32]byte, r *round) (mcp.Result, error) {
 	t.mu.Lock()
 	x := t.parked[state]
@@ -291,10 +289,10 @@ func (x *exchange) Ask(ctx context.Context, questions map[string]tool.Question) 
 	}
 }
 
-// toolAsks is a question in answer to tools/call.
+// toolAsks is the shape of tools/call.
 func toolAsks(requests mcp.InputRequestMap, state string) (mcp.Result, error) {
 	res := &mcp.CallToolResult{}
-	if err := json.Unmarshal([]byte(`{"content":[],"resultType":"input_required"}`), res); err != nil { // the one way to say it
+	if err := json.Unmarshal([]byte(`{"content":[],"resultType":"input_required"}`), res); err != nil { // resultType can only be decoded
 		return nil, err
 	}
 	res.InputRequests, res.RequestState = requests, state

@@ -17,11 +17,11 @@ import (
 
 // Limits of the files of one resource.
 const (
-	maxFiles  = 1_000  // that are listed
-	maxWalked = 10_000 // entries that are looked at for it
+	maxFiles  = 1_000  // largest number of files in a list
+	maxWalked = 10_000 // largest number of directory entries visited for a list
 )
 
-// pathOf returns the path of the file that a URI names, where it is one that may be offered.
+// pathOf returns the path of the file that a URI names; false if the URI is not valid or the file is not offered.
 func (r *resource) pathOf(uri string) (string, bool) {
 	rest, ok := strings.CutPrefix(uri, r.URI)
 	if !ok || rest == "" || strings.ContainsAny(rest, "?#") {
@@ -47,7 +47,7 @@ func (r *resource) uriOf(name string) string {
 	return r.URI + strings.Join(segments, "/")
 }
 
-// offers reports whether a path is one that clients may see.
+// offers reports whether clients may see a path: no part of it begins with a dot, and it matches Match if that is set.
 func (r *resource) offers(name string) bool {
 	for s := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(s, ".") {
@@ -69,21 +69,21 @@ func (r *resource) offers(name string) bool {
 	return false
 }
 
-// file reads the file that a URI names.
+// file returns the content of the file that a URI names. The error is fs.ErrNotExist for anything but an offered regular file.
 func (r *resource) file(uri string) (*lathe.Blob, error) {
 	name, ok := r.pathOf(uri)
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
 	info, err := fs.Stat(r.Files, name)
-	if err != nil || !info.Mode().IsRegular() { // what is behind a link that leads out, a pipe, a device
+	if err != nil || !info.Mode().IsRegular() { // a link that leads out of the folder, a pipe or a device
 		return nil, fs.ErrNotExist
 	}
 	f, err := r.Files.Open(name)
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}
@@ -101,7 +101,7 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 	return &lathe.Blob{MediaType: kind, Data: b}, nil
 }
 
-// list returns the files there are, at most maxFiles of them, by their paths.
+// list returns the offered files in the order of their paths, at most maxFiles of them.
 func (r *resource) list() (out []*mcp.Resource) {
 	walked := 0
 	_ = fs.WalkDir(r.Files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -111,7 +111,7 @@ func (r *resource) list() (out []*mcp.Resource) {
 			return fs.SkipAll
 		case err != nil:
 			if d != nil && d.IsDir() {
-				return fs.SkipDir // what cannot be read is not there
+				return fs.SkipDir // a directory that cannot be read is not listed
 			}
 			return nil
 		case name != "." && strings.HasPrefix(path.Base(name), "."):
@@ -136,7 +136,7 @@ func (r *resource) list() (out []*mcp.Resource) {
 	return out
 }
 
-// stamp changes when a file does.
+// A stamp is the size and modification time of a file. It differs if the file has changed or was removed.
 type stamp struct {
 	size int64
 	when time.Time
@@ -158,7 +158,7 @@ func (r *resource) stamp(uri string) stamp {
 	return stamp{size: info.Size(), when: info.ModTime()}
 }
 
-// kinds are the media types of files by the ends of their names: the same on every machine.
+// kinds are media types by file name extension. The table is fixed so that results are the same on every machine.
 var kinds = map[string]string{
 	".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".tsv": "text/tab-separated-values",
 	".html": "text/html", ".htm": "text/html", ".css": "text/css", ".js": "text/javascript", ".xml": "application/xml",
@@ -169,8 +169,8 @@ var kinds = map[string]string{
 
 func byExtension(name string) string { return kinds[strings.ToLower(path.Ext(name))] }
 
-// kindOf is the media type of a file. Its name is believed where the bytes do not say otherwise: text
-// is text, and an image is one of its kind.
+// kindOf returns the media type of a file. The extension decides unless the bytes contradict it: a text type requires text, and an image
+// type requires bytes of that image format.
 func kindOf(name string, b []byte) string {
 	kind, seen := byExtension(name), sniff(b)
 	text := utf8.Valid(b) && !strings.Contains(string(b), "\x00")

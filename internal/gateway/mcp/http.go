@@ -22,24 +22,24 @@ import (
 
 // HTTPOptions are the callers and limits of the HTTP handler.
 type HTTPOptions struct {
-	// Identify returns the caller of a request. If it returns false the request is answered 401. nil: every caller is the
-	// one without a name.
+	// Identify returns the caller of a request. If it returns false, the request is answered with 401. nil: every caller is the caller
+	// without a name.
 	Identify func(*http.Request) (Caller, bool)
-	// Admitted says that the caller of the handler has already checked Host, Origin and limits, and has counted the request.
-	// Identify is called nevertheless.
+	// Admitted is set if the caller of the handler has already checked Host, Origin and limits, and has counted the request. Identify is
+	// called nevertheless.
 	Admitted bool
-	// Charge, when set, is called before a batch is served, with the number of its requests beyond the first. If ok is
-	// false the batch is refused, and wait is the time after which the caller may send it again.
+	// Charge, if set, is called before a batch is served, with the number of its requests beyond the first. If ok is false, the batch is
+	// refused, and wait is the time after which the caller may send it again.
 	Charge func(ctx context.Context, n int) (wait time.Duration, ok bool)
-	// Hosts are the host names, without ports, under which the server is reached; "*" is any. nil: the names and addresses
-	// of loopback, which refuses pages whose name was rebound to this machine.
+	// Hosts are the host names, without ports, under which the server is reached; "*" allows any. nil allows the names and addresses of
+	// loopback, which refuses pages that use DNS rebinding.
 	Hosts []string
-	// Origins are the origins whose pages may call, such as https://example.com, besides the server's own origin and, if
+	// Origins are the origins whose pages may send requests, such as https://example.com, in addition to the server's own origin and, if
 	// the server is reached on loopback, pages of loopback.
 	Origins []string
 	// MaxRequests bounds the POST requests at once; 512.
 	MaxRequests int `key:"max_requests" default:"512"`
-	// BodyTimeout is the time in which a body must arrive; 30 s. WriteTimeout is that of each write; 30 s.
+	// BodyTimeout is the time in which a body must be received; 30 s. WriteTimeout is the time limit of each write; 30 s.
 	BodyTimeout  time.Duration `key:"body_timeout" default:"30s"`
 	WriteTimeout time.Duration `key:"write_timeout" default:"30s"`
 }
@@ -49,14 +49,14 @@ func (o *HTTPOptions) withDefaults() {
 	setting.Fill(o)
 }
 
-// The headers of the protocol.
+// Names of HTTP headers of the protocol.
 const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerSession = "Mcp-Session-Id"
 	headerName    = "Mcp-Name"
 )
 
-// Handler returns a handler of streamable HTTP. It serves both protocol eras at one address, by the protocol version of each
+// Handler returns a handler for the streamable HTTP transport. It serves both protocol eras at one address, by the protocol version of each
 // request, and may be mounted at any path.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
@@ -64,7 +64,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	o := s.http.Load()
 	guarded := &patientWriter{ResponseWriter: w, rc: http.NewResponseController(w), wait: o.WriteTimeout}
 	guarded.renew()
-	middleware.LimitBodyTime(w, r, o.BodyTimeout) // of a refused request, too
+	middleware.LimitBodyTime(w, r, o.BodyTimeout) // also for requests that are refused
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if !o.Admitted && (!o.hostAllowed(r) || !middleware.SameOrigin(r, o.Origins)) {
@@ -111,10 +111,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	t.stateful.ServeHTTP(guarded, r)
 }
 
-// modernVersion reports whether a version is of the era without sessions.
+// modernVersion reports whether a protocol version is one without sessions (2026-07-28 or later).
 func modernVersion(v string) bool { return v >= statelessEra }
 
-// post checks a message before anything decodes it, and hands it to its era.
+// post checks the message of a POST request before the SDK decodes it, and passes it to the handler of its protocol era.
 func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptions) {
 	select {
 	case s.posts <- struct{}{}:
@@ -157,12 +157,12 @@ func (s *Server) post(w *patientWriter, r *http.Request, t *tenant, o *HTTPOptio
 	}
 }
 
-// notifications are those of clients that mean something here.
+// notifications are the notifications of clients that the server handles.
 var notifications = map[string]bool{
 	"notifications/initialized": true, "notifications/cancelled": true, "notifications/progress": true, "notifications/roots/list_changed": true,
 }
 
-// namesTask refuses a request about a task whose header names another one than its body.
+// namesTask returns a refusal if a request about a task names another task in its header than in its body.
 func namesTask(r *http.Request, m *message, body []byte) *refusal {
 	if taskMethods[m.method] == nil {
 		return nil
@@ -179,8 +179,7 @@ func (m *message) ignored() bool {
 	return m.id == "" && m.method != "" && !notifications[m.method]
 }
 
-// statusOf is the HTTP status of a refused message. Up to 2025-11-25 an unknown method is an answer
-// like any other.
+// statusOf returns the HTTP status of a refused message. In versions up to 2025-11-25, an unknown method is answered with status 200.
 func statusOf(no *refusal, modern bool) int {
 	switch {
 	case no.code == jsonrpc.CodeMethodNotFound && modern:
@@ -216,7 +215,7 @@ func answer(w http.ResponseWriter, status int, no *refusal) {
 	_, _ = w.Write(no.append(nil)) // the client may have left
 }
 
-// hostAllowed reports whether the request asks for a host name of the server.
+// hostAllowed reports whether the Host of the request is one that the server accepts.
 func (o *HTTPOptions) hostAllowed(r *http.Request) bool {
 	if o.Hosts == nil {
 		return httpname.IsLoopback(r.Host)
@@ -225,7 +224,7 @@ func (o *HTTPOptions) hostAllowed(r *http.Request) bool {
 	return slices.ContainsFunc(o.Hosts, func(h string) bool { return h == "*" || httpname.Host(h) == host })
 }
 
-// A patientWriter gives each write a time in which the client has to take it.
+// A patientWriter sets a deadline for each write, by which the client must have received it.
 type patientWriter struct {
 	http.ResponseWriter
 	rc   *http.ResponseController
@@ -239,7 +238,7 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 }
 
 func (w *patientWriter) renew() {
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.wait)) // what has no deadlines does without
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.wait)) // a writer without deadlines is used as it is
 }
 
 // Unwrap is for http.ResponseController.

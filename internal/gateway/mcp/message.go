@@ -10,44 +10,43 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// codeBusy is the JSON-RPC error of what may be tried again later.
+// codeBusy is the JSON-RPC error code of a request that may be repeated later.
 const codeBusy = -32000
 
 // maxID bounds the id of a request, in bytes.
 const maxID = 256
 
-// messageLimits hold for a whole message; arguments stand three levels deep in it, and are checked
-// again by the runner.
+// messageLimits apply to a whole message. Arguments are nested three levels deep in it; the runner checks them again.
 var messageLimits = rawjson.Limits{MaxDepth: 72, MaxKeys: 10_000}
 
 // statelessEra is the first protocol version without sessions.
 const statelessEra = "2026-07-28"
 
-// A message holds the fields of a client's message that inspect reads before the SDK decodes it.
+// A message contains the fields of a client's message that inspect reads before the SDK decodes it.
 type message struct {
-	id      string // JSON text; "" of what wants no answer
-	method  string // "" of a response
-	version string // that params._meta names
+	id      string // JSON text; "" if the message expects no response
+	method  string // "" for a response
+	version string // protocol version in params._meta
 }
 
-// A refusal is the JSON-RPC error with which the server answers a message that it does not pass on to the SDK.
+// A refusal is the JSON-RPC error for a message that the server does not pass to the SDK.
 type refusal struct {
 	id   string // JSON text; "": null
 	code int
 	text string
 }
 
-// invalid refuses what is no request that can be served.
+// invalid returns the refusal of a message that is not a valid request.
 func invalid(id, text string) *refusal {
 	return &refusal{id: id, code: jsonrpc.CodeInvalidRequest, text: text}
 }
 
-// invalidParams is the error of a request whose parameters name nothing that there is.
+// invalidParams is the error of a request whose parameters are not valid or name something that does not exist.
 func invalidParams(text string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
 }
 
-// notNow is the error of a request that may be made again later.
+// notNow is the error of a request that may be repeated later.
 func notNow(text string) error { return &jsonrpc.Error{Code: codeBusy, Message: text} }
 
 func internalError(text string) error {
@@ -58,7 +57,7 @@ func noMethod() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
 }
 
-// methods are the requests that are served.
+// methods are the methods of requests that the server supports.
 var methods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "logging/setLevel": true,
 	"server/discover": true, "subscriptions/listen": true, "completion/complete": true,
@@ -67,8 +66,8 @@ var methods = map[string]bool{
 	"tasks/get": true, "tasks/update": true, "tasks/cancel": true,
 }
 
-// inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a request that is served. It
-// looks at the bytes that are decoded later, and at nothing else.
+// inspect checks one message: strict JSON, a JSON-RPC 2.0 object, and a supported method. It reads the same bytes that the SDK decodes
+// later.
 func inspect(b []byte) (m message, no *refusal) {
 	if err := rawjson.Check(b, messageLimits); err != nil {
 		return m, unreadable(b, err)
@@ -122,7 +121,7 @@ func metaVersion(params []byte) string {
 	return rawjson.Text(v)
 }
 
-// validID takes texts, and whole numbers that every decoder reads the same.
+// validID reports whether an id is a string of at most maxID bytes or an integer that every JSON decoder reads exactly.
 func validID(id []byte) bool {
 	if id[0] == '"' {
 		return len(id) <= maxID
@@ -131,22 +130,22 @@ func validID(id []byte) bool {
 	return err == nil && n >= -(1<<53) && n <= 1<<53 && string(id) != "-0"
 }
 
-// unreadable refuses what is not strict JSON, and says where and why.
+// unreadable returns the refusal of a message that is not strict JSON, with the offset and the kind of the error.
 func unreadable(b []byte, err error) *refusal {
 	no := &refusal{code: jsonrpc.CodeParseError, text: "not strict JSON"}
 	if se := (*rawjson.SyntaxError)(nil); errors.As(err, &se) {
 		no.text += ": " + se.Kind + " at byte " + strconv.Itoa(se.Offset)
 		switch se.Kind {
 		case rawjson.KindDuplicate, rawjson.KindDeep, rawjson.KindKeys, rawjson.KindSurrogate:
-			no.code = jsonrpc.CodeInvalidRequest // JSON it is
+			no.code = jsonrpc.CodeInvalidRequest // the message is JSON, but not strict
 			no.id = looseID(b)
 		}
 	}
 	return no
 }
 
-// looseID returns the id of a message that is JSON, though not strict, so that its request is not
-// left waiting. Nothing else is read from such a message.
+// looseID returns the id of a message that is JSON, though not strict, so that the client receives a response to its request. Nothing else
+// is read from such a message.
 func looseID(b []byte) string {
 	b = b[rawjson.SkipSpace(b, 0):]
 	end, err := rawjson.Scan(b, 0)
@@ -166,7 +165,7 @@ func looseID(b []byte) string {
 	return id
 }
 
-// append appends the response.
+// append appends the JSON-RPC error response.
 func (r *refusal) append(dst []byte) []byte {
 	return jsonrpc2.AppendError(dst, r.id, r.code, r.text)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A notifier numbers the events of one call from 1, emits them to the sinks in order, and sends them to a client that has
-// requested log messages. It is used by one goroutine at a time.
+// A notifier numbers the events of one call from 1, emits them to the sinks in order, and sends them to the client if it has requested log
+// messages. It is used by one goroutine at a time.
 type notifier struct {
 	call  *runnerCall
 	t     *tenant
@@ -27,7 +27,7 @@ func (rc *runnerCall) newNotifier(ctx context.Context, info *lathe.RunInfo) *not
 	return &notifier{call: rc, t: rc.t, ctx: ctx, info: info, began: rc.t.s.opts.Now()}
 }
 
-// start emits the first event of the run.
+// start emits RunStarted, the first event of the run.
 func (n *notifier) start(specs []*lathe.ToolSpec, opts *tool.RunOptions, msg lathe.Message) {
 	limits := opts.Limits.WithDefaults()
 	mode, failure := opts.Settings.ToolUseMode, opts.Settings.FailurePolicy
@@ -46,13 +46,13 @@ func (n *notifier) start(specs []*lathe.ToolSpec, opts *tool.RunOptions, msg lat
 	})
 }
 
-// event emits one event of the call.
+// event emits one event of the call to the sinks and sends it to the client as a log message.
 func (n *notifier) event(d event.Data) {
 	n.emit(1, d)
 	n.log(d)
 }
 
-// finish emits the last event of the run. A call that failed has a result, too.
+// finish emits RunFinished, the last event of the run. A failed call also has a result.
 func (n *notifier) finish(ctx context.Context, r *lathe.ToolResult) {
 	reason := lathe.ReasonAnswered
 	if r.Code == lathe.CodeCancelled || ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (n *notifier) emit(turn int, d event.Data) {
 	}
 }
 
-// emitTo emits an event to one sink. If the sink panics, that is logged and the other sinks get the event.
+// emitTo emits an event to one sink. If the sink panics, the panic is logged and the other sinks still receive the event.
 func (n *notifier) emitTo(s event.Sink, e event.Event) {
 	defer func() {
 		if recover() != nil {
@@ -80,7 +80,7 @@ func (n *notifier) emitTo(s event.Sink, e event.Event) {
 	s.Emit(n.ctx, e)
 }
 
-// log sends the client the events of its own call, without arguments and output.
+// log sends the client one event of its call. Arguments and output are not included.
 func (n *notifier) log(d event.Data) {
 	at, session, _ := n.call.client.now()
 	if session == nil {
@@ -94,7 +94,7 @@ func (n *notifier) log(d event.Data) {
 	if err != nil {
 		return
 	}
-	// The client may have left.
+	// An error means that the client has closed the connection.
 	_ = session.Log(at, &mcp.LoggingMessageParams{Level: level, Logger: "lathe", //nolint:staticcheck // deprecated from 2026-07-28 on, and asked for in both eras
 		Data: map[string]any{"type": d.EventType(), "run_id": n.info.RunID, "data": json.RawMessage(body)}})
 }

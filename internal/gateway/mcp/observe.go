@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// observed returns the middleware that reports each request to the observers.
+// observed returns the middleware that reports each request to the observers, when it starts and when it ends.
 func (t *tenant) observed(observers []event.MCPObserver) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -33,7 +33,8 @@ func (t *tenant) observed(observers []event.MCPObserver) mcp.Middleware {
 	}
 }
 
-// operation describes a request. A tool that the caller cannot see is "unknown": clients can send any text as its name.
+// operation describes a request for the observers. The name of a tool that the caller cannot see is replaced by "unknown", since clients
+// can send any text as a name.
 func (t *tenant) operation(ctx context.Context, method string, req mcp.Request) *event.MCPOperation {
 	op := &event.MCPOperation{Server: true, Method: method, Transport: "tcp", Began: t.s.opts.Now()}
 	if isStdio(ctx) {

@@ -17,31 +17,31 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Catalog holds the resources and prompts that the server offers to clients.
+// A Catalog contains the resources and prompts that the server offers to clients.
 type Catalog struct {
 	Resources []Resource
 	Prompts   []Prompt
 }
 
-// A Resource is something that clients read: a text, bytes, what a function returns, or the files of
-// a folder. Exactly one of Text, Data, Read and Files is set.
+// A Resource is content that clients can read: a text, bytes, the result of a function, or the files of a folder. Exactly one of Text,
+// Data, Read and Files is set.
 type Resource struct {
-	// Name has 1 to 50 of the characters a-z, A-Z, 0-9, _ and -. Policies and events know the resource as
-	// the tool resource__NAME, which only reads; its argument is `uri`.
+	// Name has 1 to 50 of the characters a-z, A-Z, 0-9, _ and -. For policies and events the resource is the read-only tool resource__NAME
+	// with the argument `uri`.
 	Name string
 	// URI is the address of the resource. If it has parts of the form {name} it is a template: each part matches any
 	// non-empty text without /, ? and #. With Files it is the prefix of the URIs of the files.
 	URI                string
 	Title, Description string
-	MediaType          string   // default: what the name of a file or the first bytes say
-	Labels             []string // as those of a tool
+	MediaType          string   // default: by the file name or the first bytes
+	Labels             []string // see [lathe.ToolSpec].Labels
 	// Values are the completions that are suggested for the parts of a template. Other values are accepted, too.
 	Values map[string][]string
 
-	Text string // parts in it, as {name}, are filled in
+	Text string // parts of the form {name} in it are replaced by their values
 	Data []byte
-	// Read returns the content at the URI. An error that wraps fs.ErrNotExist means that the URI has no content. The same
-	// rules hold as for a tool: Read may run on several goroutines at once, and must return soon after ctx is done.
+	// Read returns the content at the URI. An error that wraps fs.ErrNotExist means that the URI has no content. As for a tool, Read may be
+	// called from several goroutines at once and must return soon after ctx is done.
 	Read func(ctx context.Context, uri string, parts map[string]string) (*lathe.Blob, error)
 	// Files is a file system that is read at each request. Use the FS of an os.Root: symbolic links cannot leave it. Files
 	// whose path or name matches one pattern of Match are offered; a nil Match offers all. Names that begin with a dot are
@@ -49,23 +49,23 @@ type Resource struct {
 	Files fs.FS
 	Match []string
 
-	MaxBytes int // of one reading; 1 MiB, and 8 MiB at most
+	MaxBytes int // bytes of the content; default 1 MiB, at most 8 MiB
 }
 
 // A Prompt is a template for the first messages of a conversation. The user of the client selects it.
 type Prompt struct {
-	// Name has the same form as the name of a [Resource]. Policies and events know the prompt as the tool prompt__NAME.
+	// Name has the same form as the name of a [Resource]. For policies and events the prompt is the tool prompt__NAME.
 	Name               string
 	Title, Description string
 	Labels             []string
 	Arguments          []Argument
 	// Messages are the messages of the prompt. The server replaces {name} in their texts and resource URIs by the argument.
 	Messages []PromptMessage
-	// Render, if Messages is empty, returns the messages for the arguments. The same rules hold as for Resource.Read.
+	// Render, if Messages is empty, returns the messages for the arguments. It has the same obligations as Resource.Read.
 	Render func(ctx context.Context, args map[string]string) ([]PromptMessage, error)
 }
 
-// An Argument of a prompt is a text.
+// An Argument is a text argument of a prompt.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
@@ -83,19 +83,19 @@ type PromptMessage struct {
 // Limits of a catalog.
 const (
 	maxOffers       = 1_000 // resources and prompts
-	maxParts        = 8     // of a template
+	maxParts        = 8     // names in braces in one template
 	maxResource     = 8 << 20
 	defaultResource = 1 << 20
-	maxPrompt       = 1 << 20 // bytes of a prompt that is filled in
+	maxPrompt       = 1 << 20 // bytes of a rendered prompt
 	maxURI          = 2_048
 )
 
-// offering is a catalog, compiled. It does not change.
+// An offering is a compiled catalog. It is immutable.
 type offering struct {
 	set       *tool.Set
 	resources []*resource
 	prompts   []*prompt
-	byTool    map[string]any // *resource or *prompt
+	byTool    map[string]any // *resource or *prompt by the name of its tool
 }
 
 func (o *offering) empty() bool { return o.set == nil }
@@ -178,7 +178,7 @@ func partsOf(text string) (names []string) {
 	return names
 }
 
-// fill replaces each part of the text that is in names by its value.
+// fill replaces each part {name} of the text whose name is in names by its value. Other parts are copied.
 func fill(text string, names []string, values map[string]string) string {
 	return goodPart().ReplaceAllStringFunc(text, func(part string) string {
 		name := part[1 : len(part)-1]
@@ -189,7 +189,8 @@ func fill(text string, names []string, values map[string]string) string {
 	})
 }
 
-// newTemplate compiles a URI with parts to what it fits; nil without parts.
+// newTemplate compiles a URI template to a pattern for the URIs that match it, and returns the names of its parts. Without parts, the
+// pattern is nil.
 func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 	names := partsOf(uri)
 	literal := goodPart().ReplaceAllString(uri, "")
@@ -214,7 +215,7 @@ func newTemplate(uri string) (*regexp.Regexp, []string, error) {
 	return re, names, err
 }
 
-// checkURI takes absolute addresses with a scheme of their own.
+// checkURI returns an error unless uri is an absolute URI with a scheme and without spaces or control characters.
 func checkURI(uri string) error {
 	if len(uri) > maxURI {
 		return fmt.Errorf("the uri has more than %d bytes", maxURI)
@@ -240,7 +241,7 @@ func checkMatch(patterns []string) error {
 	return nil
 }
 
-// specOf returns the tool definition under which policies and events know a resource or a prompt.
+// specOf returns the tool definition by which policies and events refer to a resource or a prompt.
 func specOf(prefix, name, description string, labels []string, schema json.RawMessage) lathe.ToolSpec {
 	return lathe.ToolSpec{Name: prefix + name, Description: description, Schema: schema, Effect: lathe.ReadOnly,
 		Allowlist: []string{"*"}, Labels: slices.Clone(labels), Origin: strings.TrimSuffix(prefix, "__")}

@@ -12,11 +12,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// prompt is a Prompt as a tool.
+// A prompt is a Prompt in the form of a tool, which renders it.
 type prompt struct {
 	Prompt
 	spec  lathe.ToolSpec
-	names []string // of the arguments
+	names []string // names of the arguments
 }
 
 var _ lathe.Tool = (*prompt)(nil)
@@ -57,7 +57,8 @@ func newPrompt(from *Prompt, o *offering) (*prompt, error) {
 	return p, nil
 }
 
-// check says what is wrong with a message.
+// check returns an error if a message of the prompt is not valid: its content, its role, or the arguments and the resource to which it
+// refers.
 func (p *prompt) check(m *PromptMessage, o *offering) error {
 	kinds := 0
 	for _, set := range []bool{m.Text != "", m.Resource != "", m.Blob != nil} {
@@ -87,12 +88,12 @@ func (p *prompt) check(m *PromptMessage, o *offering) error {
 // Spec implements lathe.Tool.
 func (p *prompt) Spec() *lathe.ToolSpec { return &p.spec }
 
-// filled is one message of a prompt as its tool returns it.
+// filled is one message of a rendered prompt, in the output of its tool.
 type filled struct {
 	Role     lathe.Role `json:"role"`
 	Text     string     `json:"text,omitempty"`
 	Resource string     `json:"resource,omitempty"`
-	Blob     int        `json:"blob,omitempty"` // counted from 1
+	Blob     int        `json:"blob,omitempty"` // number of the blob in the output, from 1; 0: none
 }
 
 // Call implements lathe.Tool.
@@ -128,7 +129,7 @@ func (p *prompt) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	return out, err
 }
 
-// definition describes the prompt to clients.
+// definition returns the description of the prompt that clients receive.
 func (p *prompt) definition() *mcp.Prompt {
 	d := &mcp.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
 	for _, a := range p.Arguments {
@@ -137,7 +138,7 @@ func (p *prompt) definition() *mcp.Prompt {
 	return d
 }
 
-// getPrompt executes one prompts/get with the runner.
+// getPrompt handles prompts/get with the runner.
 func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	p := req.Params
 	args, err := json.Marshal(p.Arguments)
@@ -169,7 +170,7 @@ func (t *tenantCatalog) getPrompt(ctx context.Context, req *mcp.GetPromptRequest
 	return got, nil
 }
 
-// promptResult is a prompt that was filled in, with the resources that it names.
+// promptResult converts the output of a prompt's tool to the result of prompts/get. It reads the resources to which the prompt refers.
 func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *lathe.ToolResult) (mcp.Result, error) {
 	if got.IsError {
 		return nil, failed(got)
@@ -190,7 +191,7 @@ func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *la
 		case m.Blob > 0 && m.Blob <= len(got.Blobs):
 			msg.Content = block(&got.Blobs[m.Blob-1], m.Blob)
 		case m.Blob > 0:
-			continue // it was left out
+			continue // the blob was removed
 		case m.Resource != "":
 			c, err := t.read(ctx, session, e.protocol, nil, m.Resource)
 			if err != nil {
@@ -203,7 +204,7 @@ func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *la
 	return res, nil
 }
 
-// embed is a resource as a part of a message.
+// embed returns a resource as the content of a message.
 func embed(c *mcp.ResourceContents) mcp.Content {
 	if c.Blob != nil {
 		b := lathe.Blob{MediaType: c.MIMEType, Data: c.Blob, Name: c.URI}
@@ -212,7 +213,7 @@ func embed(c *mcp.ResourceContents) mcp.Content {
 	return &mcp.EmbeddedResource{Resource: c}
 }
 
-// promptAsks is a question in answer to prompts/get.
+// promptAsks is the shape of prompts/get.
 func promptAsks(requests mcp.InputRequestMap, state string) (mcp.Result, error) {
 	return &mcp.GetPromptResult{InputRequests: requests, RequestState: state}, nil
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// resource is a Resource as a tool.
+// A resource is a Resource in the form of a tool, which reads it.
 type resource struct {
 	Resource
 	spec  lathe.ToolSpec
-	fits  *regexp.Regexp // nil: no template
+	fits  *regexp.Regexp // URIs of a template; nil: the URI is no template
 	parts []string
 }
 
@@ -76,10 +76,10 @@ func newResource(from *Resource) (*resource, error) {
 // Spec implements lathe.Tool.
 func (r *resource) Spec() *lathe.ToolSpec { return &r.spec }
 
-// reading is what the tool of a resource returns.
+// A reading is the output of the tool of a resource.
 type reading struct {
 	MediaType string  `json:"media_type"`
-	Text      *string `json:"text,omitempty"` // nil: the blob
+	Text      *string `json:"text,omitempty"` // nil: the content is a blob
 }
 
 // Call implements lathe.Tool.
@@ -116,7 +116,7 @@ func (r *resource) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	return out, err
 }
 
-// blob is what stands at a URI.
+// blob returns the content at a URI. The error is fs.ErrNotExist if it has none.
 func (r *resource) blob(ctx context.Context, uri string, parts map[string]string) (*lathe.Blob, error) {
 	kind := r.MediaType
 	switch {
@@ -143,12 +143,12 @@ func (r *resource) blob(ctx context.Context, uri string, parts map[string]string
 	return &lathe.Blob{MediaType: kind, Data: []byte(fill(r.Text, r.parts, parts))}, nil
 }
 
-// find returns the resource that a URI is one of, with the parts of its template.
+// find returns the resource with a URI, and the values of the parts if its URI is a template. It returns nil if there is none.
 func (o *offering) find(uri string) (*resource, map[string]string) {
 	if len(uri) > maxURI {
 		return nil, nil
 	}
-	for _, r := range o.resources { // what is named comes before what fits
+	for _, r := range o.resources { // an exact URI takes precedence over folders and templates
 		if r.fits == nil && r.Files == nil && r.URI == uri {
 			return r, nil
 		}
@@ -176,7 +176,7 @@ func (o *offering) find(uri string) (*resource, map[string]string) {
 	return nil, nil
 }
 
-// sniff is the media type that the first bytes say.
+// sniff returns the media type by the first bytes of data.
 func sniff(data []byte) string {
 	if len(data) == 0 {
 		return "text/plain"
@@ -185,7 +185,7 @@ func sniff(data []byte) string {
 	return kind
 }
 
-// isText reports whether what is of a media type is shown as text.
+// isText reports whether content of a media type is sent as text.
 func isText(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	kind = strings.TrimSpace(kind)

@@ -13,16 +13,16 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// resultOf is the result of a call as the client gets it: the text that a model would get, the same as structured content if
-// it is an object, and content other than text as blocks of its kind. typed says that the client validates structured
-// content against a schema: an error has none then.
+// resultOf converts the result of a call to the result of tools/call: the text that a model would receive, the same as structured content
+// if it is a JSON object, and other content as blocks of its kind. typed is set if the client validates structured content against the
+// output schema; an error then has no structured content.
 func resultOf(r *lathe.ToolResult, typed bool, protocol string) *mcp.CallToolResult {
 	res := &mcp.CallToolResult{}
 	if modernVersion(protocol) {
-		_ = json.Unmarshal([]byte(`{"content":[],"resultType":"complete"}`), res) // the one way to say it
+		_ = json.Unmarshal([]byte(`{"content":[],"resultType":"complete"}`), res) // resultType can only be decoded
 	}
 	res.IsError, res.Content = r.IsError, []mcp.Content{}
-	if len(r.Blobs) == 0 || r.Content != "null" { // there was more than the blobs
+	if len(r.Blobs) == 0 || r.Content != "null" { // the result has more than blobs
 		res.Content = append(res.Content, &mcp.TextContent{Text: r.Content})
 	}
 	if rawjson.IsObject([]byte(r.Content), rawjson.Limits{}) && !(r.IsError && typed) {
@@ -34,10 +34,10 @@ func resultOf(r *lathe.ToolResult, typed bool, protocol string) *mcp.CallToolRes
 	return res
 }
 
-// svg is the type of drawings, which may hold scripts: a client gets them as text.
+// svg is the media type of SVG images, which may contain scripts: clients receive them as text.
 const svg = "image/svg+xml"
 
-// block is the n-th blob of a result as a content block.
+// block returns the n-th blob of a result as a content block.
 func block(b *lathe.Blob, n int) mcp.Content {
 	kind, _, err := mime.ParseMediaType(b.MediaType)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A runnerCall is one request of a client that the runner executes: the call of a tool, the reading of a resource, or the
-// filling in of a prompt.
+// A runnerCall is one request of a client that the runner executes: a tool call, the reading of a resource, or the rendering of a prompt.
 type runnerCall struct {
 	t         *tenant
 	v         *clientSession
@@ -22,8 +21,8 @@ type runnerCall struct {
 	runner    *tool.Runner // that of runnerRef, or one like it for the catalog
 	settings  lathe.Settings
 	call      lathe.ToolCall
-	refuse    lathe.Code // answered with, in place of calling anything
-	output    int        // bytes that may come out; 0: as the limits say
+	refuse    lathe.Code // if set, the call fails with this code and nothing is executed
+	output    int        // limit of the output in bytes; 0: the limits of the runner apply
 	asker     tool.Asker
 	client    listener
 }
@@ -33,7 +32,7 @@ type listener struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	session *mcp.ServerSession
-	token   any // of progress; nil: it does not want to know
+	token   any // progress token; nil: the client requests no progress
 }
 
 func (l *listener) set(ctx context.Context, session *mcp.ServerSession, token any) {
@@ -42,14 +41,15 @@ func (l *listener) set(ctx context.Context, session *mcp.ServerSession, token an
 	l.ctx, l.session, l.token = ctx, session, token
 }
 
-// detach stops progress and log messages until the client makes its request again.
+// detach stops progress and log messages until the client repeats its request.
 func (l *listener) detach() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.session = nil
 }
 
-// now returns where to send a message; the session is nil if the client has no request open.
+// now returns the context, the session and the progress token for a message to the client. The session is nil if the client has no request
+// open.
 func (l *listener) now() (context.Context, *mcp.ServerSession, any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,12 +63,12 @@ func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResul
 	session, history := rc.v.history()
 	info := t.runInfo(rc.v, transport, rc.protocol)
 	info.RunID, info.RequestID, info.SessionID = t.s.opts.NewID("run_"), t.s.opts.NewID("req_"), session
-	rc.settings.ResultFormat = lathe.ResultPlain // isError and the content blocks are the envelope
+	rc.settings.ResultFormat = lathe.ResultPlain // isError and the content blocks replace the envelope
 	limits := rc.runner.Limits()
 	if t.caller.Limits != nil {
 		limits = *t.caller.Limits
 	}
-	// A call is a run of its own here: what bounds the calls of a run does not bound those of a session.
+	// Each call is a separate run here, so the limit on the calls of a run must not apply to a session.
 	limits.MaxToolCalls = 1
 	if rc.output > 0 {
 		limits.MaxOutputBytes = rc.output
@@ -96,10 +96,10 @@ func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResul
 	return result
 }
 
-// end releases the runner.
+// end releases the reference to the runner.
 func (rc *runnerCall) end() { rc.t.s.runners.end(rc.runnerRef) }
 
-// execute executes the call. A call that requires an approval is denied: the protocol has no way to answer it later.
+// execute executes the call. A call that requires an approval is denied, because MCP has no way to answer the approval later.
 func (rc *runnerCall) execute(ctx context.Context, info *lathe.RunInfo, opts *tool.RunOptions) (lathe.ToolResult, []event.CallTrace) {
 	w := rc.runner.Begin(info, opts)
 	ctx = event.WithTracer(ctx, info.RunID, rc.t.s.opts.Sinks)
@@ -131,8 +131,8 @@ func (rc *runnerCall) execute(ctx context.Context, info *lathe.RunInfo, opts *to
 	return r, trace
 }
 
-// progress notifies the client every ProgressEvery while the call runs, if its request has a progress token. stop ends
-// that, and returns when no further notification is sent.
+// progress notifies the client every ProgressEvery while the call runs, if its request has a progress token. stop ends the notifications
+// and returns when the last one has been sent.
 func (rc *runnerCall) progress(ctx context.Context) (stop func()) {
 	if _, session, token := rc.client.now(); token == nil || session == nil {
 		return func() {}
@@ -150,7 +150,7 @@ func (rc *runnerCall) progress(ctx context.Context) (stop func()) {
 			case <-tick.C:
 			}
 			if at, session, token := rc.client.now(); session != nil && token != nil {
-				// How much is left is unknown: progress is the time in seconds.
+				// The total is unknown, so the progress is the elapsed time in seconds.
 				_ = session.NotifyProgress(at, &mcp.ProgressNotificationParams{ // the client may have left
 					ProgressToken: token, Progress: time.Since(began).Seconds(), Message: "running"})
 			}

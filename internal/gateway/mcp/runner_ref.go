@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A runnerRef counts the calls that use a runner.
+// A runnerRef is a runner with the number of calls that use it.
 type runnerRef struct {
 	runner *tool.Runner
 	calls  int
@@ -14,20 +14,20 @@ type runnerRef struct {
 	unused chan struct{} // closed when it is over and no call uses it
 }
 
-// runners holds the runner in force. Calls keep the one that they began with.
+// runners contains the current runner. A call uses the runner that was current when it began.
 type runners struct {
 	mu  sync.Mutex
 	now *runnerRef
 }
 
-// runner returns the runner in force.
+// runner returns the current runner.
 func (rs *runners) runner() *tool.Runner {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.now.runner
 }
 
-// begin counts a call of the runner in force. end is called once for it.
+// begin counts a call of the current runner. The caller calls end once with the result.
 func (rs *runners) begin() *runnerRef {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -42,7 +42,7 @@ func (rs *runners) end(one *runnerRef) {
 	one.leave()
 }
 
-// replace puts a runner in force. The channel is closed when no call uses the former one.
+// replace sets the current runner. The channel is closed when no call uses the former one; it is nil if there was no former one.
 func (rs *runners) replace(runner *tool.Runner) <-chan struct{} {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -56,7 +56,7 @@ func (rs *runners) replace(runner *tool.Runner) <-chan struct{} {
 	return former.unused
 }
 
-// leave is called with the lock held.
+// leave closes unused if the runner was replaced and no call uses it. The lock is held.
 func (one *runnerRef) leave() {
 	if one.over && one.calls == 0 {
 		close(one.unused)

@@ -1,13 +1,12 @@
 // Package mcp offers tools, resources and prompts to MCP clients: over standard streams and over streamable HTTP, in
 // both protocol eras (2026-07-28, and `initialize` with 2024-11-05 to 2025-11-25).
 //
-// A tool.Runner executes every call, with its policy, limits, approvals and redaction. The sinks get each call as a run of
-// its own: RunStarted, the events of the call, RunFinished. In both eras a caller sees and calls what the policy allows it.
-// The same holds for reading a resource and filling in a prompt: to policies and events they are the tools resource__NAME and
-// prompt__NAME.
+// A tool.Runner executes every call, with its policy, limits, approvals and redaction. The sinks receive each call as a separate run:
+// RunStarted, the events of the call, RunFinished. In both eras a caller sees and calls what the policy allows. The same applies to reading
+// a resource and rendering a prompt: for policies and events they are the tools resource__NAME and prompt__NAME.
 //
-// Every byte of a client is untrusted. A message is bounded and checked as strict JSON before it is
-// decoded: a duplicate key, invalid UTF-8 and deep nesting are refused.
+// All input of clients is untrusted. A message is limited in size and checked as strict JSON before it is decoded: duplicate keys, invalid
+// UTF-8 and deep nesting are refused.
 package mcp
 
 import (
@@ -54,11 +53,11 @@ type Options struct {
 	MaxSessions int `key:"max_sessions" default:"256"`
 	// SessionIdle is the time without a message from the client after which a session ends; 30 min.
 	SessionIdle time.Duration `key:"session_idle" default:"30m"`
-	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all
-	// clients that wait for such an answer between two requests; 16. Each of them also counts towards MaxCalls.
+	// AskTimeout is the time in which a client must answer a question of a tool; 5 min. MaxAsking bounds the calls of all clients that wait
+	// for such an answer between two requests; 16. Each waiting call also counts towards MaxCalls.
 	AskTimeout time.Duration `key:"ask_timeout" default:"5m"`
 	MaxAsking  int           `key:"max_asking" default:"16"`
-	// Tasks says which calls become tasks.
+	// Tasks configures which calls become tasks.
 	Tasks Tasks
 	// Drain is how long ServeStdio waits for running calls once its input has ended; 30 s.
 	Drain time.Duration `key:"drain" default:"30s"`
@@ -91,13 +90,13 @@ const maxTenants = 1_000
 // A Server serves the tools of one runner. Its methods may be called from several goroutines at once.
 type Server struct {
 	runners runners
-	opts    Options                     // its HTTP is what the server began with
-	http    atomic.Pointer[HTTPOptions] // as they are now
+	opts    Options                     // as given to New; for HTTP, the options in http apply
+	http    atomic.Pointer[HTTPOptions] // the current options of the HTTP handler
 	offer   atomic.Pointer[offering]
-	slots   chan struct{} // of calls
+	slots   chan struct{} // one element for each running call
 	asking  atomic.Int64  // calls that wait for their clients between two requests
 	tasks   taskStore
-	posts   chan struct{} // of HTTP requests
+	posts   chan struct{} // one element for each POST request in progress
 	ctx     context.Context
 	cancel  context.CancelFunc
 
@@ -105,7 +104,7 @@ type Server struct {
 	closed   bool
 	tenants  map[string]*tenant
 	sessions int
-	watching sync.WaitGroup // of sessions
+	watching sync.WaitGroup // the goroutines that wait for the end of sessions, and those of apart
 }
 
 // New returns a server of the tools that the runner allows.
@@ -132,9 +131,9 @@ func (s *Server) Use(runner *tool.Runner) (unused <-chan struct{}) {
 	return unused
 }
 
-// Admit replaces the options of the HTTP handler; nil: the defaults. Requests under way are not affected. The next request
-// in the session of a caller whose rights have changed is answered that there is no such session, and its client opens a new
-// one; tasks are found by their principal. MaxRequests does not change.
+// Admit replaces the options of the HTTP handler; nil sets the defaults. Requests in progress are not affected. If the rights of a caller
+// have changed, the next request in its session is answered that there is no such session, and its client opens a new one. Its tasks remain
+// accessible, because they belong to the principal. MaxRequests does not change.
 func (s *Server) Admit(opts *HTTPOptions) {
 	o := HTTPOptions{}
 	if opts != nil {
@@ -144,8 +143,8 @@ func (s *Server) Admit(opts *HTTPOptions) {
 	s.http.Store(&o)
 }
 
-// Refresh checks whether the tools and the files that clients have subscribed to have changed, and notifies the sessions that
-// this concerns. A program that changes the set calls it; without it clients see a change at their next request.
+// Refresh checks whether the tools, or files that clients have subscribed to, have changed, and notifies the sessions concerned. A program
+// that changes the tool set must call it; otherwise clients see the change only at their next request.
 func (s *Server) Refresh() {
 	for _, t := range s.everyTenant() {
 		t.sync()
@@ -177,7 +176,7 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	for _, session := range open {
-		_ = session.Close() // it is gone either way
+		_ = session.Close() // an error means that it has already ended
 	}
 	s.watching.Wait()
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ServeStdio serves one client over a pair of streams, with one message a line. It returns nil when in has ended and all
-// calls are answered; it waits for them for Options.Drain at most. It returns ctx's error when ctx is done. A line that is
-// not a valid message is answered with an error and has no other effect.
+// ServeStdio serves one client over a pair of streams, with one message per line. It returns nil when in has ended and all calls are
+// answered, for which it waits at most Options.Drain. It returns the error of ctx when ctx is done. A line that is not a valid message is
+// answered with an error and has no other effect.
 //
-// When ctx is done, a Read of in that is in progress stays blocked until in returns: pass a reader that ends with ctx.
+// When ctx is done, a pending Read of in remains blocked until in returns: pass a reader that ends with ctx.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c *Caller) error {
 	if c == nil {
 		c = &Caller{}
@@ -36,9 +36,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	if err != nil {
 		return err
 	}
-	v, err := t.enter(session) // in both eras: the connection is what keeps its calls together
+	v, err := t.enter(session) // the session groups the calls of the connection in both eras
 	if err != nil {
-		_ = session.Close() // it has not begun
+		_ = session.Close() // the session has not begun
 		return err
 	}
 	conn.protocol = v.protocol
@@ -54,7 +54,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	case <-ctx.Done():
 		v.cancel()
 		conn.end()
-		_ = session.Close() // it is gone either way
+		_ = session.Close() // an error means that it has already ended
 		<-over
 		<-v.gone
 		return ctx.Err()
@@ -73,7 +73,7 @@ type lineTransport struct{ c *lines }
 // Connect implements mcp.Transport.
 func (t lineTransport) Connect(context.Context) (mcp.Connection, error) { return t.c, nil }
 
-// lines is a connection of one message a line.
+// lines is a connection with one message per line.
 type lines struct {
 	begin  chan struct{} // closed when messages may be read
 	in     chan line
@@ -81,13 +81,13 @@ type lines struct {
 	finish sync.Once
 	drain  time.Duration
 
-	protocol func() string     // that the session has agreed on
-	queue    []jsonrpc.Message // of a batch; the reader's
+	protocol func() string     // returns the protocol version of the session
+	queue    []jsonrpc.Message // messages of a batch; used by the goroutine that reads
 
 	mu   sync.Mutex
 	out  io.Writer
-	err  error              // of writing
-	open map[string]*bundle // requests that wait for their answer, by the text of their id; nil: it goes out alone
+	err  error              // error of a write
+	open map[string]*bundle // requests in progress by keyOf their id, with the bundle that their response joins; nil: it is sent alone
 	idle chan struct{}      // signalled when no request is open
 }
 
@@ -117,7 +117,7 @@ func (c *lines) pump(in *jsonlines.Reader) {
 			l.err = err
 		case len(bytes.TrimSpace(text)) == 0:
 			continue
-		default: // text after the last line end is a line: the end of the input comes with the next call
+		default: // text after the last newline is a line, too; the next call returns the end of the input
 		}
 		select {
 		case c.in <- l:
@@ -130,7 +130,7 @@ func (c *lines) pump(in *jsonlines.Reader) {
 	}
 }
 
-// Read returns the next message that can be used. Others are answered here.
+// Read returns the next valid message. It answers invalid lines itself.
 func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-c.begin:
@@ -165,7 +165,7 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// decode returns the messages of a line, or what answers it in their place.
+// decode returns the messages of a line, or the error response to it.
 func (c *lines) decode(l line) (messages []jsonrpc.Message, refused []byte) {
 	if l.long {
 		return nil, invalid("", "the message is too large").append(nil)
@@ -211,7 +211,8 @@ func (c *lines) decodeBatch(text []byte) (messages []jsonrpc.Message, refused []
 	return messages, nil
 }
 
-// wait notes requests whose answers go out together; false where one with that id is under way.
+// wait records requests whose responses are sent in one bundle. It returns false, and records none, if a request with one of the ids is in
+// progress.
 func (c *lines) wait(keys []string, b *bundle) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,19 +227,19 @@ func (c *lines) wait(keys []string, b *bundle) bool {
 	return true
 }
 
-// keyOf returns the same key for two spellings of one id.
+// keyOf returns a map key for an id, the same for different spellings of one id.
 func keyOf(id jsonrpc.ID) string {
 	switch v := id.Raw().(type) {
 	case string:
 		return "s" + v
 	case int64:
 		return "n" + strconv.FormatInt(v, 10)
-	default: // no request waits for it
+	default: // a response without an id
 		return ""
 	}
 }
 
-// await waits until every request is answered, but not for ever.
+// await waits until every request is answered, at most for the drain time.
 func (c *lines) await(ctx context.Context) {
 	timer := time.NewTimer(c.drain)
 	defer timer.Stop()
@@ -261,7 +262,7 @@ func (c *lines) await(ctx context.Context) {
 	}
 }
 
-// Write writes a message as a line.
+// Write writes a message as a line. It delays the response to a request of a batch until the batch is complete.
 func (c *lines) Write(_ context.Context, msg jsonrpc.Message) error {
 	b, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
@@ -309,7 +310,7 @@ func (c *lines) broken() error {
 	return c.err
 }
 
-// end makes further reads fail.
+// end ends the connection: further reads return io.EOF.
 func (c *lines) end() { c.finish.Do(func() { close(c.done) }) }
 
 // Close implements mcp.Connection.
@@ -318,5 +319,5 @@ func (c *lines) Close() error {
 	return nil
 }
 
-// SessionID implements mcp.Connection: there is just one.
+// SessionID implements mcp.Connection. It returns "", since a stream has only one session.
 func (c *lines) SessionID() string { return "" }

@@ -15,30 +15,30 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// extTasks is the extension by which a call continues after its request was answered.
+// extTasks is the MCP extension in which a call continues after its request has been answered.
 const extTasks = "io.modelcontextprotocol/tasks"
 
-// Tasks says which calls become tasks: those of clients of 2026-07-28 that declare the extension
-// io.modelcontextprotocol/tasks. Only its caller can access a task. It is kept in the memory of this process, and counts for
+// Tasks are the options of tasks. Calls of clients of protocol version 2026-07-28 that declare the extension io.modelcontextprotocol/tasks
+// may become tasks. Only the caller that started a task can access it. A task is stored in the memory of this process, and counts towards
 // MaxCalls while it runs.
 type Tasks struct {
 	// After is the time after which a running call is answered with a task; 10 s. If it is negative, no call becomes a task
 	// and the extension is not offered.
 	After time.Duration `key:"after" default:"10s"`
-	// TTL is how long a task is kept after its start; 1 h. A call that still runs then is cancelled.
+	// TTL is the time after its start for which a task is stored; 1 h. A call that is still running then is cancelled.
 	TTL time.Duration `key:"ttl" default:"1h"`
-	// Poll is the poll interval that clients are given; 1 s.
+	// Poll is the poll interval that clients receive; 1 s.
 	Poll time.Duration `key:"poll" default:"1s"`
-	// Max bounds the tasks that are kept, of all clients; 256. MaxOfCaller bounds those of one principal; a
-	// quarter of Max. A task beyond a bound replaces the oldest task that has ended: of the principal, or of all clients.
-	// If no such task has ended, the call does not become a task and is answered in its request.
+	// Max bounds the stored tasks of all clients; 256. MaxOfCaller bounds those of one principal; a quarter of Max. A task beyond a bound
+	// replaces the oldest task that has ended: of the principal, or of all clients. If no such task has ended, the call does not become a
+	// task and is answered in its request.
 	Max         int `key:"max" default:"256"`
 	MaxOfCaller int
-	// Rules hold special rules for single tools, by tool name.
+	// Rules are exceptions for single tools, by tool name.
 	Rules map[string]TaskRule
 }
 
-// A TaskRule says how the calls of a tool become tasks.
+// A TaskRule configures how the calls of one tool become tasks.
 type TaskRule struct {
 	AtOnce   bool // calls become tasks when they start: the client gets the tool's questions through the task
 	Required bool // calls of clients that do not declare the extension are refused
@@ -51,7 +51,7 @@ func (o *Tasks) withDefaults() {
 	}
 }
 
-// knowsTasks reports whether a client names the extension.
+// knowsTasks reports whether a client declares the extension.
 func knowsTasks(c *mcp.ClientCapabilities) bool {
 	if c == nil {
 		return false
@@ -69,15 +69,14 @@ func errNoTasks() error {
 	return &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client does not name the extension " + extTasks, Data: data}
 }
 
-// A task is a runnerCall that continues after its request. It has no goroutine of its own: requests for the task update its
-// status.
+// A task is a runnerCall that continues after its request. It has no goroutine of its own: each request about the task updates its status.
 type task struct {
 	id    string
-	owner string // whose it is, as of Caller.owner
+	owner string // Caller.owner of the caller that started the task
 	x     *exchange
-	timer *time.Timer // of its end; used by the taskStore
+	timer *time.Timer // fires at the end of the TTL; used by the taskStore
 
-	mu               sync.Mutex // held by who uses x, too
+	mu               sync.Mutex // also held by a request that uses x
 	created, updated time.Time
 	status           taskStatus
 	result           mcp.Result
@@ -96,7 +95,7 @@ const (
 
 func (s taskStatus) final() bool { return s != taskWorking && s != taskAsks }
 
-// taskResult is a task as clients see it: without what it has come to where it answers a call.
+// taskResult is the form in which clients receive a task. In the response to tools/call it has no result.
 type taskResult struct {
 	mcp.ResultBase
 	ResultType     string              `json:"resultType"`
@@ -117,7 +116,8 @@ type taskError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// become makes a task of the runnerCall, and returns the result that names it; false where there are too many.
+// become makes a task of the runnerCall and returns the result that names the task. It returns false if the number of tasks is at its
+// limit.
 func (x *exchange) become() (mcp.Result, bool) {
 	t := x.e.t
 	o := &t.s.opts.Tasks
@@ -131,13 +131,13 @@ func (x *exchange) become() (mcp.Result, bool) {
 	return shown, true
 }
 
-// show is the task as it is known; of what answers a call it is the beginning.
+// show returns the task without result, error and questions.
 func (k *task) show(kind string, o *Tasks) *taskResult {
 	return &taskResult{ResultType: kind, TaskID: k.id, Status: k.status, CreatedAt: k.created, LastUpdatedAt: k.updated,
 		TTLMS: max(o.TTL.Milliseconds(), 1), PollIntervalMS: max(o.Poll.Milliseconds(), 1)}
 }
 
-// look takes note of what has become of the runnerCall; k.mu is held.
+// look updates the status from the state of the runnerCall. k.mu is held.
 func (k *task) look(ctx context.Context) {
 	if k.status.final() {
 		return
@@ -174,21 +174,21 @@ func (k *task) end(ctx context.Context, r *lathe.ToolResult) {
 	}
 }
 
-// taskParams are those of all methods of tasks.
+// taskParams are the parameters of all methods of the extension.
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID         string                     `json:"taskId"`
 	InputResponses map[string]json.RawMessage `json:"inputResponses,omitempty"`
 }
 
-// taskMethods are the methods of the extension.
+// taskMethods are the handlers of the methods of the extension.
 var taskMethods = map[string]func(*task, context.Context, *taskParams, *Tasks) mcp.Result{
 	"tasks/get":    (*task).get,
 	"tasks/update": (*task).update,
 	"tasks/cancel": (*task).stop,
 }
 
-// serveTask answers a request of the extension.
+// serveTask handles a request of the extension. It returns an error if the caller does not own the task.
 func (t *tenant) serveTask(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 	p, _ := req.GetParams().(*taskParams)
 	r, ok := req.(*mcp.ServerRequest[*taskParams])
@@ -224,7 +224,7 @@ func (k *task) get(_ context.Context, _ *taskParams, o *Tasks) mcp.Result {
 	return out
 }
 
-// update takes the answers that fit what is asked; others are passed over.
+// update passes the client's answers to the open questions to the tool. Answers to other questions are ignored.
 func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
 	if k.status == taskAsks {
 		k.x.given = mcp.InputResponseMap{}
@@ -239,7 +239,7 @@ func (k *task) update(_ context.Context, p *taskParams, _ *Tasks) mcp.Result {
 	return done()
 }
 
-// stop cancels what runs. What has ended stays as it is.
+// stop cancels the call. A task that has ended is not changed.
 func (k *task) stop(context.Context, *taskParams, *Tasks) mcp.Result {
 	if !k.status.final() {
 		k.status, k.updated = taskCancelled, k.x.e.t.s.opts.Now().UTC()
@@ -255,7 +255,7 @@ type doneResult struct {
 
 func done() mcp.Result { return &doneResult{ResultType: "complete"} }
 
-// notTaken stands for a method of tasks in the protocol's own table.
+// notTaken is the handler under which the methods of tasks are registered with the SDK. It is never called: receive handles them.
 func notTaken(context.Context, *mcp.ServerSession, *taskParams) (*doneResult, error) {
 	return nil, internalError("the request did not reach its task")
 }

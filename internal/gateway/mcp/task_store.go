@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A taskStore keeps the tasks of all callers, within their bounds. Its zero value is empty.
+// A taskStore contains the tasks of all callers, within the limits of Tasks. Its zero value is empty.
 type taskStore struct {
 	mu    sync.Mutex
-	tasks []*task // in the order in which they began
+	tasks []*task // ordered by their start
 }
 
-// find returns the task with that id and owner, or nil. The rights of the owner may have changed since the task began.
+// find returns the task with that id and owner, or nil. The owner may find a task even if its rights have changed.
 func (s *taskStore) find(id, owner string) *task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,7 +24,8 @@ func (s *taskStore) find(id, owner string) *task {
 	return nil
 }
 
-// put keeps a task until its TTL has passed or a later one needs its place. It returns false if there is no place.
+// put stores a task until its TTL has passed or a later task replaces it. It returns false if a limit is reached and no task can be
+// replaced.
 func (s *taskStore) put(k *task, o *Tasks) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *taskStore) put(k *task, o *Tasks) bool {
 	return true
 }
 
-// makeRoom removes the oldest of the tasks that may go. The caller holds the lock.
+// makeRoom removes the oldest task for which may returns true, and reports whether there was one. s.mu is held.
 func (s *taskStore) makeRoom(may func(*task) bool) bool {
 	i := slices.IndexFunc(s.tasks, may)
 	if i < 0 {
@@ -68,7 +69,7 @@ func (s *taskStore) drop(k *task) {
 	k.x.cancel()
 }
 
-// over reports whether the task has ended, whether or not its client has read that.
+// over reports whether the call of the task has ended, even if no request has yet updated the status.
 func (k *task) over() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

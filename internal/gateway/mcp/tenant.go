@@ -16,29 +16,28 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A tenant holds the state of one caller: its tools, its sessions and its HTTP handlers. A caller cannot access the session of
-// another.
+// A tenant is the state of one caller: its tools, its sessions and its HTTP handlers. A caller cannot access the sessions of another one.
 type tenant struct {
 	s        *Server
 	caller   Caller
 	server   *mcp.Server
 	catalog  *tenantCatalog
-	stateful *mcp.StreamableHTTPHandler // up to 2025-11-25
-	modern   *mcp.StreamableHTTPHandler // from 2026-07-28 on
+	stateful *mcp.StreamableHTTPHandler // for protocol versions up to 2025-11-25
+	modern   *mcp.StreamableHTTPHandler // for protocol versions from 2026-07-28 on
 
 	mu          sync.Mutex
-	specs       []*lathe.ToolSpec          // as they were at the last sync
-	executor    lathe.Executor             // then
-	offers      map[string]*lathe.ToolSpec // what the server has, by name
-	others      map[string]bool            // the names of tools that are not executed here
+	specs       []*lathe.ToolSpec          // tools at the last sync
+	executor    lathe.Executor             // executor at the last sync
+	offers      map[string]*lathe.ToolSpec // tools registered with the SDK, by name
+	others      map[string]bool            // names of tools that clients execute
 	sessions    map[*mcp.ServerSession]*clientSession
-	byID        map[string]*clientSession // those of HTTP
-	sessionless clientSession             // of calls without a session
-	hashed      []*lathe.ToolSpec         // those of hash
+	byID        map[string]*clientSession // sessions over HTTP, by their id
+	sessionless clientSession             // state of calls without a session
+	hashed      []*lathe.ToolSpec         // the tools of which hash is the hash
 	hash        string
-	watching    map[string]*watched  // by URI
-	looking     bool                 // a goroutine checks whether these have changed
-	parked      map[string]*exchange // by state
+	watching    map[string]*watched  // subscribed resources by URI
+	looking     bool                 // a goroutine is checking subscribed files for changes
+	parked      map[string]*exchange // exchanges that wait for their clients, by requestState
 }
 
 func newTenant(s *Server, c *Caller) *tenant {
@@ -60,13 +59,13 @@ func newTenant(s *Server, c *Caller) *tenant {
 		Capabilities:       caps,
 		SubscribeHandler:   t.subscribe,
 		UnsubscribeHandler: t.unsubscribe,
-		// What one caller may see is not for another.
+		// What one caller may see must not be cached for another.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
 	if o.Tasks.After > 0 {
 		for method := range taskMethods {
 			if err := mcp.AddReceivingCustomMethod(t.server, method, notTaken); err != nil {
-				panic("mcp: " + err.Error()) // the protocol has taken the name
+				panic("mcp: " + err.Error()) // the SDK already has a method of this name
 			}
 		}
 	}
@@ -74,7 +73,7 @@ func newTenant(s *Server, c *Caller) *tenant {
 	if observers := event.MCPObservers(o.Sinks); len(observers) > 0 {
 		t.server.AddReceivingMiddleware(t.observed(observers)) // around t.receive
 	}
-	// Host, Origin, sizes and protocol versions are checked before these are reached.
+	// serveHTTP checks Host, Origin, sizes and protocol versions before it calls these handlers.
 	common := mcp.StreamableHTTPOptions{DisableLocalhostProtection: true, MaxRequestBodyBytes: -1}
 	get := func(*http.Request) *mcp.Server { return t.server }
 	stateful, modern := common, common
@@ -85,7 +84,7 @@ func newTenant(s *Server, c *Caller) *tenant {
 	return t
 }
 
-// sync takes over the current tools, and notifies the sessions if they have changed.
+// sync registers the current tools with the SDK, which notifies the sessions if they have changed.
 func (t *tenant) sync() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +95,7 @@ func (t *tenant) sync() {
 	if slices.Equal(specs, t.specs) && settings.Executor == t.executor {
 		return
 	}
-	anew := settings.Executor != t.executor // it changes the definition of each
+	anew := settings.Executor != t.executor // the executor affects the definition of each tool
 	t.specs, t.executor = specs, settings.Executor
 	next := make(map[string]*lathe.ToolSpec, len(specs))
 	for _, spec := range specs {
@@ -117,8 +116,8 @@ func (t *tenant) sync() {
 	t.offers = next
 }
 
-// allowed are the tools that the caller may see: those that the policy allows or asks for, and that
-// are executed here. It is called with the lock held.
+// allowed returns the tools that the caller may see: those that the policy allows, with or without an approval, and that clients do not
+// execute. It records the names of the latter in t.others. t.mu is held.
 func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
 	if runner.Settings().ToolUseMode == lathe.ModeDisabled {
 		return nil
@@ -132,13 +131,13 @@ func (t *tenant) allowed(runner *tool.Runner) []*lathe.ToolSpec {
 	})
 }
 
-// specsOf returns the tools of a runner that a run of the caller would have.
+// specsOf returns the tools that a run of the caller would have with a runner.
 func specsOf(t *tenant, runner *tool.Runner) []*lathe.ToolSpec {
 	w := runner.Begin(t.runInfo(nil, "", ""), &tool.RunOptions{Allow: t.caller.Allow, Limits: t.caller.Limits})
 	return slices.Clone(w.Specs())
 }
 
-// digest counts and hashes the tools that a call may use: most calls may use the same.
+// digest returns the number and the hash of the tools that a call may use. The last hash is stored, because most calls have the same tools.
 func (t *tenant) digest(specs []*lathe.ToolSpec) event.ToolsDigest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +165,7 @@ func notReached(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, err
 	return nil, internalError("the call did not reach the runner")
 }
 
-// maxCursor bounds what a client sends as a cursor, before it is decoded.
+// maxCursor bounds the cursor of a client in bytes, before it is decoded.
 const maxCursor = 1_024
 
 func cursorOf(req mcp.Request) string {
@@ -187,13 +186,14 @@ func cursorOf(req mcp.Request) string {
 	return ""
 }
 
-// ofCatalog are the methods that are served where there is a catalog.
+// ofCatalog are the methods that require a catalog.
 var ofCatalog = map[string]bool{
 	"resources/list": true, "resources/read": true, "resources/templates/list": true, "resources/subscribe": true, "resources/unsubscribe": true,
 	"prompts/list": true, "prompts/get": true, "completion/complete": true,
 }
 
-// initialized takes the version that the session has agreed on from the answer to its initialization, whose capabilities it corrects.
+// initialized records the protocol version of the session from the result of initialize, and removes extensions from the capabilities in
+// it.
 func (cs *clientSession) initialized(res mcp.Result, err error) {
 	r, ok := res.(*mcp.InitializeResult)
 	if !ok || err != nil {
@@ -201,11 +201,11 @@ func (cs *clientSession) initialized(res mcp.Result, err error) {
 	}
 	cs.speak(r.ProtocolVersion)
 	caps := *r.Capabilities
-	caps.Extensions = nil // these belong to the other era
+	caps.Extensions = nil // extensions belong to the era without sessions
 	r.Capabilities = &caps
 }
 
-// receive is the middleware of each request. It handles some methods itself and passes the others to the SDK.
+// receive returns the middleware of every request. It handles some methods itself and passes the others to the SDK.
 func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if ofCatalog[method] && t.s.offer.Load().empty() {
@@ -262,18 +262,18 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// A clientSession is the state of one session: the id under which its calls are recorded, and the tools that it has used, so
-// that a policy can judge them together.
+// A clientSession is the state of one session: the id under which its calls are recorded, and the tools that it has used. A policy can
+// therefore consider the calls of a session together.
 type clientSession struct {
 	id     string
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
-	gone   chan struct{} // closed when the state of the session is removed
+	gone   chan struct{} // closed when the state of the session has been removed
 
 	mu      sync.Mutex
-	used    []string // the names of tools that have run, in the order of their first use
+	used    []string // names of tools that have run, in the order of first use
 	last    time.Time
-	version string // of the protocol, once it is agreed on
+	version string // protocol version; "" before initialize is answered
 }
 
 func (cs *clientSession) speak(version string) {
@@ -282,17 +282,17 @@ func (cs *clientSession) speak(version string) {
 	cs.version = version
 }
 
-// protocol is the version of the session; "" before it is agreed on.
+// protocol returns the protocol version of the session, or "" before initialize is answered.
 func (cs *clientSession) protocol() string {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.version
 }
 
-// maxUsed bounds the tools that a clientSession records; a set has no more.
+// maxUsed bounds the tools that a clientSession records. A tool set is not larger.
 const maxUsed = 10_000
 
-// enter adds the state of a new session, unless there are too many.
+// enter adds the state of a new session and removes it when the session ends. It returns an error if there are too many sessions.
 func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
 	s := t.s
 	s.mu.Lock()
@@ -303,7 +303,7 @@ func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
 	case session == nil || s.closed:
 		return nil, notNow("the server is about to end")
 	case t.sessions[session] != nil:
-		return t.sessions[session], nil // the protocol refuses a second initialize
+		return t.sessions[session], nil // the SDK refuses a second initialize
 	case s.sessions >= s.opts.MaxSessions:
 		s.opts.Log.Warn("too many MCP sessions", "max_sessions", s.opts.MaxSessions)
 		return nil, notNow("too many sessions: end one, or try again later")
@@ -317,7 +317,7 @@ func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
 	s.sessions++
 	s.watching.Go(func() {
 		defer close(v.gone)
-		_ = session.Wait() // how it ended changes nothing
+		_ = session.Wait() // why the session ended does not matter
 		v.cancel()
 		s.mu.Lock()
 		s.sessions--
@@ -333,7 +333,7 @@ func (t *tenant) enter(session *mcp.ServerSession) (*clientSession, error) {
 	return v, nil
 }
 
-// sessionNamed returns the clientSession of a session over HTTP.
+// sessionNamed returns the state of an HTTP session by its id.
 func (t *tenant) sessionNamed(id string) (*clientSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,15 +341,15 @@ func (t *tenant) sessionNamed(id string) (*clientSession, bool) {
 	return v, ok
 }
 
-// leave cancels the calls of a session that a client ends.
+// leave cancels the calls of the session that a client ends.
 func (t *tenant) leave(id string) {
 	if v, ok := t.sessionNamed(id); ok {
 		v.cancel()
 	}
 }
 
-// sessionOf returns the clientSession that a call belongs to. Calls of one caller that have no session belong
-// together until none comes for as long as a session may be idle.
+// sessionOf returns the clientSession of a call. Calls of a caller without a session share one, which is renewed if there was no such call
+// for SessionIdle.
 func (t *tenant) sessionOf(session *mcp.ServerSession) *clientSession {
 	t.mu.Lock()
 	v := t.sessions[session]
@@ -368,7 +368,7 @@ func (t *tenant) sessionOf(session *mcp.ServerSession) *clientSession {
 	return v
 }
 
-// history returns the tools that were used before, as messages of a run.
+// history returns the id of the session and, as tool messages of a run, the tools that it has used.
 func (cs *clientSession) history() (id string, h []lathe.Message) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -386,7 +386,7 @@ func (cs *clientSession) note(name string) {
 	}
 }
 
-// idle reports whether nothing is kept for the caller's clients.
+// idle reports whether the caller has neither open sessions nor parked exchanges.
 func (t *tenant) idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,6 +2,6 @@ package mcp
 
 import "github.com/modelcontextprotocol/go-sdk/mcp"
 
-// ProtocolVersions returns the versions of the Model Context Protocol that a [Server] speaks, the newest first. The caller
-// may change the list.
+// ProtocolVersions returns the versions of the Model Context Protocol that a [Server] supports, the newest first. The caller may modify the
+// list.
 func ProtocolVersions() []string { return mcp.SupportedProtocolVersions() }

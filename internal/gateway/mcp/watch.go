@@ -10,13 +10,13 @@ import (
 // maxWatched bounds the resources that the clients of one caller have subscribed to.
 const maxWatched = 1_000
 
-// watched is a resource that sessions have subscribed to.
+// A watched is a resource that sessions have subscribed to, with its stamp at the last check.
 type watched struct {
 	was      stamp
 	sessions map[*mcp.ServerSession]bool
 }
 
-// subscribe checks a subscription and registers it. The SDK calls it before it registers the session itself.
+// subscribe checks and records a subscription. The SDK calls it before it registers the session itself.
 func (t *tenant) subscribe(_ context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
 	r, _ := t.s.offer.Load().find(uri)
@@ -44,7 +44,7 @@ func (t *tenant) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) err
 	return nil
 }
 
-// unwatch is called with the lock held.
+// unwatch removes the subscription of a session. t.mu is held.
 func (t *tenant) unwatch(uri string, session *mcp.ServerSession) {
 	if w := t.watching[uri]; w != nil {
 		delete(w.sessions, session)
@@ -54,8 +54,8 @@ func (t *tenant) unwatch(uri string, session *mcp.ServerSession) {
 	}
 }
 
-// look notifies subscribers of files that have changed since the last look. It does not block: looks at the files of one
-// caller follow one another.
+// look notifies subscribers of files that have changed since the last check. It returns immediately; the files are checked in a goroutine,
+// of which a caller has at most one at a time.
 func (t *tenant) look() {
 	t.mu.Lock()
 	all := maps.Clone(t.watching)
@@ -85,7 +85,7 @@ func (t *tenant) look() {
 	})
 }
 
-// stamp is that of a resource as the catalog has it now.
+// stamp returns the stamp of a resource in the current catalog. It has gone set if the caller may not see the resource.
 func (t *tenant) stamp(uri string) stamp {
 	r, _ := t.s.offer.Load().find(uri)
 	t.mu.Lock()
@@ -97,7 +97,7 @@ func (t *tenant) stamp(uri string) stamp {
 	return r.stamp(uri)
 }
 
-// apart runs f in a goroutine that Close waits for.
+// apart runs f in a goroutine for which Close waits. It returns false, and does not run f, if the server is closed.
 func (s *Server) apart(f func()) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +111,8 @@ func (t *tenant) updated(uri string) {
 	_ = t.server.ResourceUpdated(t.s.ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}) // the client may have left
 }
 
-// ResourceChanged notifies the clients that have subscribed to the resource at uri that it has changed. Refresh checks the
-// files of folders.
+// ResourceChanged notifies the clients that have subscribed to the resource at uri that it has changed. For files of folders, Refresh does
+// so.
 func (s *Server) ResourceChanged(uri string) {
 	for _, t := range s.everyTenant() {
 		s.apart(func() { t.updated(uri) })

@@ -1,5 +1,6 @@
-// Package memory bounds the memory of requests. Those of one key could fill it: a body of 16 MiB, decompressed, comes from some kilobytes, and
-// waits for as long as its model does. A [Pool] bounds the bytes of what clients have sent and that is not answered yet, of each key and in all:
+// Package memory bounds the memory of requests. Without a bound, the requests of one key could exhaust it: a compressed body of a few
+// kilobytes may expand to 16 MiB, and remains in memory while its model is working. A [Pool] bounds the bytes of requests that are not yet
+// answered, for each key and in total:
 //
 //   - a body or a message of a WebSocket, with the memory that was allocated for it, while it arrives and until its request ends,
 //   - the conversation that the model receives, at least the size of the body: what is decoded from the body, and what the server

@@ -12,17 +12,17 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// A Pool bounds the bytes of what clients have sent and that is not answered yet. Its methods may be called from several goroutines at once.
+// A Pool bounds the bytes of requests that are not yet answered. Its methods may be called from several goroutines at once.
 type Pool struct {
 	most    int64
 	metrics *observe.Metrics // nil: nothing is counted
 
 	mu    sync.Mutex
 	total int64
-	of    map[string]int64 // by the name of the key; only those above 0
+	of    map[string]int64 // bytes by the name of the key; only entries above 0
 }
 
-// Default is a quarter of the limit in GOMEMLIMIT, or of 4 GiB if there is none.
+// Default returns a quarter of the limit in GOMEMLIMIT, or of 4 GiB if that is not set.
 func Default() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -31,25 +31,25 @@ func Default() int64 {
 	return limit / 4
 }
 
-// A Reservation is the part of Pool of one request, message, connection or run. One goroutine at a time uses it. A nil reservation
-// has none.
+// A Reservation is the bytes that one request, message, connection or run has reserved in a Pool. It is used by one goroutine at a time. A
+// nil Reservation reserves and counts nothing.
 type Reservation struct {
 	all   *Pool
 	key   string
-	most  int64 // of the key
+	most  int64 // limit of the key in bytes
 	bytes int64
-	// Beside are bytes that other reservations of the same key have for at least as long as this one.
+	// Beside is the number of bytes that other reservations of the same key have for at least as long as this one.
 	Beside int64
 	// conversation is the part of bytes that is reserved for the conversation.
 	conversation int64
 }
 
-// New returns a pool of most bytes. metrics counts them; nil: nothing is counted.
+// New returns a pool of most bytes. metrics reports the bytes in use; it may be nil.
 func New(most int64, metrics *observe.Metrics) *Pool {
 	return &Pool{most: most, metrics: metrics, of: map[string]int64{}}
 }
 
-// Begin returns an empty reservation of a key. If several keys share the pool, one of them has half of the bytes at most.
+// Begin returns an empty reservation of a key. If several keys share the pool, each of them may use at most half of the bytes.
 func (b *Pool) Begin(key string, shared bool) Reservation {
 	h := Reservation{all: b, key: key, most: b.most}
 	if shared {
@@ -58,14 +58,14 @@ func (b *Pool) Begin(key string, shared bool) Reservation {
 	return h
 }
 
-// Grow reserves n further bytes: all of them or, with a problem, none.
+// Grow reserves n further bytes. If a limit does not allow all of them, it returns a problem and reserves none.
 func (h *Reservation) Grow(n int64) *problem.Problem {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	return h.growLocked(n)
 }
 
-// Converse reserves what is missing to n bytes for the conversation. Without a reservation nothing is counted.
+// Converse raises the bytes reserved for the conversation to n. If a limit does not allow that, it returns a problem and reserves none.
 func (h *Reservation) Converse(n int64) *problem.Problem {
 	if h == nil {
 		return nil
@@ -79,7 +79,7 @@ func (h *Reservation) Converse(n int64) *problem.Problem {
 	return p
 }
 
-// Load reserves the bytes of messages that are read from the store for the conversation, in addition to what is reserved.
+// Load reserves, for the conversation, further bytes for messages that were read from the store.
 func (h *Reservation) Load(messages []lathe.Message) *problem.Problem {
 	if h == nil {
 		return nil
@@ -87,7 +87,7 @@ func (h *Reservation) Load(messages []lathe.Message) *problem.Problem {
 	return h.Converse(h.conversation + SizeOf(messages))
 }
 
-// SizeOf returns the bytes that messages take in memory.
+// SizeOf returns the approximate size of messages in memory, in bytes.
 func SizeOf(messages []lathe.Message) (n int64) {
 	for i := range messages {
 		n += int64(messages[i].Size())
@@ -95,13 +95,13 @@ func SizeOf(messages []lathe.Message) (n int64) {
 	return n
 }
 
-// growLocked is Grow. h.all.mu is held.
+// growLocked does what Grow does. h.all.mu is held.
 func (h *Reservation) growLocked(n int64) *problem.Problem {
 	b := h.all
 	switch {
 	case n <= 0:
 		return nil
-	case h.Beside+h.bytes+n > h.most: // it never fits
+	case h.Beside+h.bytes+n > h.most: // the request can never be admitted
 		return problem.New(http.StatusRequestEntityTooLarge, "request_too_large",
 			"The request, with what its connection holds, takes more memory than all requests of its key together may, which is %d bytes (serve.max_inflight_bytes). Send a shorter conversation, or raise the limit.", h.most)
 	case b.total+n > b.most:
@@ -115,14 +115,14 @@ func (h *Reservation) growLocked(n int64) *problem.Problem {
 	return nil
 }
 
-// Size returns the bytes of the reservation. Any goroutine may call it.
+// Size returns the bytes of the reservation. It may be called from any goroutine.
 func (h *Reservation) Size() int64 {
 	h.all.mu.Lock()
 	defer h.all.mu.Unlock()
 	return h.bytes
 }
 
-// Reserve reserves what is missing to n bytes. Its error is a *problem.Problem.
+// Reserve raises the reservation to n bytes. Its error is a *problem.Problem.
 func (h *Reservation) Reserve(n int64) error {
 	if p := h.Grow(n - h.bytes); p != nil {
 		return p
@@ -130,7 +130,7 @@ func (h *Reservation) Reserve(n int64) error {
 	return nil
 }
 
-// add changes the bytes of a reservation. b.mu is held.
+// add changes the bytes of a reservation by n, which may be negative. b.mu is held.
 func (b *Pool) add(h *Reservation, n int64) {
 	h.bytes += n
 	b.total += n
@@ -142,7 +142,7 @@ func (b *Pool) add(h *Reservation, n int64) {
 	}
 }
 
-// SplitConversation moves the bytes of the conversation to a new reservation. A nil reservation has none to move.
+// SplitConversation moves the bytes of the conversation to a new reservation, which it returns.
 func (h *Reservation) SplitConversation() *Reservation {
 	if h == nil {
 		return nil
@@ -160,10 +160,10 @@ func (h *Reservation) split(n int64) *Reservation {
 	return &out
 }
 
-// Settle gives back what was reserved beyond the memory of a text, for reading it.
+// Settle releases the bytes that were reserved to read text beyond the memory that text occupies.
 func (h *Reservation) Settle(text []byte) { h.split(h.bytes - int64(cap(text))).Release() }
 
-// Release gives the bytes back. It may be called more than once.
+// Release releases the bytes. It may be called more than once.
 func (h *Reservation) Release() {
 	if h == nil {
 		return

@@ -20,22 +20,22 @@ var (
 	ErrUnreadable = errors.New("the request body could not be read")
 )
 
-// A BodyLimit bounds one request body.
+// A BodyLimit is the limits of one request body.
 type BodyLimit struct {
 	MaxBytes int64 // after decompression
-	// Plain refuses a compressed body with [ErrEncoding].
+	// Plain is set if a compressed body is refused with [ErrEncoding].
 	Plain bool
-	// Reserve, if set, is called before memory is allocated, with the number of bytes that the body and its decoder then have altogether.
-	// The bytes of a Content-Length are reserved at once. If Reserve returns an error, reading ends with that error.
+	// Reserve, if set, is called before memory is allocated, with the total number of bytes that the body and its decoder then occupy. The
+	// bytes of a Content-Length are reserved at the start. If Reserve returns an error, reading ends with that error.
 	Reserve func(bytes int64) error
 }
 
-// A refusedError is an error of BodyLimit.Reserve.
+// A refusedError is an error that BodyLimit.Reserve returned.
 type refusedError struct{ error }
 
 func (e refusedError) Unwrap() error { return e.error }
 
-// reserve calls Reserve.
+// reserve calls Reserve, if set, with the total number of bytes.
 func (l *BodyLimit) reserve(bytes int64) error {
 	if l.Reserve == nil {
 		return nil
@@ -46,26 +46,27 @@ func (l *BodyLimit) reserve(bytes int64) error {
 	return nil
 }
 
-// maxWindow bounds the memory that a compressed body makes the server hold while it is read, in bytes.
+// maxWindow bounds the window of a compressed body in bytes, which is the memory that the decoder occupies.
 const maxWindow = 8 << 20
 
-// LimitBodyTime sets the time by which the body of the request must have arrived, whether a handler reads it or not.
+// LimitBodyTime sets the deadline for the body of the request to be received, whether a handler reads it or not.
 func LimitBodyTime(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // a test's writer has no deadlines
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) // the writer of a test has no deadlines
 	}
 }
 
-// ReadBody reads the body of a request and decompresses it. The size is bounded after decompression, so that a small body
-// cannot become a large one. The error is one of this package's, or wraps one of limit.Reserve. ReadBody lifts the deadline of [LimitBodyTime], except
-// after an error: then it closes the connection after the answer, so that the rest of the body is not awaited.
+// ReadBody reads the body of a request and decompresses it. The limit applies to the decompressed size, so that a small body cannot become
+// a large one. The error is one of those of this package or wraps one of limit.Reserve. ReadBody removes the deadline of [LimitBodyTime].
+// After an error it keeps the deadline and closes the connection after the response, so that the server does not wait for the rest of the
+// body.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, error) {
 	body, err := inflate(w, r, limit)
 	if err != nil {
 		w.Header().Set("Connection", "close")
 		return nil, err
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a test's writer has no deadlines
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the writer of a test has no deadlines
 	return body, nil
 }
 
@@ -109,13 +110,13 @@ func inflate(w http.ResponseWriter, r *http.Request, limit BodyLimit) ([]byte, e
 	return body, nil
 }
 
-// maxAhead bounds the memory that is allocated for a body before any of it has arrived.
+// maxAhead bounds the bytes that are allocated for a body before any of it has been received.
 const maxAhead = 64 << 10
 
-// maxGrowth is how many times as many bytes as have arrived are allocated for a body of a declared length.
+// maxGrowth bounds the bytes allocated for a body of declared length, as a multiple of the bytes received.
 const maxGrowth = 8
 
-// windowOf returns the memory that the first frame of a compressed body takes while it is read, and a reader of the whole body.
+// windowOf returns the bytes of memory that the decoder needs for the first frame of a compressed body, and a reader of the whole body.
 func windowOf(src io.Reader) (bytes int64, whole io.Reader) {
 	buffered := bufio.NewReader(src)
 	head, _ := buffered.Peek(zstd.HeaderMaxSize)
@@ -126,15 +127,15 @@ func windowOf(src io.Reader) (bytes int64, whole io.Reader) {
 	return int64(min(h.WindowSize, maxWindow)), buffered
 }
 
-// ReadAll reads at most one byte more than limit.MaxBytes from src. declared is the Content-Length of the request. The memory that
-// it allocates is at most maxAhead, or maxGrowth times what has arrived. A body whose length was declared is read into memory of that
-// length.
+// ReadAll reads src up to one byte more than limit.MaxBytes, by which the caller detects a longer body. declared is the Content-Length of
+// the request, or -1. It allocates at most maxAhead bytes or maxGrowth times the bytes received, and in the end no more than a declared
+// length requires.
 func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
 	most := limit.MaxBytes
 	if err := limit.reserve(min(max(declared, 0), most)); err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // the byte more finds the end
+	b := make([]byte, 0, min(max(declared, 511), most, maxAhead)+1) // one more byte is needed to detect the end
 	for {
 		if len(b) == cap(b) {
 			room := min(maxGrowth*int64(len(b)), declared+1, most+1)
@@ -154,7 +155,7 @@ func ReadAll(src io.Reader, declared int64, limit BodyLimit) ([]byte, error) {
 	}
 }
 
-// fitted returns a copy of a long text in memory that fits if half of its memory is not used.
+// fitted returns b, or a copy of it without spare capacity if b is long and more than half of its capacity is unused.
 func fitted(b []byte) []byte {
 	if len(b) > maxAhead && cap(b) > 2*len(b) {
 		return append(make([]byte, 0, len(b)), b...)

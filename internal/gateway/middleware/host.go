@@ -10,15 +10,15 @@ import (
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
-// IsAddress reports whether a host is an IP address. A page that was rebound to this machine has to use a name.
+// IsAddress reports whether a host is an IP address. DNS rebinding requires a host name, so that addresses are not affected by it.
 func IsAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil
 }
 
-// SameOrigin reports whether the request comes from no page, from a page of the server's own origin, of one of the
-// trusted origins, or of loopback if the server is reached there, too. It looks at all methods, where
-// [http.CrossOriginProtection] lets those pass that change nothing.
+// SameOrigin reports whether the request was not sent by a page, or by a page of the server's own origin, of a trusted origin, or of
+// loopback if the server is also reached on loopback. It checks requests of all methods, where [http.CrossOriginProtection] accepts all
+// GET, HEAD and OPTIONS requests.
 func SameOrigin(r *http.Request, trusted []string) bool {
 	origins := r.Header.Values("Origin")
 	crossSite := strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site")

@@ -1,6 +1,6 @@
-// Package middleware holds the checks that every HTTP listener of Lathe makes before a handler sees a request: bearer
-// tokens, host names, origins and bodies. [github.com/lathe-run/lathe/server] applies them to all its routes, and
-// [github.com/lathe-run/lathe/internal/gateway/mcp] to the one route that it serves where no server stands in front of it.
+// Package middleware contains the checks that every HTTP listener of Lathe makes before a handler is called: bearer tokens, host names,
+// origins and bodies. [github.com/lathe-run/lathe/server] applies them to all its routes, and
+// [github.com/lathe-run/lathe/internal/gateway/mcp] to its one route if it is served without that server.
 package middleware
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// MinToken is the least length of a configured token in bytes. Shorter ones can be guessed.
+// MinToken is the smallest length of a configured token in bytes. Shorter tokens can be guessed.
 const MinToken = 16
 
 // Bearer returns the token of the request's Authorization header. The scheme is matched without regard to case
@@ -26,16 +26,16 @@ func Bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
 }
 
-// Tokens is a list of bearer tokens, held as hashes. The zero value is an empty list. It may be read by several
-// goroutines at once.
+// Tokens is a list of bearer tokens, of which it stores only hashes. The zero value is an empty list. Several goroutines may read it at
+// once.
 type Tokens struct {
-	short []bool                    // by index: the token may be shorter than MinToken
-	named map[string]bool           // the names of the holders
-	held  map[[sha256.Size]byte]int // the index of each hash
+	short []bool                    // by index: whether the token may be shorter than MinToken
+	named map[string]bool           // names of the holders
+	held  map[[sha256.Size]byte]int // index of each token by its hash
 }
 
-// Add appends a token, with the name of its holder. kind is the word for such tokens in errors. It returns an error if the
-// name is empty or taken, or if the token is shorter than [MinToken] or in the list already.
+// Add appends a token with the name of its holder. kind is the word for such tokens in errors. It returns an error if the name is empty or
+// already in the list, or if the token is shorter than [MinToken] or already in the list.
 func (t *Tokens) Add(kind, name string, token secret.Secret) error {
 	if name != "" && len(token.Reveal()) < MinToken {
 		return fmt.Errorf("the %s %s is shorter than %d characters", kind, name, MinToken)
@@ -43,8 +43,8 @@ func (t *Tokens) Add(kind, name string, token secret.Secret) error {
 	return t.AddHash(kind, name, sha256.Sum256([]byte(token.Reveal())))
 }
 
-// AddHash appends a token of which only the SHA-256 is known. The errors are those of [Tokens.Add], but for the length: a
-// token that is shorter than [MinToken] is never found by its hash.
+// AddHash appends a token of which only the SHA-256 is known. It returns the errors of [Tokens.Add], except for the length: Find never
+// accepts a token shorter than [MinToken] that was added by its hash.
 func (t *Tokens) AddHash(kind, name string, hash [sha256.Size]byte) error {
 	switch {
 	case name == "":
@@ -68,20 +68,20 @@ func (t *Tokens) add(name string, hash [sha256.Size]byte, short bool) {
 		t.named, t.held = map[string]bool{}, map[[sha256.Size]byte]int{}
 	}
 	t.named[name] = true
-	if !t.holds(hash) { // of equal tokens the first one is found
+	if !t.holds(hash) { // of equal tokens, the first one is found
 		t.held[hash] = len(t.short)
 	}
 	t.short = append(t.short, short)
 }
 
-// AddUnchecked appends a token without the checks of [Tokens.Add]: an operator who starts one server for one token chooses
-// its length. An empty one is never found.
+// AddUnchecked appends a token without the checks of [Tokens.Add], for an operator that starts a server with a single token of any length.
+// An empty token is never found.
 func (t *Tokens) AddUnchecked(name string, token secret.Secret) {
 	t.add(name, sha256.Sum256([]byte(token.Reveal())), token.Reveal() != "")
 }
 
-// Find returns the index of the token that the request has; -1 if it has none of the list. shown reports whether it has
-// a bearer token at all.
+// Find returns the index of the bearer token of the request, or -1 if the list does not contain it. shown reports whether the request has a
+// bearer token at all.
 func (t *Tokens) Find(r *http.Request) (index int, shown bool) {
 	token, shown := Bearer(r)
 	if !shown || token == "" {
@@ -90,8 +90,8 @@ func (t *Tokens) Find(r *http.Request) (index int, shown bool) {
 	return t.FindToken(token), true
 }
 
-// FindToken returns the index of a token; -1 if it is none of the list. Its cost does not depend on the number of tokens. What
-// is looked up is the SHA-256 of the token, so that the time it takes says nothing about how much of a token is right.
+// FindToken returns the index of a token, or -1 if the list does not contain it. The time it takes depends neither on the number of tokens
+// nor, because the SHA-256 of the token is looked up, on how many bytes of a token are right.
 func (t *Tokens) FindToken(token string) (index int) {
 	index, held := t.held[sha256.Sum256([]byte(token))]
 	if !held || len(token) < MinToken && !t.short[index] {

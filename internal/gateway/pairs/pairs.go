@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Join appends the messages own, and the answers of the client among those of this server, in call order. It
-// is false where they do not answer the calls of own.
+// Join appends the messages own to dst, with the results of their last calls in call order: those at the end of own and those in answers,
+// which are the client's. It returns false if a call has no result.
 func Join(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
 	if len(own) == 0 {
 		return dst, false
@@ -20,7 +20,7 @@ func Join(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
 	theirs := map[string]*lathe.Message{}
 	for _, list := range [][]lathe.Message{answers, own[last+1:]} {
 		for i := range list {
-			theirs[Answered(&list[i])] = &list[i] // this server's own answer comes first
+			theirs[Answered(&list[i])] = &list[i] // if both have a result for the call, that in own is used
 		}
 	}
 	for _, call := range own[last].Calls() {
@@ -33,13 +33,13 @@ func Join(dst, own, answers []lathe.Message) ([]lathe.Message, bool) {
 	return dst, true
 }
 
-// Answered returns the id of the call that the message answers.
+// Answered returns the id of the call whose result the message contains, or "" if it contains none.
 func Answered(m *lathe.Message) string {
 	r, _ := ResultOf(m)
 	return r.CallID
 }
 
-// ResultOf returns the result in a message of a tool.
+// ResultOf returns the result in a tool message; false if m is no tool message with exactly one result.
 func ResultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	if m.Role != lathe.RoleTool || len(m.Parts) != 1 {
 		return lathe.ToolResult{}, false
@@ -48,12 +48,12 @@ func ResultOf(m *lathe.Message) (lathe.ToolResult, bool) {
 	return r, ok
 }
 
-// AnyPart reports whether a part of the messages is of the kind.
+// AnyPart reports whether kind returns true for a part of the messages.
 func AnyPart(messages []lathe.Message, kind func(lathe.Part) bool) bool {
 	return slices.ContainsFunc(messages, func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, kind) })
 }
 
-// CallsOf returns the calls of messages by their ids.
+// CallsOf returns the calls in messages by id.
 func CallsOf(messages []lathe.Message) map[string]lathe.ToolCall {
 	calls := map[string]lathe.ToolCall{}
 	for i := range messages {
@@ -64,7 +64,7 @@ func CallsOf(messages []lathe.Message) map[string]lathe.ToolCall {
 	return calls
 }
 
-// OpenCalls returns the calls of the last assistant message in own that have no result in own.
+// OpenCalls returns the calls of the last assistant message in own that have no result in own. own must not be empty.
 func OpenCalls(own []lathe.Message) []lathe.ToolCall {
 	last := len(own) - 1
 	answered := map[string]bool{}
@@ -78,10 +78,10 @@ func OpenCalls(own []lathe.Message) []lathe.ToolCall {
 	return slices.DeleteFunc(own[last].Calls(), func(c lathe.ToolCall) bool { return answered[c.ID] })
 }
 
-// pendingText is the result for the model of a call that waits for an approval while the conversation continues.
+// pendingText is the result that the model receives for a call that waits for an approval while the conversation continues.
 const pendingText = `{"ok":false,"error":{"code":"awaiting_approval","message":"A person has not decided about this call yet, so it was not made. Do not make it again. Say that it waits for an approval."}}`
 
-// PendingResult answers a call that waits.
+// PendingResult returns a tool message with pendingText as the result of the call.
 func PendingResult(call *lathe.ToolCall) lathe.Message {
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: call.ID, Name: call.Name, Content: pendingText, IsError: true}}}
 }

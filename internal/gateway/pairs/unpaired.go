@@ -9,15 +9,16 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// An Unpaired is a call without a result or a result without a call in a conversation: the part of a message.
+// An Unpaired is a call without a result, or a result without a call, in a conversation.
 type Unpaired struct {
-	Message  int    // the index of the message
-	code     string // of the problem
+	Message  int    // index of the message
+	code     string // code of the problem
 	part     int
 	id, tool string
 }
 
-// Check finds a call that is not answered, once and right after its message, or a result that answers no call.
+// Check returns the first call without a result right after its message, or the first result without a call. It returns nil if all are
+// paired.
 func Check(messages []lathe.Message) *Unpaired {
 	for i := 0; i < len(messages); i++ {
 		if messages[i].Role == lathe.RoleTool {
@@ -50,7 +51,7 @@ func Check(messages []lathe.Message) *Unpaired {
 	return nil
 }
 
-// newUnpaired returns the fault of a call of message i.
+// newUnpaired returns an Unpaired for a call of message i.
 func newUnpaired(code string, messages []lathe.Message, i int, call *lathe.ToolCall) *Unpaired {
 	u := &Unpaired{code: code, Message: i, id: call.ID, tool: call.Name}
 	for j, p := range messages[i].Parts {
@@ -61,7 +62,7 @@ func newUnpaired(code string, messages []lathe.Message, i int, call *lathe.ToolC
 	return u
 }
 
-// pairWords are the words of a wire for a call, its result and the id that both have.
+// pairWords are the terms of a wire for a call, its result, the id that both contain, and the list of messages.
 type pairWords struct{ call, result, id, conversation string }
 
 var (
@@ -73,7 +74,7 @@ var (
 	}
 )
 
-// Problem returns the response to a request on the wire w. at returns the place in the request for a place in the messages.
+// Problem returns the response to a request on the wire w. at maps a path in the messages to the path in the request of the client.
 func (u *Unpaired) Problem(w lathe.Wire, at func(path string) string) *problem.Problem {
 	words, other := wirePairs[w]
 	if !other {
@@ -83,7 +84,7 @@ func (u *Unpaired) Problem(w lathe.Wire, at func(path string) string) *problem.P
 	switch element, _, _ := strings.Cut(p.Param, "]"); {
 	case !other:
 		p.Param = element + "]"
-	case strings.HasPrefix(p.Param, "messages[") && strings.Contains(p.Param, ".parts["): // it is not in this request
+	case strings.HasPrefix(p.Param, "messages[") && strings.Contains(p.Param, ".parts["): // the part is not in this request
 		p.Param = words.conversation
 	}
 	of := ""

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A partClass is what a part is and who wrote it.
+// A partClass is the kind of a part together with the role that wrote it.
 type partClass uint8
 
 const (
@@ -24,27 +24,27 @@ const (
 	partClasses
 )
 
-// Page stands for the requests of chat pages.
+// Page is the pseudo wire of requests of chat pages.
 const Page = lathe.Wire("page")
 
-// A placed is a part of the client's request.
+// A placed is a part of the client's request, with its path.
 type placed struct {
 	at string
-	id string // of a call, or of the call that a result answers
+	id string // id of a call, or of the call to which a result belongs
 }
 
-// places finds the places in a client's request of parts of the conversation of a run.
+// places maps paths in the conversation of a run to paths in the client's request.
 type places struct {
-	parsed []lathe.Message // those that were read from the request, before the server added, removed or changed any
+	parsed []lathe.Message // messages read from the request, before the server added, removed or changed any
 	*foundPlaces
 }
 
-// foundPlaces are the places of one conversation.
+// foundPlaces are the places of the parts of one conversation.
 type foundPlaces struct {
 	found    map[[2]int]string
-	messages []lathe.Message // those of the run
-	thoughts []placedThought // of the request
-	replaced map[int]string  // by the messages of the run that the server put into their place
+	messages []lathe.Message // messages of the run
+	thoughts []placedThought // reasoning in the request
+	replaced map[int]string  // by index of a message of the run: the place in the request that the message replaces
 }
 
 // A placedThought is reasoning in the client's request.
@@ -57,11 +57,11 @@ type placedThought struct {
 type placeFinder struct {
 	places
 	client [partClasses][]placed
-	thinks bool   // assistant messages have reasoning in members of their own
-	stored string // the member that stands for messages which are not in the request
+	thinks bool   // assistant messages have reasoning in separate members
+	stored string // member of the request that refers to stored messages
 }
 
-// find sets the places of the messages of a run that began with a request of wire w.
+// find sets the places of messages, which are those of a run that began with a request of wire w.
 func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 	p.foundPlaces = &foundPlaces{found: map[[2]int]string{}, replaced: map[int]string{}, messages: messages}
 	f := &placeFinder{places: *p}
@@ -89,9 +89,10 @@ func (p *places) find(w lathe.Wire, body []byte, messages []lathe.Message) {
 	f.match(messages)
 }
 
-// Of returns a function that maps a path in the messages of a run, such as "messages[2].parts[0].cache_control", to the place in the client's
-// request of wire w. A path whose place is not known is returned as it is. parsed are the messages that were read from the request, before the
-// server added, removed or changed any. The function searches the request at its first call; one goroutine at a time uses it.
+// Of returns a function that maps a path in the messages of a run, such as "messages[2].parts[0].cache_control", to the path in the
+// client's request of wire w. It returns a path as it is if the place is not known. parsed are the messages that were read from the
+// request, before the server added, removed or changed any. The function searches the request at its first call; it is used by one
+// goroutine at a time.
 func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path string) string {
 	p := places{parsed: parsed}
 	return func(path string) string {
@@ -102,7 +103,7 @@ func Of(w lathe.Wire, body []byte, parsed, messages []lathe.Message) func(path s
 	}
 }
 
-// classOf returns the class of a part; ok is false for an empty text.
+// classOf returns the class of a part in a message of a role; ok is false for an empty text.
 func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
 	said := partClass(0)
 	if role == lathe.RoleAssistant {
@@ -125,9 +126,9 @@ func classOf(role lathe.Role, p lathe.Part) (class partClass, ok bool) {
 	return 0, false
 }
 
-// match finds the places of the messages of the run. A message is one of the parsed ones if it has their parts, as nothing changes parts in
-// place. Messages between two of these are the parsed ones between them with other parts, if there are as many. The server added the
-// others.
+// match finds the places of the messages of the run. A message with the parts of a parsed message is that one, since parts are never
+// modified. Messages between two of these correspond to the parsed messages between them if there are as many. All others were added by the
+// server.
 func (p *placeFinder) match(messages []lathe.Message) {
 	of := p.ofParsed()
 	index := make(map[*lathe.Part]int, len(p.parsed))
@@ -136,7 +137,7 @@ func (p *placeFinder) match(messages []lathe.Message) {
 			index[&parts[0]] = k
 		}
 	}
-	first, next := 0, 0 // of the messages since the last one that was found
+	first, next := 0, 0 // of the messages since the last one that was matched
 	for i := 0; i <= len(messages); i++ {
 		k := len(p.parsed)
 		if i < len(messages) {
@@ -164,9 +165,9 @@ func (p *placeFinder) match(messages []lathe.Message) {
 	p.matchIDs(messages)
 }
 
-// noteReplaced records which place of the request each message of the run from first to last replaces: that of the parsed messages from k
-// to end or, if the request has no such message, that of the member that names the stored conversation. If they replace several messages of
-// the model, the place is the list of messages.
+// noteReplaced records the place in the request that the messages first to last of the run replace. It is that of the parsed messages k to
+// end or, if there are none, the member that refers to the stored conversation. If they replace several assistant messages, the place is
+// the list of messages.
 func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
 	at := ""
 	if k == end {
@@ -190,7 +191,7 @@ func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string
 	}
 }
 
-// place gives the parts of message i of the run the places of those of parsed message k, if it has as many.
+// place assigns the places of the parts of parsed message k to the parts of message i of the run, if both have as many parts.
 func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
 	if m.Role != p.parsed[k].Role || len(m.Parts) != len(p.parsed[k].Parts) {
 		return
@@ -202,9 +203,9 @@ func (p *placeFinder) place(m *lathe.Message, i, k int, of map[[2]int]string) {
 	}
 }
 
-// ofParsed returns the places of the parts of the parsed messages. Parts of one class have the same order there and in the request; calls
-// and results are matched by id first. If the request and the parsed messages have different numbers of parts of a class, those
-// parts have no place.
+// ofParsed returns the places of the parts of the parsed messages. Calls and results are matched by id first; then, parts of one class have
+// the same order there and in the request. If the request and the parsed messages have different numbers of parts of a class, those parts
+// have no place.
 func (p *placeFinder) ofParsed() map[[2]int]string {
 	var counts, next [partClasses]int
 	each := func(do func(class partClass, k, j int)) {
@@ -233,7 +234,7 @@ func (p *placeFinder) ofParsed() map[[2]int]string {
 	return of
 }
 
-// placeIDs are the places of calls and results in the client's request by their ids.
+// placeIDs are the places of calls and of results in the client's request, by id.
 type placeIDs [2]map[string][]string
 
 func (p *placeFinder) byID() (ids placeIDs) {
@@ -248,7 +249,7 @@ func (p *placeFinder) byID() (ids placeIDs) {
 	return ids
 }
 
-// take removes the first place of a call or result from the list of its id, and returns it; "" if the list is empty.
+// take removes and returns the first place of a call or result with the id of part; "" if there is none left.
 func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
 	id := ""
 	switch part := part.(type) {
@@ -265,7 +266,7 @@ func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
 	return at
 }
 
-// matchIDs finds the places of further calls and results by their ids.
+// matchIDs finds the places of calls and results that match did not find, by their ids.
 func (p *placeFinder) matchIDs(messages []lathe.Message) {
 	ids := p.byID()
 	for i := range messages {
@@ -278,7 +279,7 @@ func (p *placeFinder) matchIDs(messages []lathe.Message) {
 	}
 }
 
-// walkTurns reads a list of messages whose content is the member content.
+// walkTurns collects the parts of a list of messages. content is the name of the member that contains the content of a message.
 func (p *placeFinder) walkTurns(list []byte, at, content string) {
 	i := 0
 	for el := range rawjson.Elements(list) {
@@ -307,7 +308,8 @@ func (p *placeFinder) walkTurns(list []byte, at, content string) {
 	}
 }
 
-// walkThoughts reads the reasoning of an assistant message of chat completions: each of the members is a part, in their order.
+// walkThoughts collects the reasoning of an assistant message of chat completions. Each of its members is one part, in the order of the
+// members.
 func (p *placeFinder) walkThoughts(message []byte, at string) {
 	for key, v := range rawjson.Members(message) {
 		for _, name := range [...]string{"reasoning_content", "reasoning", "thinking"} {
@@ -318,7 +320,7 @@ func (p *placeFinder) walkThoughts(message []byte, at string) {
 	}
 }
 
-// walkContent reads content: a string, or a list of parts, blocks or items.
+// walkContent collects the parts of content, which is a string or a list of parts, blocks or items.
 func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 	if wire.Kind(v) == '"' {
 		if len(v) > len(`""`) {
@@ -333,7 +335,7 @@ func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 	}
 }
 
-// walkPart reads a part, a block or an item. base is the class of its text.
+// walkPart collects the parts in a part, a block or an item. base is the class of its text.
 func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 	has := func(names ...string) bool {
 		for _, name := range names {
@@ -365,7 +367,7 @@ func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 			p.add(base, at, el)
 		}
 	case typ == "mcp_approval_response":
-	case strings.HasPrefix(at, "input[") && !strings.Contains(at, "."): // an item that is no message is one of the model
+	case strings.HasPrefix(at, "input[") && !strings.Contains(at, "."): // an item that is no message was written by the model
 		p.add(saidContent, at, el)
 	default:
 		p.add(base+1, at, el)
@@ -388,8 +390,8 @@ func (p *placeFinder) add(class partClass, at string, raw []byte) {
 	p.client[class] = append(p.client[class], placed{at, id})
 }
 
-// of returns the place in the client's request for a path in the messages of the run, such as "messages[2].parts[0].cache_control". A
-// path whose place is not known is returned as it is.
+// of returns the path in the client's request for a path in the messages of the run, such as "messages[2].parts[0].cache_control". A path
+// whose place is not known is returned as it is.
 func (p *places) of(path string) string {
 	i, rest, ok := text.CutIndex(path, "messages")
 	if !ok {
@@ -400,7 +402,7 @@ func (p *places) of(path string) string {
 	switch {
 	case found && isPart:
 		return at + end
-	case found: // of the message: the element that its first part is in
+	case found: // for a message: the element that contains its first part
 		if element, _, ok := strings.Cut(at, "]"); ok {
 			at = element + "]"
 		}
@@ -416,7 +418,7 @@ func (p *places) of(path string) string {
 }
 
 // thoughtAt returns the place in the client's request of the reasoning in part j of message i of the run, if the server replaced the
-// client's message by that one. It is the place of the reasoning with the same data or text, and "" if the request has none.
+// client's message by message i. It finds reasoning with the same data or text, and returns "" if the request has none.
 func (p *places) thoughtAt(i, j int) (at string) {
 	reasoning := func(i, j int) (r lathe.Reasoning) {
 		if i < len(p.messages) && j < len(p.messages[i].Parts) {
@@ -428,7 +430,7 @@ func (p *places) thoughtAt(i, j int) (at string) {
 	same := func(other *lathe.Reasoning) bool {
 		return r.Data != "" && r.Data == other.Data || r.Text != "" && r.Text == other.Text
 	}
-	before := 0 // how often the same reasoning stands before it
+	before := 0 // number of earlier parts with the same reasoning
 	for k := range min(i+1, len(p.messages)) {
 		for l := range p.messages[k].Parts {
 			if other := reasoning(k, l); (k < i || l < j) && same(&other) {
@@ -451,7 +453,7 @@ func (p *places) thoughtAt(i, j int) (at string) {
 	return at
 }
 
-// hasText reports whether one of the parts has a text.
+// hasText reports whether one of the parts has a non-empty text.
 func hasText(parts []byte) bool {
 	for el := range rawjson.Elements(parts) {
 		if rawText(el, "text") != "" {

@@ -1,6 +1,6 @@
-// Package problem has the error responses of the gateway: what a failure is ([Problem]), which one a run that failed is ([Ended]), and how
-// clients of each protocol read it ([Client.Fail]). Package server and the packages below internal/gateway make and return problems; the middleware
-// of package server writes them.
+// Package problem contains the error responses of the gateway: a failure as a [Problem], the problem of a failed run ([Ended]), and its
+// form in the protocol of each client ([Client.Fail]). Package server and the packages below internal/gateway create and return problems;
+// the middleware of package server writes them.
 //
-// A Problem belongs to the request that it answers: one goroutine at a time uses it. The functions keep no state.
+// A Problem belongs to the request that it answers and is used by one goroutine at a time. The functions have no state.
 package problem

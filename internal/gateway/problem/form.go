@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// A Form is the format of error answers that a client expects.
+// A Form is the format of error responses that a client expects.
 type Form int
 
 const (
@@ -27,7 +27,7 @@ const (
 	Text
 )
 
-// codec returns the codec that writes errors in the form; nil for forms that do not belong to a wire.
+// codec returns the codec that writes errors in the form, or nil for forms that belong to no wire.
 func (f Form) codec() wire.Served {
 	switch f {
 	case OpenAI:
@@ -44,7 +44,7 @@ func (f Form) codec() wire.Served {
 // statusOverloaded is the HTTP status with which Anthropic's API reports that it is overloaded.
 const statusOverloaded = 529
 
-// status returns the status of p for clients of the form.
+// status returns the HTTP status of p for clients of the form.
 func (f Form) status(p *Problem) int {
 	if f == Anthropic && p.Status == http.StatusServiceUnavailable {
 		return statusOverloaded
@@ -52,14 +52,15 @@ func (f Form) status(p *Problem) int {
 	return p.Status
 }
 
-// A Client is the sender of a request, as far as its problems depend on it.
+// A Client contains the properties of a request on which its error responses depend.
 type Client struct {
 	Form      Form
 	RequestID string
-	Challenge string // WWW-Authenticate of an answer 401; empty: Bearer
+	Challenge string // WWW-Authenticate header of a 401 response; "": Bearer
 }
 
-// APIError returns p for the codec of the client's wire, which derives the type of the error from its status.
+// APIError returns p in the form in which the codec of the client's wire writes it. The codec derives the type of the error from the
+// status, except for OpenAI.
 func (c *Client) APIError(p *Problem) *wire.APIError {
 	e := &wire.APIError{Status: c.Form.status(p), Code: p.Code, Message: p.Message, Param: p.Param, RequestID: c.RequestID, RetryAfter: p.RetryAfter.Seconds(), Details: p.Details}
 	if c.Form == OpenAI {
@@ -68,7 +69,7 @@ func (c *Client) APIError(p *Problem) *wire.APIError {
 	return e
 }
 
-// A problemBody is the form of RFC 9457, with members of ours.
+// A problemBody is RFC 9457 problem details, with additional members.
 type problemBody struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -79,27 +80,27 @@ type problemBody struct {
 	Param     string `json:"param,omitempty"`
 	RequestID string `json:"request_id"`
 	Newest    int64  `json:"newest_event_id,omitempty"`
-	// Of the decision that was made before.
+	// The next three are the earlier decision about the call.
 	Decision  string     `json:"decision,omitempty"`
 	By        string     `json:"by,omitempty"`
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
-	Error     string     `json:"error,omitempty"` // the member that Ollama's clients read
+	Error     string     `json:"error,omitempty"` // the member that clients of Ollama read
 }
 
-// Fail answers the request with p.
+// Fail writes p as the response to the request.
 func (c *Client) Fail(w http.ResponseWriter, p *Problem) {
 	h := w.Header()
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
-	if p.NoRetry || p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden { // the key stays as it is
+	if p.NoRetry || p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden { // a retry has the same key, and fails again
 		h.Set("X-Should-Retry", "false")
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", cmp.Or(c.Challenge, "Bearer"))
 	}
 	h.Set("Cache-Control", "no-store")
-	if c.Form == Anthropic { // whose errors have no code
+	if c.Form == Anthropic { // errors of Anthropic's API have no code
 		h.Set("X-Lathe-Error-Code", p.Code)
 	}
 	if c.Form == Text {
@@ -138,10 +139,10 @@ func (c *Client) details(p *Problem) []byte {
 	return append(body, '\n')
 }
 
-// codeRefused is the code of JSON-RPC errors that answer requests which the gateway does not admit.
+// codeRefused is the JSON-RPC error code of requests that the gateway does not admit.
 const codeRefused = -32000
 
-// rpcError returns the problem as MCP clients read it.
+// rpcError returns the problem as a JSON-RPC error response, for MCP clients.
 func (p *Problem) rpcError(requestID string) []byte {
 	type data struct {
 		Code      string `json:"code"`

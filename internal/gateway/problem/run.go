@@ -12,25 +12,25 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// RetryLater is when clients may try again that a server sent away.
+// RetryLater is the Retry-After of a request that the server does not admit at the moment.
 const RetryLater = 2 * time.Second
 
 // Ended returns the problem that a client gets for a failed run, or nil if the run did not fail.
 func Ended(res *event.Result) *Problem {
 	p := Failure(res)
 	if p != nil && res.ToolCalls > 0 {
-		p.NoRetry = true // tools were called: the client must not make that happen twice unasked
+		p.NoRetry = true // tools were called: the client must not repeat the request, and their effects, automatically
 	}
 	return p
 }
 
-// FailureFor returns the problem of a run that ended for reason and has no result. It is not inlined: the results would take 500 bytes of
-// the stack of each open stream (see stream).
+// FailureFor returns the problem of a run that ended for reason and has no result. It is not inlined, because the result would occupy 500
+// bytes of the stack of each open stream (see stream).
 //
 //go:noinline
 func FailureFor(reason lathe.Reason) *Problem { return Failure(&event.Result{Reason: reason}) }
 
-// Failure returns the problem of a run that came to res; nil: it did not fail.
+// Failure returns the problem of a run with the result res, or nil if the run did not fail.
 func Failure(res *event.Result) *Problem {
 	code := lathe.CodeOf(res.Err)
 	switch res.Reason {
@@ -61,7 +61,7 @@ func Failure(res *event.Result) *Problem {
 		return p
 	}
 	switch code {
-	case lathe.CodeUnavailable: // the store is full, or does not answer
+	case lathe.CodeUnavailable: // the store is full or does not respond
 		return Overloaded(RetryLater, "The server keeps no more runs now.")
 	case lathe.CodeTooManyTools:
 		return tooManyTools(res.Err)
@@ -72,12 +72,12 @@ func Failure(res *event.Result) *Problem {
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
 }
 
-// tooManyTools returns the problem of a run whose definitions of tools exceed a limit.
+// tooManyTools returns the problem of a run whose tool definitions exceed a limit.
 func tooManyTools(err error) *Problem {
 	p := New(http.StatusBadRequest, "too_many_tools", "The run would send its model more definitions of tools than a limit allows.")
 	var exceeded interface {
 		error
-		ClientText() string // without the origins of tools
+		ClientText() string // the message without the origins of tools
 	}
 	if errors.As(err, &exceeded) {
 		p.Message = "The run would send its model more than a limit allows: " + exceeded.ClientText() + "."
@@ -86,7 +86,7 @@ func tooManyTools(err error) *Problem {
 	return p
 }
 
-// Cause returns the text of what lies under a [lathe.Error].
+// Cause returns the message of the error that the innermost [lathe.Error] in err wraps.
 func Cause(err error) string {
 	var e *lathe.Error
 	for errors.As(err, &e) && e.Err != nil {
@@ -95,8 +95,8 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// NotNow returns a problem that lets the client try again later: the supervisor is at its limit, the database has just
-// failed over, or the engine of an [server.Executor] cannot be reached.
+// NotNow returns a problem that lets the client retry later: the supervisor has reached its limit, the database has just failed over, or
+// the engine of a [server.Executor] cannot be reached.
 func NotNow(err error) *Problem {
 	if p := OfStore(err); p != nil {
 		return p
@@ -104,7 +104,7 @@ func NotNow(err error) *Problem {
 	return Overloaded(RetryLater, "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later.")
 }
 
-// OfStore returns the problem of a store that cannot be written; nil if err has another cause.
+// OfStore returns the problem of a store that cannot be written, or nil if err has another cause.
 func OfStore(err error) *Problem {
 	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
 		if errors.Is(err, known) {
@@ -114,11 +114,11 @@ func OfStore(err error) *Problem {
 	return nil
 }
 
-// inProgressRetry is the Retry-After of a call that the budget would admit if the calls in progress used nothing.
+// inProgressRetry is the largest Retry-After of a call that the budget would admit if the calls in progress used nothing.
 const inProgressRetry = 5 * time.Second
 
-// overBudget is the problem of a run that a budget did not admit. If the rest of the budget is only reserved, by calls in
-// progress, the client may try again soon, and else not by itself.
+// overBudget returns the problem of a run that a budget did not admit. If calls in progress have reserved the rest of the budget, the
+// client may retry soon; otherwise it must not retry automatically.
 func overBudget(res *event.Result) *Problem {
 	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
 		return &Problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,

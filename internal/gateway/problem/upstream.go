@@ -12,11 +12,11 @@ import (
 // loadingRetry is the Retry-After of a run that ended because the model was not loaded in time.
 const loadingRetry = 10 * time.Second
 
-// upstream returns the answer to a request whose model server failed. A failure that a repeat cannot mend gets a
-// status that clients do not retry: OpenAI's SDKs and the AI SDK retry 408, 409, 429 and 5xx, LangChain everything but
-// 400 to 407 and 409, so that 400 and 404 are left. Its text says whether the operator or the client can mend it. Of a
-// refused request the client reads the server's words, which are about what it sent. Of a failure it reads a fixed text,
-// because applications show that to their users: the words are in the run's view (error_message) and in the log.
+// upstream returns the problem of a request whose model server failed. A failure that a repeat cannot remedy gets a status that clients do
+// not retry. OpenAI's SDKs and the AI SDK retry 408, 409, 429 and 5xx, and LangChain retries all but 400 to 407 and 409; that leaves 400
+// and 404. The message states whether the operator or the client can remedy the failure. If the model server refused the request, the
+// message contains its error text, which is about the client's own request. For other failures the message is fixed, because applications
+// show it to their users; the error text is in the run's view (error_message) and in the log.
 func upstream(err error) *Problem {
 	p := &Problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
 	var up *lathe.UpstreamError
@@ -47,12 +47,12 @@ func upstream(err error) *Problem {
 	return p
 }
 
-// refused makes p the answer to a request that the model server refused with a status of 4xx.
+// refused sets p to the problem of a request that the model server refused with a 4xx status.
 func (p *Problem) refused(up *lathe.UpstreamError) {
 	p.Status, p.NoRetry = http.StatusBadRequest, true
 	status := up.Status
 	if said := strings.ToLower(up.ProviderCode); status < 400 && (strings.Contains(said, "authentication") || strings.Contains(said, "permission") || strings.Contains(said, "api_key")) {
-		status = http.StatusUnauthorized // within a stream, where an error need not have a status
+		status = http.StatusUnauthorized // an error within a stream may have no status
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -68,7 +68,7 @@ func (p *Problem) refused(up *lathe.UpstreamError) {
 			return
 		}
 	default:
-		if status == http.StatusRequestEntityTooLarge && up.ProviderCode != lathe.CodeContextLength { // which agents read as 400
+		if status == http.StatusRequestEntityTooLarge && up.ProviderCode != lathe.CodeContextLength { // agents expect 400 for this code
 			p.Status = status
 		}
 		if up.ProviderCode != "" {
@@ -81,7 +81,7 @@ func (p *Problem) refused(up *lathe.UpstreamError) {
 	}
 }
 
-// saysNoModel reports whether a 404 of a model server is about the model's name.
+// saysNoModel reports whether a 404 of a model server means that it does not have the model.
 func saysNoModel(up *lathe.UpstreamError) bool {
 	text := strings.ToLower(up.Message)
 	return up.ProviderCode == "model_not_found" ||

@@ -12,25 +12,25 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Each answer that a client receives has an id of its own, also when one run gives several: it waits for the results of the
-// client or for an approval, and its next answer begins where it resumes. The id is a text without a prefix, to which each wire
-// adds its own (resp_, msg_, chatcmpl-):
+// Each answer that a client receives has an id of its own, also if one run gives several answers: a run that waits for results of the
+// client or for an approval gives its next answer when it resumes. The id is a text without a prefix, to which each wire adds its own
+// (resp_, msg_, chatcmpl-):
 //
 //	RUN               the first answer of the run
 //	RUN_EVENT         the answer that begins after that event, at which the run waited
 //	RUN_EVENT_ONCE    an answer from an attached run: an equal request before it received another one from the same event on
 //
-// RUN is the id of the run without its prefix; an id of an earlier version has this form. A request that receives the stored
-// answer of a run again, because its first client did not, receives it under the same id.
+// RUN is the id of the run without its prefix; ids of earlier versions have this form. If a client repeats a request and receives the
+// stored answer of a run, the answer has the same id.
 
-// RunPrefix begins the id of a run.
+// RunPrefix is the prefix of run ids.
 const RunPrefix = "run_"
 
 // An AnswerID identifies one answer.
 type AnswerID struct {
-	Run   string // with its prefix
-	After int64  // the event that the answer begins after; 0: it is the first of the run
-	Once  string // in addition, of an answer from a run that the request attached to
+	Run   string // id of the run with its prefix
+	After int64  // id of the event after which the answer begins; 0: it is the first answer of the run
+	Once  string // makes the id unique if the request attached to a run that had already answered from this event; else ""
 }
 
 func (id AnswerID) String() string {
@@ -44,8 +44,8 @@ func (id AnswerID) String() string {
 	return s
 }
 
-// ParseAnswerID returns the answer of an id without the prefix of its wire. A text that is not what [AnswerID.String] writes is the id of a
-// run that does not exist.
+// ParseAnswerID parses an id from which the prefix of its wire has been removed. A text that [AnswerID.String] does not write is returned
+// as the id of a run that does not exist.
 func ParseAnswerID(s string) AnswerID {
 	run, rest, _ := strings.Cut(s, "_")
 	event, once, _ := strings.Cut(rest, "_")
@@ -56,33 +56,33 @@ func ParseAnswerID(s string) AnswerID {
 	return AnswerID{Run: RunPrefix + s}
 }
 
-// Has reports whether the run may have given the answer: an answer begins where the run waited.
+// Has reports whether the run may have given the answer: an answer begins at the start of the run or at an event at which it waited.
 func (v *View) Has(id AnswerID) bool {
 	return id.After == 0 || slices.ContainsFunc(v.waitPoints, func(r waitPoint) bool { return r.event == id.After })
 }
 
-// NewOnce returns a text that makes the id of one answer different from all others.
+// NewOnce returns a random text for AnswerID.Once.
 func NewOnce() string { return strings.ToLower(rand.Text()[:10]) }
 
 // A waitPoint is a point at which a run waited.
 type waitPoint struct {
-	event    int64 // of the pause
-	messages int   // of the history up to the message of the last turn, without the results of its calls
+	event    int64 // id of the run_paused event
+	messages int   // number of messages of the history up to that of the last turn, without the results of its calls
 	reason   lathe.Reason
-	pending  []string // the calls that waited
+	pending  []string // ids of the calls that waited
 	res      event.Result
-	// answered is set if a request brought results of calls or a decision: an answer ended here, and that request got the next one.
-	// After a decision that came from elsewhere, such as the console, the run continues within the answer.
+	// answered is set if a request sent results of calls or a decision: this answer ended here, and that request received the next one.
+	// After a decision from elsewhere, such as the console, the run continues within the answer.
 	answered bool
 }
 
-// noteWait records where the run waits, and what came then.
+// noteWait records the points at which the run waits, and whether a request ended the wait.
 func (v *View) noteWait(e *event.Event) {
 	s := &v.State
 	last := len(v.waitPoints) - 1
 	switch d := e.Data.(type) {
 	case *event.RunPaused:
-		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // its process stopped
+		if d.Reason.Status() != "parked" || len(d.Pending) == 0 { // the process of the run stopped
 			return
 		}
 		v.waitPoints = append(v.waitPoints, waitPoint{event: e.ID, messages: v.beforeResults(), reason: d.Reason, pending: d.Pending,
@@ -99,15 +99,15 @@ func (v *View) noteWait(e *event.Event) {
 	}
 }
 
-// An Span is the part of a run that is one answer.
+// A Span is the part of a run that is one answer.
 type Span struct {
 	*View
 	ID    AnswerID
-	Start int        // of the messages of the run, the first one of the answer; results of calls of the answer before are of neither
-	end   *waitPoint // where the answer ended and the next one begins; nil: it is the last one so far
+	Start int        // index of the first message of the answer; results of calls of the answer before belong to neither
+	end   *waitPoint // where the answer ended and the next one begins; nil: no answer follows so far
 }
 
-// Span returns the part of the run that is the answer.
+// Span returns the part of the run that is the answer with an id.
 func (v *View) Span(id AnswerID) *Span {
 	sp := &Span{View: v, ID: id, Start: v.State.Start}
 	for i := range v.waitPoints {
@@ -122,7 +122,7 @@ func (v *View) Span(id AnswerID) *Span {
 	return sp
 }
 
-// beforeResults returns the number of messages of the run without the results that they end with.
+// beforeResults returns the number of messages of the run without the tool results at their end.
 func (v *View) beforeResults() int {
 	n := len(v.State.Messages)
 	for n > v.State.Start && v.State.Messages[n-1].Role == lathe.RoleTool {
@@ -131,7 +131,7 @@ func (v *View) beforeResults() int {
 	return n
 }
 
-// AfterResults returns the index after the results that begin at i.
+// AfterResults returns the index of the first message from i on that is no tool result.
 func (v *View) AfterResults(i int) int {
 	for i < len(v.State.Messages) && v.State.Messages[i].Role == lathe.RoleTool {
 		i++
@@ -139,7 +139,7 @@ func (v *View) AfterResults(i int) int {
 	return i
 }
 
-// WaitBefore returns the event of the last waitPoint whose turn is within the first n messages of the run; 0 if the run did not wait before.
+// WaitBefore returns the id of the event at which the run last waited within its first n messages, or 0 if it did not wait there.
 func (v *View) WaitBefore(n int) (event int64) {
 	for i := range v.waitPoints {
 		if r := &v.waitPoints[i]; r.messages <= n {
@@ -152,7 +152,7 @@ func (v *View) WaitBefore(n int) (event int64) {
 // Waits reports whether the answer is the last one and its run waits.
 func (sp *Span) Waits() bool { return sp.end == nil && sp.State.Paused != "" }
 
-// Open reports whether the answer ended with calls of the client that the run, as far as this answer goes, has no results of.
+// Open reports whether the answer ended with calls of the client that have no results within this answer.
 func (sp *Span) Open() bool {
 	return sp.end != nil && slices.ContainsFunc(sp.end.pending, func(id string) bool { return sp.Client[id] }) ||
 		sp.end == nil && sp.State.Finished != nil && len(sp.State.Open) > 0
@@ -166,14 +166,14 @@ func (sp *Span) lastTurn() int {
 	return sp.beforeResults()
 }
 
-// History returns the conversation up to the end of the answer. The calls of its last turn have the results that the run has, also later
-// ones, except for those of the client's calls if another answer follows. Calls that wait have pendingText.
+// History returns the conversation up to the end of the answer. It includes the results of the calls of the last turn, also those received
+// later, except for results of the client's calls if another answer follows. The result of a call that waits is pendingText.
 func (sp *Span) History() []lathe.Message {
 	messages, n := sp.State.Messages, sp.lastTurn()
 	if sp.end == nil && sp.State.Paused == "" {
 		return messages
 	}
-	// next reports whether the answer that follows begins with the result of the call.
+	// next reports whether the following answer begins with the result of the call.
 	next := func(id string) bool {
 		return sp.end != nil && sp.Client[id] && slices.Contains(sp.end.pending, id)
 	}
@@ -188,13 +188,13 @@ func (sp *Span) History() []lathe.Message {
 			out = append(out, pairs.PendingResult(&o.ToolCall))
 		}
 	}
-	if sorted, ok := pairs.Join(nil, out, nil); ok { // no call of the client
+	if sorted, ok := pairs.Join(nil, out, nil); ok { // the client has no calls
 		return sorted
 	}
 	return out
 }
 
-// own returns the messages of the answer: none if the run waited twice in one turn, and the answer is what it did between.
+// own returns the messages of the answer. It returns none if the run waited twice in one turn and this answer lies between the two waits.
 func (sp *Span) own() []lathe.Message {
 	if sp.Start > sp.lastTurn() {
 		return nil
@@ -202,7 +202,7 @@ func (sp *Span) own() []lathe.Message {
 	return sp.History()[sp.Start:]
 }
 
-// Result returns what the answer came to.
+// Result returns the result of the answer.
 func (sp *Span) Result() *event.Result {
 	if sp.end == nil {
 		return sp.View.Result()
@@ -212,7 +212,7 @@ func (sp *Span) Result() *event.Result {
 	messages := sp.State.Messages
 	res.History = slices.Clip(messages[:sp.end.messages])
 	for _, m := range messages[sp.end.messages:sp.AfterResults(sp.end.messages)] {
-		if !slices.Contains(sp.end.pending, pairs.Answered(&m)) { // those came later
+		if !slices.Contains(sp.end.pending, pairs.Answered(&m)) { // results of pending calls were received later
 			res.History = append(res.History, m)
 		}
 	}
@@ -229,9 +229,9 @@ func (sp *Span) Result() *event.Result {
 // Last reports whether no answer follows this one so far.
 func (sp *Span) Last() bool { return sp.end == nil }
 
-// Take returns the messages of the answer that are not taken yet, and takes them. taken has the number of messages of the conversation of
-// each run: two ids may name the same ones, if no request brought what the run waited for. over says that the turn of
-// the answer is over.
+// Take returns the messages of the answer that no earlier Take has returned. taken has, for each run, the number of its messages that were
+// returned so far, and is updated. Two ids may refer to the same messages if no request sent what the run waited for. over is set if the
+// turn of the answer has ended.
 func (sp *Span) Take(taken map[string]int, over bool) []lathe.Message {
 	sp.Start = max(sp.Start, taken[sp.ID.Run])
 	taken[sp.ID.Run] = sp.AfterResults(sp.lastTurn())

@@ -23,7 +23,7 @@ type Decision struct {
 	Stored bool `json:"stored,omitempty"`
 }
 
-// note records an event about the approval of a call.
+// note records proposals, executions, results, approval requests and decisions of calls from an event.
 func (v *View) note(e *event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ToolCallProposed:
@@ -50,18 +50,18 @@ func (v *View) note(e *event.Event) {
 	}
 }
 
-// An ApprovalRequest is the last request for the approval of a call.
+// An ApprovalRequest is the last approval request of a call: its digest and time.
 type ApprovalRequest struct {
 	Digest string
 	At     time.Time
 }
 
-// DecidedOn reports whether the log has a decision about the call.
+// DecidedOn reports whether the log contains a decision about the call.
 func (v *View) DecidedOn(call string) bool {
 	return slices.ContainsFunc(v.Decisions, func(d Decision) bool { return d.CallID == call })
 }
 
-// Request returns the approval request of an open call, as the log of the run has it.
+// Request returns the approval request of an open call, from the log of the run.
 func (v *View) Request(o *loop.OpenCall) approval.Request {
 	r := approval.Request{Digest: o.Digest, RunID: v.State.Run.RunID, SessionID: v.State.Run.SessionID, Principal: v.State.Run.Principal,
 		ToolCallID: o.ID, Tool: o.Name, Turn: v.State.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}

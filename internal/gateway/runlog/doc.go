@@ -1,6 +1,6 @@
-// Package runlog says what the log of a run says to the gateway: the state of the run, its approvals and decisions ([View]), and which part of it is one
-// answer to a client ([Span], [AnswerID]).
+// Package runlog derives from the log of a run what the gateway needs: the state of the run, its approvals and decisions ([View]), and the
+// part of it that is one answer to a client ([Span], [AnswerID]).
 //
-// Package server reads a View for each request that is about a run. A View is that of the time at which it was read, and belongs to the goroutine of the
-// request.
+// Package server reads a View for each request about a run. A View reflects the log at the time of reading and belongs to the goroutine of
+// the request.
 package runlog

@@ -14,23 +14,24 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A View is what the log says of a run.
+// A View is the state of a run that its log contains.
 type View struct {
 	Summary store.Summary
 	State   loop.State
-	Client  map[string]bool // calls that were proposed, by id: whether they are the client's
-	Turns   map[string]int  // of these calls
-	// Requests are the last requests for approval by call, Decisions what was decided, the oldest first.
+	Client  map[string]bool // proposed calls by id; true: the client executes the call
+	Turns   map[string]int  // turn of each proposed call, by id
+	// Requests are the last approval request of each call, by id. Decisions are the decisions made, the oldest first.
 	Requests  map[string]ApprovalRequest
 	Decisions []Decision
-	Resolved  map[string]int64 // the events of the decisions, by call
-	// lastResult is the id of the last event that has a result of the client.
+	Resolved  map[string]int64 // id of the event of each decision, by call
+	// lastResult is the id of the last event with a result from the client.
 	lastResult int64
-	ran        map[string]bool // calls whose tools ran, by id
-	waitPoints []waitPoint     // where it waited, the oldest first
+	ran        map[string]bool // calls whose tools were executed, by id
+	waitPoints []waitPoint     // points at which the run waited, the oldest first
 }
 
-// Read reads the log of a run. may, called with the first event, reports whether the caller may see the run; if it may not, Read returns nil.
+// Read reads the log of a run. may is called with the first event and reports whether the caller may see the run; if it returns false, Read
+// returns nil, nil.
 func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.RunStarted) bool) (*View, error) {
 	v := &View{Client: map[string]bool{}, Turns: map[string]int{}, ran: map[string]bool{}}
 	for e, err := range log.Read(ctx, id, 0) {
@@ -50,7 +51,7 @@ func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.Ru
 	return v, nil
 }
 
-// Result returns what the run has come to, as its log says it.
+// Result returns the result of the run so far, as the log states it.
 func (v *View) Result() *event.Result {
 	s := &v.State
 	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
@@ -73,13 +74,13 @@ func (v *View) Result() *event.Result {
 		if f.Reason == lathe.ReasonUpstreamError {
 			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
 		}
-	case s.Paused == "": // it goes on, and is followed no longer
+	case s.Paused == "": // the run continues, but is no longer followed
 		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
 	}
 	return res
 }
 
-// Ended refuses what can only be done with a run that has not ended.
+// Ended returns a problem with the code run_ended if the run has ended, else nil.
 func (v *View) Ended() *problem.Problem {
 	if f := v.State.Finished; f != nil {
 		return problem.New(http.StatusConflict, "run_ended", "The run has ended: %s.", f.Reason)
@@ -87,7 +88,7 @@ func (v *View) Ended() *problem.Problem {
 	return nil
 }
 
-// Stepped returns v if an executor executes the run, else nil.
+// Stepped returns v if the log of the run names a server.Executor that executes it, else nil.
 func (v *View) Stepped() *View {
 	if v.State.Executor == "" {
 		return nil
@@ -95,13 +96,13 @@ func (v *View) Stepped() *View {
 	return v
 }
 
-// MayHaveRun reports whether the tool of a call may have been called.
+// MayHaveRun reports whether the tool of a call was, or may have been, called.
 func (v *View) MayHaveRun(callID string) bool {
 	o := v.OpenCall(callID)
 	return v.ran[callID] || o != nil && o.Begun
 }
 
-// OpenCall returns the call of that id that has no result; nil: there is none.
+// OpenCall returns the call with that id if it has no result, else nil.
 func (v *View) OpenCall(id string) *loop.OpenCall {
 	i := slices.IndexFunc(v.State.Open, func(o loop.OpenCall) bool { return o.ID == id })
 	if i < 0 {
@@ -110,7 +111,8 @@ func (v *View) OpenCall(id string) *loop.OpenCall {
 	return &v.State.Open[i]
 }
 
-// Since returns the last event of the run that a client with these messages has received, and how many messages the run had then.
+// Since returns the id of the last event of the run that a client with these messages has received, and the number of messages of the run
+// at that event.
 func (v *View) Since(messages []lathe.Message) (after int64, base int) {
 	if last := len(messages) - 1; last >= 0 && messages[last].Role == lathe.RoleTool {
 		return v.lastResult, v.Answered(pairs.Answered(&messages[last]))
@@ -118,7 +120,7 @@ func (v *View) Since(messages []lathe.Message) (after int64, base int) {
 	return 0, v.State.Start
 }
 
-// Answered returns how many messages the history of the run has up to the answers of the message with that call.
+// Answered returns the number of messages of the history up to and including the results of the message that has the call.
 func (v *View) Answered(call string) int {
 	messages := v.State.Messages
 	for i := v.State.Start; i < len(messages); i++ {
@@ -133,8 +135,7 @@ func (v *View) Answered(call string) int {
 	return v.State.Start
 }
 
-// Added returns the messages that the run has added to the conversation, each call with an answer: one that waits
-// is answered with pendingText.
+// Added returns the messages that the run has added to the conversation. Each call has a result; that of an open call is pendingText.
 func (v *View) Added() []lathe.Message {
 	own := v.State.Messages[v.State.Start:]
 	if len(v.State.Open) == 0 {
@@ -151,7 +152,7 @@ func (v *View) Added() []lathe.Message {
 	return whole
 }
 
-// KeptOf returns what is kept of the messages of a turn: all, until it is over.
+// KeptOf returns the messages of a turn that are stored: all while the turn is not over, and those that the retention selects afterwards.
 func KeptOf(messages []lathe.Message, keeps *event.RunRetention, over bool) []lathe.Message {
 	if keeps == nil || !over {
 		return messages

@@ -18,15 +18,15 @@ import (
 	"github.com/lathe-run/lathe/internal/seal"
 )
 
-// The calls that a run hands over to its client have ids of the gateway if the run may call tools of this server: one such id is
-// enough to find the hidden turns before its call, whatever else of the conversation the client has changed or left out. The id
-// that the model server gave the call stays in the log and in memory, and the model receives that one:
+// If a run may call tools of this server, the calls that it returns to its client have ids of the gateway. One such id is enough to find
+// the hidden turns before its call, whatever else of the conversation the client has changed or left out. The id that the model server gave
+// the call stays in the log and in memory, and is the one that the model receives. The id of the gateway is:
 //
 //	"call_" RUN "_" BASE64URL(turn, 2 bytes; hash of the model server's id, 4 bytes; mark, 12 bytes)
 //
-// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key, so that no client can name a turn of
-// another one. It is not bound to the user: agents send a session there, and continue a conversation in another session. Answers that are relayed, and those of runs without tools of this server, keep
-// the ids of the model server.
+// RUN is the id of the run without its prefix. The mark (package seal) is bound to the key, so that no client can refer to a turn of
+// another key. It is not bound to the user: agents send a session in that field, and continue a conversation in another session. Relayed
+// answers, and answers of runs without tools of this server, keep the ids of the model server.
 
 const (
 	callPrefix   = "call_"
@@ -37,15 +37,15 @@ const (
 	maxCallID    = 64
 )
 
-// CallIDs makes and reads ids of calls that are handed over.
+// CallIDs creates and parses the ids of calls that a run returns to its client.
 type CallIDs struct {
 	ring      *seal.Ring
 	principal string
-	run       string // of the calls to make ids for
+	run       string // run whose calls get ids
 }
 
-// NewCallIDs returns what makes the ids of the calls that a run hands over to a client of the principal; nil if an id has no room for that of the run,
-// or the key cannot be read, which is logged: then they keep those of the model server.
+// NewCallIDs returns the CallIDs of a run for a client of the principal. It returns nil if the id of the run is too long or the key cannot
+// be read, which is logged; the calls then keep the ids of the model server.
 func (ht *Turns) NewCallIDs(ctx context.Context, principal, run string) *CallIDs {
 	if len(strings.TrimPrefix(run, runlog.RunPrefix)) > maxCallRunID {
 		return nil
@@ -58,12 +58,13 @@ func (ht *Turns) NewCallIDs(ctx context.Context, principal, run string) *CallIDs
 	return NewCallIDs(ring, principal, run)
 }
 
-// NewCallIDs returns what makes and reads the ids of the calls that a run hands over to a client of the principal.
+// NewCallIDs returns the CallIDs of a run for a client of the principal.
 func NewCallIDs(ring *seal.Ring, principal, run string) *CallIDs {
 	return &CallIDs{ring, principal, run}
 }
 
-// Original returns the id from the model server of the call in the messages of the run to which these ids gave the id; "" if there is none.
+// Original returns the model server's id of the call in messages, which are those of the run, for an id of the gateway; "" if there is
+// none.
 func (ids *CallIDs) Original(messages []lathe.Message, id string) string {
 	r, ok := ids.parse(id)
 	original := matchCall(messages, id, r)
@@ -73,11 +74,11 @@ func (ids *CallIDs) Original(messages []lathe.Message, id string) string {
 	return original
 }
 
-// A callRef is what the id of a call says.
+// A callRef is the content of a call id.
 type callRef struct {
 	run  string
 	turn int
-	hash [callIDHash]byte // of the model server's id
+	hash [callIDHash]byte // hash of the model server's id
 }
 
 func (r *callRef) head() []byte {
@@ -94,11 +95,11 @@ func (ids *CallIDs) binding(run string) []string {
 	return []string{"call", ids.principal, run}
 }
 
-// makes reports whether the calls of a turn get ids of this server. Those of later turns than an id can name keep the ids of the model server,
-// and are found by the conversation before them.
+// makes reports whether the calls of a turn get ids of the gateway. Calls of turns beyond the largest number in an id keep the ids of the
+// model server, and are found by the conversation before them.
 func (ids *CallIDs) makes(turn int) bool { return ids != nil && turn <= math.MaxUint16 }
 
-// Of returns the id for a call of a turn that has that id from the model server.
+// Of returns the id of the gateway for a call of a turn that has the given id from the model server.
 func (ids *CallIDs) Of(turn int, id string) string {
 	if !ids.makes(turn) {
 		return id
@@ -109,7 +110,7 @@ func (ids *CallIDs) Of(turn int, id string) string {
 	return callPrefix + strings.TrimPrefix(ref.run, runlog.RunPrefix) + "_" + base64.RawURLEncoding.EncodeToString(tail)
 }
 
-// splitCallID returns the run, without its prefix, and the text behind it in an id that has the form of those of this server.
+// splitCallID splits an id that has the form of the gateway's ids into the run, without its prefix, and the base64 text after it.
 func splitCallID(id string) (run, tail string, ok bool) {
 	rest, ok := strings.CutPrefix(id, callPrefix)
 	at := len(rest) - callIDTail - 1
@@ -119,11 +120,11 @@ func splitCallID(id string) (run, tail string, ok bool) {
 	return rest[:at], rest[at+1:], true
 }
 
-// parse reads an id. ok is false for one that this server did not make for this caller.
+// parse parses an id. ok is false if this server did not create it for this caller.
 func (ids *CallIDs) parse(id string) (ref callRef, ok bool) {
 	run, text, ok := splitCallID(id)
 	tail, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // it is shorter with a new line in the text
+	if !ok || err != nil || len(tail) != callIDTurn+callIDHash+seal.MarkSize { // the decoder ignores newlines, which shorten tail
 		return ref, false
 	}
 	ref.run, ref.turn = runlog.RunPrefix+run, int(binary.BigEndian.Uint16(tail))
@@ -132,7 +133,7 @@ func (ids *CallIDs) parse(id string) (ref callRef, ok bool) {
 	return ref, ids.ring.Marked(tail[len(head):], head, ids.binding(ref.run)...)
 }
 
-// key returns the key under which the turns of the call are kept.
+// key returns the key under which the turns of the call are stored.
 func (r *callRef) key() Key {
 	c := newHash(Owner{})
 	c.Text(r.run)
@@ -140,13 +141,13 @@ func (r *callRef) key() Key {
 	return Key(c.Sum())
 }
 
-// A CallTurn is the turn of a call id in a conversation.
+// A CallTurn is the turn to which the call ids in a message of a client refer.
 type CallTurn struct {
 	ref   callRef
-	turns *Stored // nil: nothing is kept
+	turns *Stored // nil: no turns are stored
 }
 
-// matchCall returns the id in the last message with calls whose hash is that of ref; id if there is none.
+// matchCall returns the id of the call with the hash of ref, in the last message that has one; id if there is none.
 func matchCall(messages []lathe.Message, id string, ref callRef) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, call := range messages[i].Calls() {
@@ -158,13 +159,13 @@ func matchCall(messages []lathe.Message, id string, ref callRef) string {
 	return id
 }
 
-// IsGatewayID reports whether an id has the form of those of this server.
+// IsGatewayID reports whether an id has the form of ids that this server creates. It does not check the mark.
 func IsGatewayID(id string) bool {
 	_, _, ok := splitCallID(id)
 	return ok
 }
 
-// gatewayID returns the id of the call or result if it has the form of an id that this server makes; else "".
+// gatewayID returns the id of the call or result if it has the form of ids that this server creates, else "".
 func gatewayID(p lathe.Part) string {
 	id := ""
 	switch p := p.(type) {
@@ -172,7 +173,7 @@ func gatewayID(p lathe.Part) string {
 		id = p.ID
 	case lathe.ToolResult:
 		id = p.CallID
-	default: // has none
+	default: // other parts have no such id
 	}
 	if _, _, ok := splitCallID(id); !ok {
 		return ""
@@ -180,7 +181,7 @@ func gatewayID(p lathe.Part) string {
 	return id
 }
 
-// CallIDsIn returns what reads the ids of calls in messages; nil if none of them has an id of this server.
+// CallIDsIn returns CallIDs that can parse the ids of calls in messages, or nil if none has the form of the gateway's ids.
 func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lathe.Message) (*CallIDs, *problem.Problem) {
 	if !pairs.AnyPart(messages, func(p lathe.Part) bool { return gatewayID(p) != "" }) {
 		return nil, nil
@@ -192,9 +193,8 @@ func (ht *Turns) CallIDsIn(ctx context.Context, principal string, messages []lat
 	return &CallIDs{ring: ring, principal: principal}, nil
 }
 
-// RestoreIDs replaces the ids of this server in the messages of the request by those of the model server, and notes the turns of the
-// messages with calls in a.CallTurns. A message that has the calls of several turns, because its client joined answers, becomes
-// one for each turn.
+// RestoreIDs replaces the gateway's ids in the messages of the request by those of the model server, and sets a.CallTurns to the turns of
+// the messages with calls. If a client has joined several answers to one message, RestoreIDs splits it into one message for each turn.
 func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
 	ids, p := ht.CallIDsIn(ctx, a.Owner.Principal, a.Messages)
 	if ids == nil {
@@ -225,18 +225,18 @@ func (ht *Turns) RestoreIDs(ctx context.Context, a *Request) *problem.Problem {
 	return nil
 }
 
-// idRestorer is the state of one [Turns.RestoreIDs].
+// An idRestorer is the state of one call of [Turns.RestoreIDs].
 type idRestorer struct {
 	waiting *approval.Sentence
-	of      map[string]*CallTurn // by the id of a call of this server
-	refs    map[string]callRef   // likewise
+	of      map[string]*CallTurn // turn by the gateway's id of a call
+	refs    map[string]callRef   // parsed id by the gateway's id of a call
 }
 
-// load finds the turns of all ids of this server in the messages. It reads the log of a run once, whatever the number of its turns.
+// load finds the turns of all gateway ids in the messages. It reads the log of a run at most once.
 func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Request, messages []lathe.Message) *problem.Problem {
 	known := map[Key]*CallTurn{}
-	unread := map[string][]*CallTurn{} // turns to read, by the run
-	var runs []string                  // the keys of unread, in their order
+	unread := map[string][]*CallTurn{} // turns to read from the log, by run
+	var runs []string                  // keys of unread, in the order of the messages
 	for i := range messages {
 		for _, p := range messages[i].Parts {
 			id := gatewayID(p)
@@ -252,7 +252,7 @@ func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Reque
 			if t == nil {
 				t = &CallTurn{ref: ref, turns: ht.store.find(key)}
 				known[key] = t
-				if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds how many there are
+				if t.turns == nil || t.turns.RunID != "" { // serve.max_calls bounds their number
 					if unread[ref.run] == nil {
 						runs = append(runs, ref.run)
 					}
@@ -270,7 +270,7 @@ func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Reque
 	return nil
 }
 
-// mapped returns the message with the model server's ids.
+// mapped returns the message with the model server's ids in place of the gateway's.
 func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
 	return withIDs(m, func(id string) string {
 		t := r.of[id]
@@ -281,7 +281,8 @@ func (r *idRestorer) mapped(m lathe.Message) lathe.Message {
 	})
 }
 
-// Originals returns messages with the ids that the calls have in the messages of a run. With nil ids no message has another one.
+// Originals returns messages with the ids that their calls have in own, the messages of a run. If ids is nil, it returns messages as they
+// are.
 func (ids *CallIDs) Originals(messages, own []lathe.Message) []lathe.Message {
 	if ids == nil {
 		return messages
@@ -298,9 +299,9 @@ func (ids *CallIDs) Originals(messages, own []lathe.Message) []lathe.Message {
 	return out
 }
 
-// withIDs returns the message with other ids in place of those that have the form of ids of this server.
+// withIDs returns the message with other(id) in place of each id that has the form of the gateway's ids.
 func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
-	cloned := false // a message without such ids keeps its parts, by which places find it
+	cloned := false // a message without such ids keeps its parts, because package places compares their addresses
 	for i, p := range m.Parts {
 		id := gatewayID(p)
 		if id == "" {
@@ -316,22 +317,22 @@ func withIDs(m lathe.Message, other func(id string) string) lathe.Message {
 		case lathe.ToolResult:
 			p.CallID = other(id)
 			m.Parts[i] = p
-		default: // gatewayID has excluded it
+		default: // gatewayID returned "" for other parts
 		}
 	}
 	return m
 }
 
-// A turnShare is the part of a client's message that one turn is.
+// A turnShare is the part of a client's message that belongs to one turn.
 type turnShare struct {
-	turn    *CallTurn // nil: its calls have no ids of this server
+	turn    *CallTurn // nil: the calls have no ids of the gateway
 	parts   []lathe.Part
-	calls   int // the index after the last call in parts
+	calls   int // index in parts after the last call
 	answers []lathe.Message
 }
 
-// shares splits a message with calls into those of its turns, with their answers. What stands between the calls of two turns is the beginning of
-// the later one, except for a carrier directly after calls that have none before them: it is of the earlier turn.
+// shares splits a message with calls, and the results of the calls, into the shares of its turns. Parts between the calls of two turns
+// belong to the later one. Only a carrier directly after calls without an earlier carrier belongs to the earlier one.
 func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnShare {
 	last := &turnShare{}
 	all := []*turnShare{last}
@@ -362,12 +363,12 @@ func (r *idRestorer) shares(m *lathe.Message, answers []lathe.Message) []*turnSh
 		share.answers = append(share.answers, answers[i])
 	}
 	if len(all) == 1 {
-		last.parts = m.Parts // by which places find it
+		last.parts = m.Parts // package places compares the addresses of parts
 	}
 	return all
 }
 
-// appendTurns appends a message with calls and its answers, one message for each turn whose calls it has.
+// appendTurns appends a message with calls and its results, as one message for each turn whose calls it contains.
 func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m *lathe.Message, answers []lathe.Message) []lathe.Message {
 	for _, share := range r.shares(m, answers) {
 		if share.turn != nil {
@@ -387,8 +388,8 @@ func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m
 	return out
 }
 
-// withdrawWaiting takes the sentence of a run that waits out of a message that has calls of the same run, and returns it as a
-// message of its own; nil if there is none. It was another answer, which the client has joined to this one.
+// withdrawWaiting removes the sentence of a waiting run from a message that has calls of the same run, and returns it as a separate
+// message; nil if there is none. The sentence was a separate answer, which the client has joined to this one.
 func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Message {
 	if turn == nil {
 		return nil
@@ -412,8 +413,8 @@ func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Me
 	return nil
 }
 
-// loadCallTurns reads turns of a run from its log, which it reads once. A problem says that the store did not answer, or that the
-// memory for the turns is missing.
+// loadCallTurns reads turns of a run from its log, which it reads once. It returns a problem if the store did not answer, or if the memory
+// for the turns cannot be reserved.
 func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turns []*CallTurn) *problem.Problem {
 	now := ht.opts.Now()
 	turns = slices.DeleteFunc(turns, func(t *CallTurn) bool { return ht.absent.Has(t.ref.key(), now) })
@@ -421,7 +422,7 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 		return nil
 	}
 	v, p := c.Runs.View(ctx, run)
-	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *CallTurn) bool { return t.turns == nil }) { // else the memory has them
+	if p != nil && !p.Absent() && slices.ContainsFunc(turns, func(t *CallTurn) bool { return t.turns == nil }) { // else all are in memory
 		return p
 	}
 	for _, t := range turns {
@@ -441,8 +442,9 @@ func (ht *Turns) loadCallTurns(ctx context.Context, c *Request, run string, turn
 	return nil
 }
 
-// turnOf returns the messages of the run from the calls that it handed over before to those of ref, with the results of the calls of
-// this server, and the run if it has not ended. The results of the client's calls are those that its request has.
+// turnOf returns the messages of the turn of ref: those of the run after the previous calls that it returned to the client, up to the calls
+// of ref, with the results of the calls of this server. The results of the client's calls are in its request. waits is the id of the run if
+// it has not ended.
 func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
 	messages := v.State.Messages
 	begin := v.State.Start - v.State.TakenOver
@@ -470,7 +472,8 @@ func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
 	return nil, ""
 }
 
-// Unwrapped returns the object in arguments that stand in a fence or are written as a JSON string; others as they are.
+// Unwrapped returns the JSON object in arguments that are in a code fence or encoded as a JSON string. Other arguments are returned as they
+// are.
 func Unwrapped(arguments string) string {
 	text := strings.TrimSpace(arguments)
 	if text == "" || text[0] == '{' {

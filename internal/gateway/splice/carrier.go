@@ -16,24 +16,24 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Clients send back the answers that they received, most of them without the calls that ran on this server. On wires whose
-// clients send opaque reasoning back unchanged, an answer contains Carriers: reasoning items whose opaque data is a sealed text
-// (package seal) with the messages that the model received or wrote. In the conversation of the next request, the messages of a
-// carrier replace the parts between the previous carrier and this one, and the calls after it that the messages contain too:
+// Clients return the answers that they received, most of them without the calls that ran on this server. On wires whose clients return
+// opaque reasoning unchanged, an answer contains carriers: reasoning items whose opaque data is a sealed text (package seal) with the
+// messages that the model received or wrote. In the conversation of the next request, the messages of a carrier replace the parts between
+// the previous carrier and this one, and the calls after it that the messages also contain:
 //
 //	shown:   text A, carrier 1, text B, carrier 2, call c
 //	opened:  carrier 1 = [assistant(text A, call s), tool(s)], carrier 2 = [assistant(text B, call c)]
 //	history: assistant(text A, call s), tool(s), assistant(text B, call c)
 //
-// A carrier is written before the first text of a turn that follows calls of this server, and beside the calls that the client
-// executes: before them, or after them if a stream had begun one of them before the end of its turn. It is bound to the key, the user, the session and the conversation before its message. A carrier that cannot be
-// opened is removed and counted as a lost turn. It is never sent to a model.
+// A carrier is written before the first text of a turn that follows calls of this server, and beside the calls that the client executes:
+// before them, or after them if a stream had already begun one of them. It is bound to the key, the user, the session and the conversation
+// before its message. A carrier that cannot be opened is removed and counted as a lost turn. Carriers are never sent to a model.
 
 const (
-	// maxCarried limits the messages of one carrier, in bytes of JSON. Above it, the carrier contains the id of the run instead,
-	// whose log has the messages.
+	// maxCarried limits the messages of one carrier, in bytes of JSON. If they are larger, the carrier contains the id of the run instead,
+	// whose log contains the messages.
 	maxCarried = 48 << 10
-	// maxCarriers limits the Carriers that are opened per request, and maxReferred those of them that refer to a run.
+	// maxCarriers limits the carriers that are opened per request, and maxReferred those of them that refer to a run.
 	maxCarriers = 256
 	maxReferred = 32
 )
@@ -41,26 +41,26 @@ const (
 // carried is the content of a carrier.
 type carried struct {
 	Messages []lathe.Message `json:"messages,omitempty"`
-	// If there are no Messages: the run, and the range [From, To) of the messages that the run added to its conversation.
+	// If Messages is empty, the carrier refers to the messages [From, To) that the run RunID added to its conversation.
 	RunID string `json:"run_id,omitempty"`
 	From  int    `json:"from,omitempty"`
 	To    int    `json:"to,omitempty"`
-	// Keeps is what to keep of Messages when their turn is over; nil: all. A run has its own.
+	// Keeps is the retention that applies to Messages once their turn is over; nil: all are kept. A run has its own retention.
 	Keeps *event.RunRetention `json:"keeps,omitempty"`
 }
 
-// Carriers writes the Carriers of one answer.
+// Carriers creates the carriers of one answer.
 type Carriers struct {
 	turns   *Turns
 	ring    *seal.Ring
-	binding func() []string // reads the whole conversation when it is first called
+	binding func() []string // reads the whole conversation at its first call
 	runID   string
-	state   loop.State // of the run, up to the last event that was read
-	lost    bool       // the state could not be computed from the events: the carrier at the end covers all messages
-	covered int        // messages of the run that are in Carriers
+	state   loop.State // state of the run after the last event passed to Note
+	lost    bool       // the state could not be computed from the events: the last carrier covers all messages
+	covered int        // number of messages of the run that earlier carriers cover
 }
 
-// sealBinding returns what a carrier is bound to.
+// sealBinding returns the texts to which a carrier is bound. before is the sum of the conversation before its message.
 func sealBinding(who Owner, session string, before Sum) []string {
 	return []string{"carrier", who.Principal, who.User, session, hex.EncodeToString(before[:])}
 }
@@ -70,10 +70,10 @@ func (r *Request) sealOwner() Owner {
 	return Owner{Principal: r.Owner.Principal, User: r.Owner.User}
 }
 
-// Binding returns what the carriers are bound to. It reads the whole conversation at its first call.
+// Binding returns the texts to which the carriers are bound. It reads the whole conversation at its first call.
 func (c *Carriers) Binding() []string { return c.binding() }
 
-// StoredCarriers returns the carriers of an answer that was given before, with their binding; nil if the server has no keys for them.
+// StoredCarriers returns the Carriers of an earlier answer with its binding, or nil if the server has no keys for them.
 func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID string) *Carriers {
 	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID str
 	return &Carriers{turns: ht, ring: ring, binding: func() []string { return binding }, runID: runID}
 }
 
-// NewCarriers returns the Carriers of an answer; nil if the server has no keys for them.
+// NewCarriers returns the Carriers of an answer, or nil if the server has no keys for them, which is logged.
 func (ht *Turns) NewCarriers(ctx context.Context, a *Request, runID string) *Carriers {
 	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
@@ -110,8 +110,7 @@ func (c *Carriers) Note(e *event.Event) {
 	c.lost = c.state.Apply(e) != nil
 }
 
-// Before returns a carrier with the messages of the run after the previous carrier and before its current turn; "" if there
-// are none.
+// Before returns a carrier with the messages of the run between the previous carrier and its current turn, or "" if there are none.
 func (c *Carriers) Before() string {
 	if c.lost || len(c.state.Open) > 0 || len(c.state.Messages) == 0 {
 		return ""
@@ -126,8 +125,8 @@ func (c *Carriers) Before() string {
 	return c.seal(own, own[c.covered:], c.state.Retention)
 }
 
-// End returns a carrier with the remaining messages of a run that added own to the conversation and hands calls over to the
-// client; "" if the client receives all of them anyway.
+// End returns a carrier with the remaining messages of a run that added own to the conversation and returns calls to the client. It returns
+// "" if the client receives all of their parts anyway.
 func (c *Carriers) End(own []lathe.Message, client func(lathe.ToolCall) bool, retention *event.RunRetention) string {
 	if len(own) <= c.covered || !slices.ContainsFunc(own[c.covered:], func(m lathe.Message) bool { return hides(&m, client) }) {
 		return ""
@@ -135,7 +134,7 @@ func (c *Carriers) End(own []lathe.Message, client func(lathe.ToolCall) bool, re
 	return c.seal(own, loop.KeptHistory(own[c.covered:], retention), retention)
 }
 
-// hides reports whether a message has parts that the client does not send back.
+// hides reports whether a message has parts that the client does not return.
 func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
 	return slices.ContainsFunc(m.Parts, func(p lathe.Part) bool {
 		switch p := p.(type) {
@@ -152,7 +151,8 @@ func hides(m *lathe.Message, client func(lathe.ToolCall) bool) bool {
 	})
 }
 
-// seal returns a carrier with messages, which stand for those of own that no carrier has yet.
+// seal returns a carrier with messages, and counts all of own as covered. It returns "" if messages are too large and no store contains
+// them.
 func (c *Carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention) string {
 	from := c.covered
 	c.covered = len(own)
@@ -170,21 +170,21 @@ func (c *Carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention
 	return c.ring.Seal(content, c.binding()...)
 }
 
-// An opener opens the Carriers of a request.
+// An opener opens the carriers of one request.
 type opener struct {
 	turns    *Turns
 	request  *Request
 	ring     *seal.Ring
 	ids      *CallIDs
-	failed   *problem.Problem       // the store did not answer
-	bindings map[string][2][]string // by the sealed text: as it is bound now, and as versions before did it, with the ids of calls
-	referred int
-	runID    string       // of the log that was read last; the Carriers of a run follow one another
-	view     *runlog.View // of that run
-	over     bool         // the turn of the message at hand is over
+	failed   *problem.Problem       // set if the store did not answer
+	bindings map[string][2][]string // by the sealed text: the current binding, and that of earlier versions, which includes the ids of calls
+	referred int                    // number of carriers that refer to a run
+	runID    string                 // run whose log was read last; the carriers of one run are consecutive
+	view     *runlog.View           // log of the run runID
+	over     bool                   // the turn of the current message is over
 }
 
-// Open replaces the Carriers in the conversation by their messages. Carriers that cannot be opened are counted as lost.
+// Open replaces the carriers in the conversation by their messages. Carriers that cannot be opened are removed and counted as lost.
 func (ht *Turns) Open(ctx context.Context, a *Request, j *Spliced) {
 	messages := j.Messages
 	if !pairs.AnyPart(messages, IsCarrier) {
@@ -235,11 +235,12 @@ func IsCarrier(p lathe.Part) bool {
 	return ok && seal.Sealed(r.Data)
 }
 
-// appendOpened appends a message that has Carriers, with its answers.
+// appendOpened appends the messages in place of a message that has carriers, and its results. refused is the number of carriers that could
+// not be opened.
 func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe.Message, answers []lathe.Message) (_ []lathe.Message, refused int) {
 	rest := *m
 	rest.Parts = nil
-	var own []lathe.Message // of the Carriers
+	var own []lathe.Message // messages of the carriers
 	for _, p := range m.Parts {
 		if !IsCarrier(p) {
 			rest.Parts = append(rest.Parts, p)
@@ -265,7 +266,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 		return appendShown(append(dst, own...), &rest, answers), refused
 	}
 	joined, ok := pairs.Join(dst, own, answers)
-	if !ok { // the client sent results of calls that the carrier does not have
+	if !ok { // the client sent results of calls that the carrier does not contain
 		shown := *m
 		shown.Parts = slices.DeleteFunc(slices.Clone(m.Parts), IsCarrier)
 		return appendShown(dst, &shown, answers), refused + 1
@@ -273,7 +274,7 @@ func (o *opener) appendOpened(ctx context.Context, dst []lathe.Message, m *lathe
 	return joined, refused
 }
 
-// appendShown appends a message, unless it is empty, and its answers.
+// appendShown appends a message as the client sent it, unless it is empty, and its results.
 func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message) []lathe.Message {
 	if len(m.Parts) > 0 {
 		dst = append(dst, *m)
@@ -281,7 +282,7 @@ func appendShown(dst []lathe.Message, m *lathe.Message, answers []lathe.Message)
 	return append(dst, answers...)
 }
 
-// content returns the messages of a carrier with the sealed text. ok is false if it cannot be opened.
+// content returns the messages of the carrier whose sealed text is text. ok is false if it cannot be opened.
 func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, bool) {
 	bindings, bound := o.bindings[text]
 	if !bound {
@@ -322,7 +323,7 @@ func (o *opener) content(ctx context.Context, text string) ([]lathe.Message, boo
 	return runlog.KeptOf(added[c.From:c.To], v.State.Retention, o.over), true
 }
 
-// Replay sets the state of the run to that after own, the messages that it added to its conversation.
+// Replay sets the state of the run to the state after own, the messages that the run added to its conversation.
 func (c *Carriers) Replay(own []lathe.Message, l *loop.Loop) {
 	c.lost, c.state = false, loop.State{Messages: own, Retention: l.Retention()}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Hash is a hash of what was said so far, as a client would say it again. System text does
-// not count: clients put the time of day there.
+// A Hash is a hash of the messages of a conversation, equal for the forms in which clients return it. System messages are not included,
+// because clients put the time of day there.
 type Hash struct {
 	h         hash.Hash
 	w         *bufio.Writer // to h: a long text is written in pieces, and not copied as a whole
-	args      []byte        // of one call
-	anonymous bool          // the ids of calls do not count
+	args      []byte        // buffer for the arguments of one call
+	anonymous bool          // the ids of calls are not included
 }
 
 // hashPiece is the number of bytes of one write to a hash, a multiple of its block size.
 const hashPiece = 512
 
-// NewHash returns the hash of nothing.
+// NewHash returns the Hash of an empty conversation.
 func NewHash() *Hash {
 	h := sha256.New()
 	return &Hash{h: h, w: bufio.NewWriterSize(h, hashPiece)}
@@ -38,13 +38,13 @@ func newHash(who Owner) *Hash {
 	return c
 }
 
-// Text writes a text after its length.
+// Text adds the length of a text and the text.
 func (c *Hash) Text(s string) {
 	c.length(len(s))
-	_, _ = c.w.WriteString(s) // to a hash, here and below
+	_, _ = c.w.WriteString(s) // writes to a hash do not fail
 }
 
-// Bytes is Text for bytes.
+// Bytes adds the length of b and b.
 func (c *Hash) Bytes(b []byte) {
 	c.length(len(b))
 	_, _ = c.w.Write(b)
@@ -54,7 +54,7 @@ func (c *Hash) length(n int) {
 	_, _ = c.w.Write(binary.LittleEndian.AppendUint64(c.w.AvailableBuffer(), uint64(n)))
 }
 
-// Add writes a message.
+// Add adds a message.
 func (c *Hash) Add(m *lathe.Message) {
 	if m.Role == lathe.RoleSystem || m.Role == lathe.RoleDeveloper {
 		return
@@ -73,7 +73,7 @@ func (c *Hash) Add(m *lathe.Message) {
 		case lathe.ToolResult:
 			c.id(p.CallID)
 			c.Text(p.Content)
-		case lathe.Reasoning, lathe.Refusal, lathe.Opaque: // not every client sends them again
+		case lathe.Reasoning, lathe.Refusal, lathe.Opaque: // not every client returns these
 		}
 	}
 }
@@ -84,26 +84,26 @@ func (c *Hash) id(id string) {
 	}
 }
 
-// A Sum is what a conversation came to.
+// A Sum is the hash value of a conversation.
 type Sum [sha256.Size]byte
 
-// Sum returns what the conversation has come to. More can be added.
+// Sum returns the hash value of what was added so far. More can be added afterwards.
 func (c *Hash) Sum() Sum {
 	_ = c.w.Flush()
 	return Sum(c.h.Sum(nil))
 }
 
-// begin has the hash be that of what follows a conversation.
+// begin resets the hash and adds s, the sum of a conversation.
 func (c *Hash) begin(s Sum) {
 	c.h.Reset()
 	c.w.Reset(c.h)
 	_, _ = c.w.Write(s[:])
 }
 
-// key returns the key of a message with these calls after that conversation.
+// key returns the key of a message with these calls after the conversation with the sum s.
 func (s Sum) key(calls []lathe.ToolCall) Key { return NewHash().key(s, calls) }
 
-// key is [Sum.key] of s. It begins the hash anew.
+// key does what [Sum.key] does, and reuses c, which it resets.
 func (c *Hash) key(s Sum, calls []lathe.ToolCall) Key {
 	c.begin(s)
 	for i := range calls {
@@ -111,26 +111,26 @@ func (c *Hash) key(s Sum, calls []lathe.ToolCall) Key {
 		c.Text(call.ID)
 		c.Text(call.Name)
 		said := append(c.args[:0], Unwrapped(call.Arguments)...) // as the client received them
-		both, err := rawjson.AppendCanonical(said, said)         // clients write them anew
+		both, err := rawjson.AppendCanonical(said, said)         // clients rewrite them
 		args := both[len(said):]
 		if c.args = both; err != nil {
 			args = bytes.TrimSpace(said)
 		}
 		if len(args) == 0 {
-			args = []byte("{}") // as the wire has it
+			args = []byte("{}") // the form on the wire
 		}
 		c.Bytes(args)
 	}
 	return Key(c.Sum())
 }
 
-// textKey names an answer with this text, said after that. White space in the text does not count.
+// textKey returns the key of an answer with this text after the conversation with the sum s. White space in the text is ignored.
 func (s Sum) textKey(text string) Key { return NewHash().textKey(s, text) }
 
-// textKey is [Sum.textKey] of s. It begins the hash anew.
+// textKey does what [Sum.textKey] does, and reuses c, which it resets.
 func (c *Hash) textKey(s Sum, text string) Key {
 	c.begin(s)
-	c.Text("text") // the key of calls has three texts for each
+	c.Text("text") // differs from keys of calls, which have three texts for each call
 	for word := range strings.FieldsSeq(text) {
 		_, _ = c.w.WriteString(word)
 	}

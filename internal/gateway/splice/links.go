@@ -2,21 +2,21 @@ package splice
 
 import "github.com/lathe-run/lathe"
 
-// Clients prune their history: they replace the text of an older tool result or message, and everything after it is then
-// another conversation than the one under which turns were kept. Such turns are found by the turn before them: if that one
-// is in its place in this conversation, a turn that followed it with the same calls is of this conversation, too. Where two
-// turns followed it with the same calls (a conversation that was continued twice), neither is taken.
+// Clients shorten their history: they replace the text of an older tool result or message, and the sum of everything after it then differs
+// from the one under which turns were stored. Such turns are found by the turn before them: if that turn was found in the conversation, a
+// turn that followed it with the same calls also belongs to the conversation. If two turns followed it with the same calls (a conversation
+// that was continued twice), neither is used.
 
-// A link is how a turn can be found without the text of the conversation before it.
-type link Key // of the turn that was kept before it and its own calls; zero: it is the first
+// A link is the key by which a turn can be found without the conversation before it.
+type link Key // hash of the key of the previous turn and of the turn's own calls; zero: it is the first turn
 
-// links find the turns of a [turnStore], which locks them.
+// links map links to the turns of a [turnStore]. The lock of the store guards them.
 type links map[link]successors
 
-// successors are the turns that followed one turn with the same calls.
+// successors are the turns that followed the same turn with the same calls.
 type successors struct {
-	n   int
-	key Key // of the one; zero once there were two
+	n   int // number of turns
+	key Key // key of the only turn; zero once there were two
 }
 
 func (l links) add(t *Stored) {
@@ -41,7 +41,7 @@ func (l links) remove(t *Stored) {
 	}
 }
 
-// follow returns the turn that was kept after the one with the key last and has these calls; nil if there is not just one.
+// follow returns the turn with these calls that was stored after the turn with the key last; nil unless there is exactly one.
 func (k *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
 	if last == (Key{}) {
 		return nil
@@ -55,7 +55,7 @@ func (k *turnStore) follow(last Key, calls []lathe.ToolCall) *Stored {
 	return k.find(key)
 }
 
-// linkOf returns the link of a turn with these calls, kept after the one with the key last.
+// linkOf returns the link of a turn with these calls that is stored after the turn with the key last; zero if last is zero.
 func linkOf(last Key, calls []lathe.ToolCall) (l link) {
 	if last != (Key{}) {
 		l = link(Sum(last).key(calls))

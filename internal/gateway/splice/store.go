@@ -17,36 +17,37 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A turnStore holds, in memory, the turns of runs that their clients did not see: the calls of this server, their results, and the text of the
-// model as it was written. When a client sends the results of its own calls, these turns take the place of the message that it was shown.
+// A turnStore stores, in memory, the turns of runs that their clients did not see: the calls of this server, their results, and the text of
+// the model as the model wrote it. When a client sends the results of its own calls, these turns replace the message that the client
+// received.
 //
-// Turns are found by the ids of the client's calls, if this server has made them: see [CallIDs]. Else they are found by the principal, the end
-// user, the model, the conversation before the message, and the ids, names and arguments of the calls that were handed over: all of it must be
-// the same, since there are servers whose ids repeat from one conversation to the next. If turns are not found, the conversation is valid as
-// the client has it. If there is a store, it has them too: see [loadedRuns].
+// Turns are found by the ids of the client's calls if this server created them: see [CallIDs]. Otherwise they are found by the principal,
+// the end user, the model, the conversation before the message, and the ids, names and arguments of the calls that the client received. All
+// of these must be equal, since some model servers repeat ids in different conversations. If no turns are found, the conversation is used
+// as the client sent it. Turns may also be read from a store: see [loadedRuns].
 type turnStore struct {
 	max, maxBytes int
 	ttl           time.Duration
 	now           func() time.Time
 
 	mu    sync.Mutex
-	of    map[Key]*list.Element // of *Stored
-	used  *list.List            // the latest first
-	bytes int
+	of    map[Key]*list.Element // elements of used
+	used  *list.List            // of *Stored, the most recently used first
+	bytes int                   // sum of Stored.bytes
 	links links
 }
 
-// A Key is that under which turns are kept.
+// A Key is the key under which turns are stored.
 type Key [sha256.Size]byte
 
-// Stored are turns that are kept: what one run did between two messages of its client.
+// Stored are the turns of one run between two messages of its client.
 type Stored struct {
-	RunID    string // of the run that waits for the results; "": it has ended
+	RunID    string // id of the run that waits for the results; "": the run has ended
 	key      Key
 	messages []lathe.Message     // ends with the message that has the calls, and the results of this server
-	keeps    *event.RunRetention // what to keep of them when their turn is over; nil: all
+	keeps    *event.RunRetention // retention of the messages once their turn is over; nil: all are kept
 	bytes    int
-	until    time.Time
+	until    time.Time // time at which the turns expire
 	link     link
 }
 
@@ -57,18 +58,18 @@ func newTurnStore(o *Options) *turnStore {
 // An Owner is the client to which turns belong.
 type Owner struct{ Principal, User, Model string }
 
-// put stores the messages of a run that handed calls over under the key of those, unless they are too large. It returns them. They can be
-// found by l, too, unless it is zero.
+// put stores the messages of a run that returned calls to its client, unless they are too large, and returns them. key is that of the
+// calls. If l is not zero, the turns can also be found by it.
 func (k *turnStore) put(key Key, l link, runID string, own []lathe.Message, keeps *event.RunRetention) *Stored {
 	own = loop.KeptHistory(own, keeps)
 	t := &Stored{key: key, RunID: runID, messages: own, keeps: keeps, until: k.now().Add(k.ttl), link: l, bytes: int(memory.SizeOf(own))}
 	if t.bytes > k.maxBytes/4 {
-		return t // it would push out too much of others
+		return t // storing it would remove too many others
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.of[t.key]; e != nil {
-		if l == (link{}) { // read from the store again, which does not have it
+		if l == (link{}) { // read from the store, which does not record links
 			t.link = e.Value.(*Stored).link
 		}
 		k.drop(e)
@@ -89,7 +90,7 @@ func (k *turnStore) drop(e *list.Element) {
 	k.bytes -= t.bytes
 }
 
-// remove forgets what is kept under the key.
+// remove removes the turns with the key.
 func (k *turnStore) remove(key Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -115,31 +116,31 @@ func (k *turnStore) find(key Key) *Stored {
 	return t
 }
 
-// A Spliced is a conversation with what was kept in its place.
+// A Spliced is a conversation with the hidden turns inserted.
 type Spliced struct {
-	given    []lathe.Message
-	taken    int              // how many of given were kept or replaced
-	Messages []lathe.Message  // a part of given, if Changed is false: they are not written to
-	Sum      Sum              // of the conversation as the client has it
-	lastUser int              // the index of the last message of a user in given: the turns before it are over
-	Changed  bool             // Messages are not those that were given
-	Lost     int              // turns that the client names and that are not in Messages
-	Last     Key              // of the last turn that was put in its place
-	unknown  []Key            // of messages with answered calls of which nothing is kept
-	latest   bool             // the conversation ends with the answers of the last of unknown
-	Waits    *Stored          // whose run waits for the results that the conversation ends with
-	texts    []Key            // of answers that consist of text and of which nothing is kept
-	Failed   *problem.Problem // the store did not answer: what is hidden is not known
+	given    []lathe.Message  // the conversation of the client
+	taken    int              // number of given that were processed
+	Messages []lathe.Message  // if Changed is false, these are a part of given, and must not be written to
+	Sum      Sum              // sum of the conversation of the client
+	lastUser int              // index of the last user message in given; the turns before it are over
+	Changed  bool             // Messages differ from those given
+	Lost     int              // number of turns to which the client refers and that are not in Messages
+	Last     Key              // key of the last turn that was inserted
+	unknown  []Key            // keys of messages with answered calls for which no turns are stored
+	latest   bool             // the conversation ends with the results of the last one of unknown
+	Waits    *Stored          // turns of the run that waits for the results at the end of the conversation
+	texts    []Key            // keys of answers that consist of text and for which no turns are stored
+	Failed   *problem.Problem // set if the store did not answer, so that hidden turns may be missing
 }
 
-// turnStarts say where the turns of runs begin in a conversation with its hidden turns: by the conversation of the client before
-// them, and by the run, if the client has sent a call of it.
+// turnStarts map the starts of runs to indexes in the conversation with hidden turns: by the sum of the client's conversation before them,
+// and by the id of the run, if the client sent a call of it.
 type turnStarts struct {
 	sums map[Sum]int
 	runs map[string]int
 }
 
-// begin notes that a turn of the run stands at an index.
+// begin records the index of the first turn of a run. Later turns of the run are ignored.
 func (s *turnStarts) begin(run string, at int) {
 	if s.runs == nil {
 		s.runs = map[string]int{}
@@ -149,17 +150,17 @@ func (s *turnStarts) begin(run string, at int) {
 	}
 }
 
-// spliceOptions say what [turnStore.splice] looks for.
+// spliceOptions select the hidden turns for which [turnStore.splice] searches.
 type spliceOptions struct {
-	texts bool // what was kept behind texts, too: see [Sum.textKey]
-	// callTurns are the turns of messages whose calls have ids of this server, by the index of the message.
+	texts bool // also turns behind texts: see [Sum.textKey]
+	// callTurns are the turns of messages whose calls have ids of the gateway, by the index of the message.
 	callTurns map[int]*CallTurn
 }
 
-// splice returns the messages with what was kept in its place, and with what became of the runs that waited in the
-// place of the turns that said so. The messages passed checkAnswers, and are not changed.
+// splice returns the messages with the stored turns inserted, and with the current messages of waiting runs in place of the messages that
+// announced the wait. The messages must have passed [pairs.Check], and are not modified.
 //
-// It takes time linear in the messages, and stops when ctx ends: what it returns then is not complete.
+// splice takes time linear in the messages. It stops when ctx ends; the result is then incomplete.
 func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
 	j := &Spliced{given: messages, lastUser: lastUser(messages)}
 	c, keys := newHash(who), NewHash()
@@ -202,8 +203,8 @@ func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Mess
 	return j
 }
 
-// spliceCalls appends the message with calls that the messages begin with and its answers, or what was kept in their place. named is
-// the turn that the ids of the calls name; without one, they are found by keys and the conversation before, c.
+// spliceCalls appends the message with calls at the beginning of messages and its results, or the stored turns in their place. named is the
+// turn to which the ids of the calls refer. If it is nil, the turns are found by keys of the calls and the conversation before them, c.
 func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn, calls []lathe.ToolCall, messages []lathe.Message, c, keys *Hash) {
 	answers := messages[1 : 1+len(calls)]
 	atEnd := len(messages) == 1+len(calls)
@@ -230,13 +231,13 @@ func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn,
 			return
 		}
 	}
-	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // a carrier may have the turn, and is counted if it cannot be opened
+	if named != nil && !slices.ContainsFunc(messages[0].Parts, IsCarrier) { // else a carrier may have the turn
 		j.Lost++
 	}
 	j.keep(1 + len(answers))
 }
 
-// lastUser returns the index of the last message of a user; 0 if there is none.
+// lastUser returns the index of the last user message; 0 if there is none.
 func lastUser(messages []lathe.Message) int {
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role == lathe.RoleUser {
@@ -246,29 +247,29 @@ func lastUser(messages []lathe.Message) int {
 	return 0
 }
 
-// kept returns the messages of the turn: what is kept of them, if it is over.
+// kept returns the messages of the turn, reduced by its retention if the turn is over.
 func (t *Stored) kept(over bool) []lathe.Message {
 	return runlog.KeptOf(t.messages, t.keeps, over)
 }
 
-// keep appends the next n of the messages that were given.
+// keep appends the next n messages of given unchanged.
 func (j *Spliced) keep(n int) {
 	if j.Changed {
 		j.Messages = append(j.Messages, j.given[j.taken:j.taken+n]...)
 	}
 	j.taken += n
 	if !j.Changed {
-		j.Messages = j.given[:j.taken:j.taken] // an append to it copies it
+		j.Messages = j.given[:j.taken:j.taken] // an append then copies the slice
 	}
 }
 
-// replace takes n of the messages that were given, and out as the messages up to there.
+// replace sets Messages to out, in which the next n messages of given are replaced.
 func (j *Spliced) replace(n int, out []lathe.Message) {
 	j.Messages, j.Changed, j.taken = out, true, j.taken+n
 }
 
-// spliceText appends the answer of text that the messages begin with, or what was kept behind it, and returns how many messages
-// the answer has. c is the conversation before it.
+// spliceText appends the answer of text at the beginning of messages, or the turns stored behind it. It returns the number of messages of
+// the answer, 0 if there is no such answer. c is the hash of the conversation before it.
 func (k *turnStore) spliceText(j *Spliced, c, keys *Hash, messages []lathe.Message) int {
 	n, text := textTurns(messages)
 	if n == 0 {

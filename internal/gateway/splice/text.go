@@ -17,23 +17,23 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// An answer that consists of text alone has no call by which the turns behind it could be found again, and clients of chat
-// completions have no item for a carrier; clients of the other wires may drop it. So the turns are kept under a hash of the
-// conversation before the answer and of the answer's text:
+// An answer that consists of text alone has no call by which the turns behind it could be found. Clients of chat completions have no item
+// for a carrier, and clients of the other wires may drop carriers. Such turns are therefore stored under a hash of the conversation before
+// the answer and of the answer's text:
 //
 //	client:  user, assistant(text), user
 //	model:   user, assistant(call s), tool(s), assistant(text), user
 //
-// White space in the text does not count, since clients trim it and join pieces with it. If the client has changed the text, or
-// anything before it, no turns are found, and the message stays as the client has it.
+// White space in the text is ignored, since clients trim it and join pieces with it. If the client has changed the text, or anything before
+// it, no turns are found, and the message remains as the client sent it.
 //
-// In memory such turns are bounded by Limits.MaxKept, MaxKeptBytes and KeepFor, as other hidden turns are. The store records the
-// run under the same hash (package store, RequestStore), so that another process can read the turns from the log of the run.
+// In memory, Limits.MaxKept, MaxKeptBytes and KeepFor bound such turns together with other hidden turns. The store records the run under
+// the same hash (package store, RequestStore), so that another process can read the turns from the log of the run.
 
-// maxTextLookups bounds the messages of one conversation whose turns are looked up in the store: the last ones.
+// maxTextLookups bounds the messages of one conversation whose turns are looked up in the store: the last ones of the conversation.
 const maxTextLookups = 64
 
-// isTextTurn reports whether a message is an answer that consists of text, without an item of this server.
+// isTextTurn reports whether a message is an answer that consists of text, without an item that this server wrote.
 func isTextTurn(m *lathe.Message) bool {
 	text := false
 	for _, p := range m.Parts {
@@ -44,7 +44,7 @@ func isTextTurn(m *lathe.Message) bool {
 			if IsCarrier(p) {
 				return false
 			}
-		case lathe.Opaque: // of the model's vendor
+		case lathe.Opaque: // an item of the model's vendor, or of this server
 			if IsOwn(p.JSON) {
 				return false
 			}
@@ -55,8 +55,8 @@ func isTextTurn(m *lathe.Message) bool {
 	return text && m.Role == lathe.RoleAssistant
 }
 
-// textTurns returns how many messages at the beginning of a conversation are one answer that consists of text, which some
-// clients keep in pieces, and the text.
+// textTurns returns the text of the answer of text at the beginning of messages, and the number of its messages, since some clients store
+// one answer in several. n is 0 if there is no such answer.
 func textTurns(messages []lathe.Message) (n int, text string) {
 	for n < len(messages) && isTextTurn(&messages[n]) {
 		n++
@@ -71,8 +71,8 @@ func textTurns(messages []lathe.Message) (n int, text string) {
 	return n, all.String()
 }
 
-// BehindText returns those of the messages that a run added which stand in the place of an answer of text: all, without the
-// results that its request had. ok is false if the client has received all of them, or a call is not answered.
+// BehindText returns the messages of a run that replace an answer of text: all that it added, except for the tool results of its request.
+// ok is false if the client has received all of them, or if a call has no result.
 func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 	for len(own) > 0 && own[0].Role == lathe.RoleTool {
 		own = own[1:]
@@ -81,8 +81,9 @@ func BehindText(own []lathe.Message) (_ []lathe.Message, ok bool) {
 	return own, slices.ContainsFunc(own, isHidden) && pairs.Check(own) == nil
 }
 
-// KeepText keeps the messages own that a run added to the conversation sum behind its answer of text. The store records the run in the background;
-// if other processes use it, KeepText waits for the record, for at most recordGrace, since the next request may reach another process.
+// KeepText stores the messages own, which a run added to the conversation sum, behind its answer of text. The store records the run in the
+// background. If other processes use the store, KeepText waits for the record, at most recordGrace, since the next request may reach
+// another process.
 func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *event.RunRetention, runID, requestID string) {
 	key := sum.textKey(text)
 	ht.store.put(key, link{}, "", own, keeps)
@@ -96,7 +97,7 @@ func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *even
 		defer close(recorded)
 		err := errors.New("the store panicked")
 		func() {
-			defer func() { _ = recover() }() // its value may hold content
+			defer func() { _ = recover() }() // the value of the panic may contain content
 			err = ht.recordText(requests, key, runID)
 		}()
 		if err != nil {
@@ -114,13 +115,13 @@ func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *even
 	}
 }
 
-// recordGrace bounds the time that an answer waits for a slow store.
+// recordGrace is the longest time for which an answer waits for the store.
 const recordGrace = 250 * time.Millisecond
 
-// recordTimeout bounds one record.
+// recordTimeout is the time limit of one record.
 const recordTimeout = 5 * time.Second
 
-// recordText records the run whose messages belong to a text, in place of an earlier one that came to the same text.
+// recordText records the run whose messages belong to a text. It replaces an earlier run that gave the same text.
 func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTimeout)
 	defer cancel()
@@ -135,7 +136,7 @@ func (ht *Turns) recordText(requests store.RequestStore, key Key, runID string) 
 			err = requests.PutRequest(ctx, digest, runID, earlier.RunID)
 		}
 	}
-	if lathe.CodeOf(err) == lathe.CodeConflict { // a third run came to the same text, which is as good
+	if lathe.CodeOf(err) == lathe.CodeConflict { // a third run gave the same text, and either may be used
 		return nil
 	}
 	return err
@@ -172,7 +173,7 @@ func (ht *Turns) loadTexts(ctx context.Context, c *Request, keys []Key) (found b
 	return found
 }
 
-// loadText reads the turns behind a text from the log of the run. A problem says that the store did not answer.
+// loadText reads the turns behind a text from the log of the run. It returns a problem if the store did not answer.
 func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string) (found bool, p *problem.Problem) {
 	v, p := c.Runs.View(ctx, runID)
 	switch {
@@ -182,7 +183,7 @@ func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string
 		return false, p
 	}
 	added := v.State.Messages[v.State.Start-v.State.TakenOver:]
-	for i := len(added) - 1; i >= 0; i-- { // an earlier answer ended with the calls of the client
+	for i := len(added) - 1; i >= 0; i-- { // an earlier answer of the run ended with calls of the client
 		if v.Client[pairs.Answered(&added[i])] {
 			added = added[i:]
 			break
@@ -195,20 +196,20 @@ func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string
 	return ok, nil
 }
 
-// A KeySet holds keys for one to two minutes (absentFor), and of more than maxAbsent keys in that time the latest. The zero
-// value is empty. It may be used by several goroutines at once.
+// A KeySet stores each key for one to two minutes (absentFor). If more than maxAbsent keys are added in that time, it stores only the
+// latest. The zero value is empty. It may be used by several goroutines at once.
 type KeySet struct {
 	mu          sync.Mutex
 	recent, old map[Key]struct{}
-	began       time.Time // of recent
+	began       time.Time // start time of recent
 }
 
 const (
-	maxAbsent = 8192 // the keys take about 1 MiB
+	maxAbsent = 8192 // about 1 MiB of keys
 	absentFor = time.Minute
 )
 
-// Add adds a key.
+// Add adds a key. now is the current time.
 func (s *KeySet) Add(key Key, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +217,7 @@ func (s *KeySet) Add(key Key, now time.Time) {
 	s.recent[key] = struct{}{}
 }
 
-// turn begins a new set of recent keys if the present one is full or old. s.mu is held.
+// turn makes recent the old set, and starts a new one, if recent is full or older than absentFor. s.mu is held.
 func (s *KeySet) turn(now time.Time) {
 	age := now.Sub(s.began)
 	if len(s.recent) < maxAbsent && age < absentFor && s.recent != nil {
@@ -228,7 +229,7 @@ func (s *KeySet) turn(now time.Time) {
 	s.recent, s.began = map[Key]struct{}{}, now
 }
 
-// Has reports whether the key was added, and not too long ago.
+// Has reports whether the key was added within the last one to two minutes and is still stored.
 func (s *KeySet) Has(key Key, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,8 +247,8 @@ func (s *KeySet) Remove(key Key) {
 	delete(s.old, key)
 }
 
-// IsOwn reports whether this server wrote the item. Blocks of Messages are recognised by the prefix of their id: the others are
-// calls that the model's vendor made to MCP servers.
+// IsOwn reports whether this server wrote the item. Blocks of the Messages API are recognised by the prefix of their id, because other
+// blocks of the same type are calls that the model's vendor made to MCP servers.
 func IsOwn(item []byte) bool {
 	typ, _ := rawjson.Get(item, "type")
 	switch rawjson.Text(typ) {

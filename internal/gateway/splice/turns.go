@@ -17,19 +17,19 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// LabelConversation is the label under which the log of a run has the sum of the conversation that it was
-// begun with, as its client had it. It is not listed with those of the client.
+// LabelConversation is the label under which the log of a run contains the sum of the conversation that its client sent. It is not listed
+// with the labels of the client.
 const LabelConversation = "lathe_conversation_sha256"
 
-// maxLoaded bounds the runs that one look into the store goes through.
+// maxLoaded bounds the runs that one search of the store examines.
 const maxLoaded = 1000
 
-// loadedRuns reads from the store what other processes kept, and earlier ones: the logs of runs that handed
-// calls over, and that wait for their results. Each log is read once when its run has come to rest. It looks no further back than turns are kept.
-// One request of a key at a time reads them, and the others of that key wait for it, each as long as its client does.
-type loadedRuns struct{ read sync.Map } // by the runs that were looked at: when they were begun
+// loadedRuns are the runs whose logs were already read. The store is searched for turns of other processes and of earlier ones: the logs of
+// runs that returned calls to their client. Each log is read once after its run has paused or ended. Runs older than KeepFor are not read.
+// One request of a key at a time reads the logs, and other requests of the key wait for it until their clients disconnect.
+type loadedRuns struct{ read sync.Map } // start time by run id
 
-// forget removes runs that were begun before a time.
+// forget removes runs that started before oldest.
 func (r *loadedRuns) forget(oldest time.Time) {
 	for id, began := range r.read.Range {
 		if began.(time.Time).Before(oldest) {
@@ -45,44 +45,44 @@ func (r *loadedRuns) has(runID string) bool {
 
 func (r *loadedRuns) add(runID string, began time.Time) { r.read.Store(runID, began) }
 
-// Turns keeps what runs did that their clients do not see, and splices it into the conversations that they send. Its methods may be called from
-// several goroutines at once.
+// Turns stores the turns of runs that their clients do not see, and inserts them into the conversations that the clients send. Its methods
+// may be called from several goroutines at once.
 type Turns struct {
 	opts   Options
 	store  *turnStore
-	absent KeySet // of texts and calls behind which the store has no turns
+	absent KeySet // keys of texts and calls for which the store has no turns
 	loaded loadedRuns
 }
 
 // Options are the options of [New].
 type Options struct {
-	Index                 store.RunIndex // nil: no store keeps runs
+	Index                 store.RunIndex // nil: there is no store of runs
 	Shared                bool           // other processes use the store
-	Approvals             bool           // calls may wait for a person
+	Approvals             bool           // calls may wait for an approval
 	Seals                 *seal.Keys
-	MaxKept, MaxKeptBytes int // bounds of what is kept in memory
+	MaxKept, MaxKeptBytes int // bounds of the turns in memory
 	KeepFor               time.Duration
 	Now                   func() time.Time
 	Log                   *slog.Logger
-	// Lock waits for the lock of that name, or until ctx is done.
+	// Lock acquires the lock of that name, or returns a problem when ctx is done.
 	Lock func(ctx context.Context, name string) (unlock func(), p *problem.Problem)
-	// Flush has the store have all events of a run.
+	// Flush writes all pending events of a run to the store.
 	Flush func(ctx context.Context, runID string) error
-	// Background runs a function that a drain of the server waits for.
+	// Background runs a function in a goroutine for which a drain of the server waits.
 	Background func(func())
 }
 
-// New returns turns of which nothing is kept.
+// New returns a Turns that stores no turns yet.
 func New(o *Options) *Turns { return &Turns{opts: *o, store: newTurnStore(o)} }
 
-// A Request is a request whose conversation is spliced, and its caller.
+// A Request is a request whose conversation is spliced, with its caller.
 type Request struct {
-	ID        string // for the log
+	ID        string // request id for the log
 	Owner     Owner
 	Session   string
 	Messages  []lathe.Message
-	HandsOver bool              // it declares tools of the client
-	Texts     bool              // answers of text have hidden turns, too
+	HandsOver bool              // the request declares tools of the client
+	Texts     bool              // answers of text may also have hidden turns
 	CallTurns map[int]*CallTurn // set by [Turns.RestoreIDs]
 	Waiting   *approval.Sentence
 	Runs      Runs
@@ -91,23 +91,24 @@ type Request struct {
 
 // Runs reads the runs of a caller.
 type Runs interface {
-	// View returns a run as it is.
+	// View returns the run in its current state.
 	View(ctx context.Context, runID string) (*runlog.View, *problem.Problem)
-	// Suspended returns a run once it waits or has ended. If that takes long, it returns the run as it is.
+	// Suspended returns a run once it waits or has ended. After a time limit, it returns the run in its current state.
 	Suspended(ctx context.Context, runID string) (*runlog.View, *problem.Problem)
 }
 
-// Remember keeps the run that waits under a key; Forget removes what is kept under it.
+// Remember stores the id of a run that waits under a key. [Turns.Forget] removes it.
 func (ht *Turns) Remember(key Key, runID string) { ht.store.put(key, link{}, runID, nil, nil) }
 
-// Forget removes what is kept under the key.
+// Forget removes the turns with the key.
 func (ht *Turns) Forget(key Key) { ht.store.remove(key) }
 
-// Find returns what is kept under the key; nil: nothing.
+// Find returns the turns with the key, or nil.
 func (ht *Turns) Find(key Key) *Stored { return ht.store.find(key) }
 
-// KeepCalls keeps the messages own that a run added to a conversation and that end with calls of the client. Without ids the calls are found by
-// the conversation before them, sum, and by the hidden turn before them, after. waits is the run that waits for the results; "": it has ended.
+// KeepCalls stores the messages own that a run added to a conversation and that end with calls of the client. If the calls have no ids of
+// the gateway, they are found by sum, that of the conversation before them, and by after, the key of the hidden turn before them. waits is
+// the id of the run if it waits for the results, and "" if it has ended.
 func (ht *Turns) KeepCalls(ids *CallIDs, turn int, sum Sum, after Key, calls []lathe.ToolCall, waits string, own []lathe.Message, keeps *event.RunRetention) {
 	key, l := sum.key(calls), linkOf(after, calls)
 	if ids.makes(turn) {
@@ -117,7 +118,7 @@ func (ht *Turns) KeepCalls(ids *CallIDs, turn int, sum Sum, after Key, calls []l
 	ht.store.put(key, l, waits, own, keeps)
 }
 
-// Unspliced returns a conversation that has no hidden turns.
+// Unspliced returns the conversation of the request without searching for hidden turns.
 func Unspliced(r *Request) *Spliced {
 	c := newHash(r.Owner)
 	for i := range r.Messages {
@@ -126,7 +127,7 @@ func Unspliced(r *Request) *Spliced {
 	return &Spliced{Messages: r.Messages, Sum: c.Sum()}
 }
 
-// Splice puts the hidden turns of a conversation, kept here or in the store, into the conversation of a request.
+// Splice inserts hidden turns from memory or from the store into the conversation of a request.
 func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced {
 	answers := func(m lathe.Message) bool { return m.Role == lathe.RoleTool }
 	waiting, p := ht.waitingTurns(ctx, a)
@@ -135,7 +136,7 @@ func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced 
 	}
 	handsOver := a.HandsOver || ht.opts.Approvals
 	if !a.Texts && (relayed || !handsOver) && len(waiting) == 0 && !slices.ContainsFunc(a.Messages, answers) {
-		return &Spliced{Messages: a.Messages} // no calls were handed over, and none will be that have to be found again
+		return &Spliced{Messages: a.Messages} // no calls were returned to the client, and none will be that must be found later
 	}
 	want := spliceOptions{texts: a.Texts, callTurns: a.CallTurns}
 	j := ht.store.splice(ctx, a.Owner, a.Messages, waiting, want)
@@ -152,15 +153,15 @@ func (ht *Turns) Splice(ctx context.Context, a *Request, relayed bool) *Spliced 
 	return j
 }
 
-// anyUnknown reports whether the store was not asked for one of the keys.
+// anyUnknown reports whether one of the keys is not recorded as absent from the store.
 func (ht *Turns) anyUnknown(keys []Key) bool {
 	now := ht.opts.Now()
 	return slices.ContainsFunc(keys, func(k Key) bool { return !ht.absent.Has(k, now) })
 }
 
-// noteAbsent notes the calls of a conversation that the store does not have, so that the next requests do not look for them
-// again. If other processes use the store, the calls whose results the request has brought are not noted: another process may be about
-// to store their run.
+// noteAbsent records the calls of a conversation that the store does not have, so that the next requests do not search for them again. If
+// other processes use the store, calls whose results this request has sent are not recorded: another process may be about to store their
+// run.
 func (ht *Turns) noteAbsent(j *Spliced) {
 	keys := j.unknown
 	if ht.opts.Shared && j.latest {
@@ -172,10 +173,10 @@ func (ht *Turns) noteAbsent(j *Spliced) {
 	}
 }
 
-// loadTurns reads what the runs of the caller in the store have that is not kept here. It reports whether it found something, and
-// whether it read all that it looks for.
+// loadTurns reads the turns of the caller's runs in the store that are not in memory. found reports whether it stored any, and complete
+// whether it read all runs in question.
 func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete bool) {
-	unlock, p := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // no run has a name with blanks
+	unlock, p := ht.opts.Lock(ctx, "turns of "+c.Owner.Principal) // the name contains a blank, which no run id does
 	if p != nil {
 		return false, false
 	}
@@ -194,7 +195,7 @@ func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete boo
 			if seen++; row.Started.Before(oldest) {
 				return found, true
 			}
-			moves := row.Status == "running" // it may have been resumed since it returned calls to the client
+			moves := row.Status == "running" // the run may have been resumed after it returned calls to the client
 			if !moves && (!handsOver(row.Reason) || ht.loaded.has(row.RunID)) {
 				continue
 			}
@@ -214,12 +215,12 @@ func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete boo
 	return found, true
 }
 
-// handsOver reports whether a run that came to that has given calls to its client.
+// handsOver reports whether a run with this reason has returned calls to its client.
 func handsOver(r lathe.Reason) bool {
 	return r == lathe.ReasonClientToolCalls || r == lathe.ReasonAwaitingApproval || r == lathe.ReasonAwaitingToolResults
 }
 
-// loadRun keeps what the log of a run says that its client did not see. A problem says that the store did not answer.
+// loadRun stores the turns of a run from its log. It returns a problem if the store did not answer.
 func (ht *Turns) loadRun(ctx context.Context, c *Request, id string) (found bool, p *problem.Problem) {
 	v, p := c.Runs.View(ctx, id)
 	if p.Absent() {

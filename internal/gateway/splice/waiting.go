@@ -10,24 +10,24 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 )
 
-// maxWaitingJoined bounds the runs that one conversation names by waiting sentences and that are looked up: the last
-// ones.
+// maxWaitingJoined bounds the runs that are looked up for waiting sentences in one conversation. If there are more, the last ones are
+// looked up.
 const maxWaitingJoined = 32
 
-// A waitingTurn is a message of a conversation that said that its run waits.
+// A waitingTurn is a message of a conversation that ends with the sentence that its run waits.
 type waitingTurn struct {
-	text  string // without the sentence
+	text  string // text of the message without the sentence
 	runID string
-	// Where the run is found, sum is that of the conversation that it began with, and messages are what it has added
-	// to the conversation by now.
+	// If the run is found, sum is the sum of the conversation with which it began, and messages are those that it has added to the
+	// conversation so far.
 	found    bool
 	sum      Sum
 	messages []lathe.Message
 }
 
-// waitingTurns returns the messages that end with a waiting sentence, by their index. A problem says that the store did not answer.
+// waitingTurns returns the messages that end with a waiting sentence, by index. It returns a problem if the store did not answer.
 func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
-	looked := map[string]*waitingTurn{} // by the run, whose log is read once
+	looked := map[string]*waitingTurn{} // by run id; the log of a run is read once
 	for i := len(a.Messages) - 1; i >= 0; i-- {
 		m := &a.Messages[i]
 		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
@@ -53,7 +53,7 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 	return turns, nil
 }
 
-// loadWaiting reads the state of the run of the turn. If the run is in progress, loadWaiting waits for a limited time.
+// loadWaiting reads the state of the run of the turn. If the run is active, loadWaiting waits for a limited time until it is suspended.
 func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *problem.Problem {
 	v, p := c.Runs.Suspended(ctx, t.runID)
 	if p.Absent() {
@@ -70,7 +70,7 @@ func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *p
 	return c.Memory.Load(t.messages)
 }
 
-// sumOf returns the sum of the conversation that the run began with; ok is false if its label has none.
+// sumOf returns the sum of the conversation with which the run began; ok is false if the run has no valid label.
 func sumOf(v *runlog.View) (sum Sum, ok bool) {
 	label := v.State.Run.Labels[LabelConversation]
 	if len(label) != hex.EncodedLen(len(sum)) {
@@ -80,11 +80,10 @@ func sumOf(v *runlog.View) (sum Sum, ok bool) {
 	return sum, err == nil
 }
 
-// splice appends to the conversation so far what stands in the place of the message m of the client. starts say where the run
-// begins in out.
+// splice appends the messages that replace the client's message m to out. starts contains the index in out at which the run begins.
 func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turnStarts) []lathe.Message {
 	at, ok := starts.sums[t.sum]
-	if !ok { // the client has changed the messages before
+	if !ok { // the client has changed earlier messages
 		at, ok = starts.runs[t.runID]
 	}
 	if t.found && ok && len(t.messages) > 0 {

@@ -12,64 +12,64 @@ import (
 	"github.com/lathe-run/lathe/internal/sse"
 )
 
-// An Encoder turns the events of a run into the bytes of a stream. AppendEvent is called by the run,
-// AppendEnd after its last event.
+// An Encoder converts the events of a run to the bytes of a stream. The run calls AppendEvent for each event; the request calls AppendEnd
+// once, after the last event.
 type Encoder interface {
-	// AppendEvent appends what the event says to the client; often that is nothing.
+	// AppendEvent appends the bytes that the client receives for the event, which may be none.
 	AppendEvent(dst []byte, e *event.Event) []byte
-	// AppendEnd closes the stream: p is nil where the run did not fail.
+	// AppendEnd ends the stream. p is nil if the run did not fail.
 	AppendEnd(dst []byte, res *event.Result, p *problem.Problem) []byte
-	// Header sets what the head of the answer says besides the type of the stream.
+	// Header sets the headers of the response, except for the type of the stream.
 	Header(h http.Header)
 }
 
-// A RawEncoder is one that can be given the bytes of a model server, too.
+// A RawEncoder is an Encoder that also accepts the bytes of a model server, for relayed answers.
 type RawEncoder interface {
 	AppendRaw(dst []byte, raw *lathe.Raw) []byte
 }
 
-// A Withdrawer is an encoder that can write of a call before the run has decided about it.
+// A Withdrawer is an Encoder that may write the beginning of a call before the run has decided about the call.
 type Withdrawer interface {
-	// Withdrawn returns the problem that ends the stream if the client has got the beginning of a call that the run
-	// does not contain, and nil otherwise. res is nil while the run is active; then the stream has the problem already.
+	// Withdrawn returns the problem that ends the stream if the client has received the beginning of a call that the run does not contain,
+	// else nil. While the run is active, res is nil; the problem is then already in the stream.
 	Withdrawn(res *event.Result) *problem.Problem
 }
 
-// A Pipe takes the events of a run on one side, and is read by the goroutine that writes to the client
-// on the other. It never makes the run wait: a reader that is too slow is cut off.
+// A Pipe receives the events of a run, and is read by the goroutine that writes to the client. It never blocks the run: a reader that is
+// too slow is disconnected.
 type Pipe struct {
 	enc  Encoder
 	max  int
-	wake chan struct{} // there may be something to do for the reader
-	cut  func()        // called once, when too much waits
+	wake chan struct{} // has a value if the reader should check the pipe
+	cut  func()        // called once, if the buffer exceeds max
 
 	mu       sync.Mutex
-	event    event.Event // that is encoded now: a place that is not made anew for each
-	buf      *Buffer     // nil: nothing waits
-	closed   bool        // the client does not read any more
+	event    event.Event // the event being encoded; reused to avoid an allocation for each
+	buf      *Buffer     // nil: the buffer is empty
+	closed   bool        // the client no longer reads
 	full     bool
-	encoding bool // enc is called; it stays set if enc panics
+	encoding bool // enc is being called; remains set if enc panics
 }
 
-// NewPipe returns a pipe that holds no more than most bytes. Beyond them it calls cut, once, and drops what comes.
+// NewPipe returns a pipe that buffers at most most bytes. If more are pending, it calls cut once and drops all further events.
 func NewPipe(enc Encoder, most int, cut func()) *Pipe {
 	return &Pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
 }
 
-// A Buffer holds the encoded events that the reader of a pipe has not taken yet. A pipe without such events has no buffer: of many
-// open streams most are idle.
+// A Buffer contains the encoded events that the reader of a pipe has not read yet. A pipe without such events has no buffer, because most
+// of the open streams are idle.
 type Buffer struct{ B []byte }
 
-// buffers are those of pipes. Buffers of more than maxPooled bytes are not kept.
+// buffers is the pool of Buffers. Buffers of more than maxPooled bytes are not returned to it.
 var buffers = sync.Pool{New: func() any { return &Buffer{make([]byte, 0, 4<<10)} }}
 
 const maxPooled = 64 << 10
 
-// yieldBytes is how much a run encodes before it lets the goroutine that writes to the client run. A model server that sends all of
-// an answer at once would otherwise make the buffers grow to the size of the answer, where few threads run Go code.
+// yieldBytes is the number of bytes that a run encodes before it yields to the goroutine that writes to the client. If GOMAXPROCS is small,
+// a model server that sends a whole answer at once would otherwise make the buffer grow to the size of the answer.
 const yieldBytes = 32 << 10
 
-// Release returns the buffer to the pool. The caller does not use it afterwards. Release does nothing if b is nil.
+// Release returns the buffer to the pool. The caller must not use it afterwards. Release does nothing if b is nil.
 func (b *Buffer) Release() {
 	if b != nil && cap(b.B) <= maxPooled {
 		b.B = b.B[:0]
@@ -77,7 +77,7 @@ func (b *Buffer) Release() {
 	}
 }
 
-// pending returns the memory of the buffer, to append to; it takes a buffer if p has none. The caller holds p.mu.
+// pending returns the bytes of the buffer, to append to. It gets a buffer from the pool if p has none. p.mu is held.
 func (p *Pipe) pending() []byte {
 	if p.buf == nil {
 		p.buf = buffers.Get().(*Buffer)
@@ -85,7 +85,7 @@ func (p *Pipe) pending() []byte {
 	return p.buf.B
 }
 
-// Emit implements [event.Sink]. If the encoder panics, the stream ends with an error, and the panic is passed on.
+// Emit implements [event.Sink]. If the encoder panics, the stream ends with an error, and the panic continues.
 func (p *Pipe) Emit(_ context.Context, e event.Event) {
 	p.mu.Lock()
 	if p.closed {
@@ -99,7 +99,7 @@ func (p *Pipe) Emit(_ context.Context, e event.Event) {
 	p.event, p.encoding = event.Event{}, false
 }
 
-// TakeRaw is the Take of a [lathe.Relay]. A panic of the encoder has the effect that Emit says.
+// TakeRaw is the Take function of a [lathe.Relay]. If the encoder panics, it does what Emit does.
 func (p *Pipe) TakeRaw(raw *lathe.Raw) {
 	p.mu.Lock()
 	if p.closed {
@@ -113,8 +113,8 @@ func (p *Pipe) TakeRaw(raw *lathe.Raw) {
 	p.encoding = false
 }
 
-// tell wakes the reader if there is more than before, or if the encoder has panicked, and gives up p.mu. What was encoded before a
-// panic stays for the reader, and nothing is encoded after it.
+// tell wakes the reader if bytes were added or the encoder has panicked, and unlocks p.mu. Bytes encoded before a panic remain for the
+// reader; nothing is encoded after it. If the buffer exceeds max, the reader is cut off.
 func (p *Pipe) tell(before int) {
 	after := len(p.buf.B)
 	said := after > before || p.encoding
@@ -155,8 +155,8 @@ func (p *Pipe) Broken() bool {
 	return p.encoding
 }
 
-// Take returns the buffer, nil if nothing waits, whether the reader was cut off, and the problem with which the encoder has ended
-// the stream; nil: it has not. The caller gives the buffer back when it has written it.
+// Take returns the buffer (nil if it is empty), whether the reader was cut off, and the problem with which the encoder has ended the
+// stream, if any. The caller releases the buffer after writing it.
 func (p *Pipe) Take() (b *Buffer, full bool, bad *problem.Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,7 @@ func (p *Pipe) Take() (b *Buffer, full bool, bad *problem.Problem) {
 	return b, p.full, bad
 }
 
-// Close drops what waits and what comes.
+// Close discards the buffer and all further events.
 func (p *Pipe) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,10 +175,10 @@ func (p *Pipe) Close() {
 	p.closed, p.buf = true, nil
 }
 
-// Wake returns the channel that has a value if there may be something to take, or after a call of [Pipe.Nudge].
+// Wake returns the channel that receives a value when there may be bytes to take, or after a call of [Pipe.Nudge].
 func (p *Pipe) Wake() <-chan struct{} { return p.wake }
 
-// AppendKeepAlive appends what says nothing in the stream of an encoder: a comment, unless it has its own.
+// AppendKeepAlive appends a keep-alive without content: that of the encoder if it has one, else an SSE comment.
 func AppendKeepAlive(dst []byte, enc Encoder) []byte {
 	if own, ok := enc.(interface{ AppendKeepAlive(dst []byte) []byte }); ok {
 		return own.AppendKeepAlive(dst)

@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// A Writer writes the bytes of a stream. The head of the answer goes with the first of them.
+// A Writer writes the bytes of a stream to an HTTP response. The headers are sent with the first write.
 type Writer struct {
-	Started bool      // the head was written
-	Last    time.Time // when something was written
+	Started bool      // the headers were sent
+	Last    time.Time // time of the last write
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
 	head    func(http.Header)
-	bounded time.Time // when the deadline of writes was set
+	bounded time.Time // time at which the write deadline was last set
 }
 
-// NewWriter returns a writer of a stream. Each write takes at most timeout, and up to an eighth more. head sets what the head says besides the type.
+// NewWriter returns a Writer. Each write may take timeout and up to an eighth more. head sets the headers, except for the type of the
+// stream.
 func NewWriter(w http.ResponseWriter, timeout time.Duration, head func(http.Header)) *Writer {
 	return &Writer{w: w, rc: http.NewResponseController(w), timeout: timeout, head: head}
 }
 
-// Cut makes a write that waits fail. Any goroutine may call it.
+// Cut makes a blocked write fail. It may be called from any goroutine.
 func (s *Writer) Cut() { _ = s.rc.SetWriteDeadline(time.Unix(1, 0)) }
 
-// End lifts the bound of writes: the connection may be used again.
+// End removes the write deadline, so that the connection can be reused.
 func (s *Writer) End() { _ = s.rc.SetWriteDeadline(time.Time{}) }
 
-// bound bounds the write that follows. The deadline is set anew once an eighth of the time for a write has
-// passed: a stream writes often, and each deadline is a timer.
+// bound sets the deadline of the next write. It does so only if an eighth of the timeout has passed since the last time, because a stream
+// writes often and each deadline sets a timer.
 func (s *Writer) bound(now time.Time) {
 	if now.Sub(s.bounded) > s.timeout/8 {
 		s.bounded = now
-		_ = s.rc.SetWriteDeadline(now.Add(s.timeout + s.timeout/8)) // a test's writer has none
+		_ = s.rc.SetWriteDeadline(now.Add(s.timeout + s.timeout/8)) // the writer of a test has no deadlines
 	}
 }
 
-// Write writes b, after the head if it is the first, and flushes it.
+// Write writes b, after the headers if it is the first write, and flushes it.
 func (s *Writer) Write(b []byte) error {
 	if len(b) == 0 {
 		return nil

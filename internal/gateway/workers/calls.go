@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// maxClaims bounds the calls of one claim.
+	// maxClaims bounds the calls of one ClaimCalls.
 	maxClaims = 32
-	// maxOutbox bounds the frames that wait for a worker to take them.
+	// maxOutbox bounds the frames that are queued for a worker.
 	maxOutbox = 2 * workers.MaxHeld
-	// maxKeeping bounds the results of one worker that are being kept at once.
+	// maxKeeping bounds the results of one worker that are being stored at the same time.
 	maxKeeping = 64
-	// refusedPause is how long a worker gets nothing after it has not run a call that it was sent.
+	// refusedPause is the time for which a worker gets no calls after it has reported that it did not run a call.
 	refusedPause = time.Second
-	// returnTime is how long it may take to give claims back at the end of a connection.
+	// returnTime is the time limit for returning claimed calls at the end of a connection.
 	returnTime = 5 * time.Second
 )
 
-// nudge has the connection look for calls.
+// nudge wakes the dispatch loop to look for calls. It returns false if the loop has already been woken.
 func (c *conn) nudge() bool {
 	select {
 	case c.kick <- struct{}{}:
@@ -34,15 +34,15 @@ func (c *conn) nudge() bool {
 	}
 }
 
-// takes wakes the connection to claim a call of that definition, if the worker serves it and has free capacity. It reports
-// whether it did; it returns false if the connection has already been woken.
+// takes wakes the connection to claim a call of that definition, if the worker serves it and has free capacity. It returns whether it did;
+// if the connection has already been woken, it returns false.
 func (c *conn) takes(definition string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.free() > 0 && slices.Contains(c.serves, definition) && c.nudge()
 }
 
-// free is how many calls the worker may get. The caller holds the lock.
+// free returns how many more calls the worker may get. c.mu is held.
 func (c *conn) free() int {
 	if c.draining || c.id == "" || time.Now().Before(c.pause) {
 		return 0
@@ -50,7 +50,7 @@ func (c *conn) free() int {
 	return c.credit - len(c.held)
 }
 
-// wantCancelled has a cancel request sent for a call if the worker holds it.
+// wantCancelled requests that dispatch sends a cancel frame for a call, if the worker has been assigned the call.
 func (c *conn) wantCancelled(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *conn) wantCancelled(key string) {
 	}
 }
 
-// dispatch gives calls to the worker until the connection ends.
+// dispatch claims calls for the worker and sends cancel requests, until the connection ends.
 func (c *conn) dispatch() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -106,7 +106,7 @@ func (c *conn) postCancel(refs []remote.Ref) {
 	}
 }
 
-// claim takes calls out of the queue and sends them. It returns how many there were.
+// claim claims up to limit calls from the queue and sends them. It returns their number.
 func (c *conn) claim(serves []string, limit int) int {
 	calls, err := c.handler.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.handler.opts.Lease, limit)
 	if err != nil {
@@ -117,11 +117,11 @@ func (c *conn) claim(serves []string, limit int) int {
 	}
 	c.mu.Lock()
 	for i := range calls {
-		c.held[refOf(&calls[i])] = time.Now() // a request to cancel finds it from here on
+		c.held[refOf(&calls[i])] = time.Now() // from here on, a cancel request finds the call
 	}
 	c.mu.Unlock()
 	for i := range calls {
-		c.work.Go(func() { c.send(&calls[i]) }) // side by side: stores commit together what comes together
+		c.work.Go(func() { c.send(&calls[i]) }) // in parallel: stores commit concurrent writes together
 	}
 	return len(calls)
 }
@@ -130,8 +130,8 @@ func refOf(call *remote.Call) workers.Ref {
 	return workers.Ref{Key: call.Key, Attempt: call.Attempt}
 }
 
-// send keeps the intent, and then sends the call. What was not started is not sent; what was is the
-// worker's, whether the bytes arrive or not.
+// send records the start of the call in the queue and then sends it to the worker. A call whose start was not recorded is not sent. After
+// the start was recorded, the call belongs to the worker, even if the frame does not arrive.
 func (c *conn) send(call *remote.Call) {
 	deadline := time.Now().Add(call.Left)
 	ref := refOf(call)
@@ -150,22 +150,22 @@ func (c *conn) send(call *remote.Call) {
 		DeadlineMS: deadline.Sub(c.began).Milliseconds()}})
 }
 
-// returnCall returns a call that was not sent.
+// returnCall returns a call that was not sent to the queue.
 func (c *conn) returnCall(call *remote.Call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
 	defer cancel()
-	_ = c.handler.opts.Queue.ReturnCall(ctx, call.Ref()) // else its lease ends
+	_ = c.handler.opts.Queue.ReturnCall(ctx, call.Ref()) // on failure, the lease expires
 }
 
-// forget notes that the worker does not have the call any more.
+// forget removes the call from those assigned to the worker.
 func (c *conn) forget(ref workers.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, ref)
 }
 
-// settle stores the result of a call and acknowledges it to the worker. If the store cannot be reached, the connection is
-// closed: the worker reconnects and sends the result again.
+// settle stores the result of a call and acknowledges it to the worker. If the store cannot be reached, it closes the connection: the
+// worker reconnects and sends the result again.
 func (c *conn) settle(f *workers.Frame) {
 	queue, ref := c.handler.opts.Queue, c.ref(f.Ref)
 	var err error

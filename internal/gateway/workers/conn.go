@@ -25,30 +25,30 @@ type conn struct {
 	*frameConn
 	log     *slog.Logger
 	work    sync.WaitGroup
-	kick    chan struct{} // there may be something to do; of capacity 1
-	keeping chan struct{} // one for each result that is being kept
+	kick    chan struct{} // wakes dispatch; capacity 1
+	keeping chan struct{} // one element for each result that is being stored
 
-	done chan struct{} // closed when nothing of the connection is at work any more
+	done chan struct{} // closed when all goroutines of the connection have ended
 
 	mu       sync.Mutex
-	id       string // pool/name; "" until the hello
-	instance string // of the process; "": it does not say
+	id       string // POOL/NAME; "" until the hello is received
+	instance string // id of the worker's process; "": not given
 	tools    []remote.Tool
-	serves   []string // definitions
-	refused  map[string]string
+	serves   []string          // definitions of the tools that the worker serves
+	refused  map[string]string // reason by name of each tool that is not served
 	credit   int
-	held     map[workers.Ref]time.Time // since when
+	held     map[workers.Ref]time.Time // calls assigned to the worker, with the time of assignment
 	unwanted []string                  // keys of calls whose cancellation was requested
 	draining bool
-	pause    time.Time // no claim before
-	put      time.Time // when the worker was put last
+	pause    time.Time // no calls are claimed before this time
+	put      time.Time // time of the last Announce
 }
 
 func newConn(w *Handler, f *Pool) *conn {
 	return &conn{handler: w, pool: *f, kick: make(chan struct{}, 1), done: make(chan struct{}), keeping: make(chan struct{}, maxKeeping), frameConn: newFrameConn(w.opts.WriteTimeout), held: map[workers.Ref]time.Time{}, log: w.opts.Log}
 }
 
-// serve speaks with the worker until the connection ends.
+// serve exchanges frames with the worker until the connection ends.
 func (c *conn) serve(ws *websocket.Conn) {
 	c.ws = ws
 	ws.SetReadLimit(workers.MaxHello)
@@ -56,7 +56,7 @@ func (c *conn) serve(ws *websocket.Conn) {
 	closing.Go(func() {
 		<-c.ctx.Done()
 		if e := (*closed)(nil); errors.As(context.Cause(c.ctx), &e) && !e.cut {
-			_ = ws.Close(e.status, text.Cut(e.reason, 120)) // waits a little for the other side
+			_ = ws.Close(e.status, text.Cut(e.reason, 120)) // waits briefly for the close frame of the worker
 		}
 		_ = ws.CloseNow()
 	})
@@ -80,7 +80,7 @@ func (c *conn) serve(ws *websocket.Conn) {
 	}
 }
 
-// greet takes the hello and answers it.
+// greet receives the hello frame, assigns the calls that the worker already has, registers its tools and answers with welcome.
 func (c *conn) greet() error {
 	if c.ws.Subprotocol() != workers.Protocol {
 		return &closed{status: websocket.StatusPolicyViolation, reason: "the subprotocol has to be " + workers.Protocol}
@@ -112,7 +112,7 @@ func (c *conn) greet() error {
 	if err := c.offer(f.Offers); err != nil {
 		return err
 	}
-	// The worker sends no frame before it has received this one.
+	// The worker sends no other frame until it has received welcome.
 	if !c.write(&workers.Frame{Type: workers.Welcome, LeaseMS: c.handler.opts.Lease.Milliseconds(), AtMS: c.at(), Refused: c.refused}) {
 		return context.Cause(c.ctx)
 	}
@@ -120,13 +120,13 @@ func (c *conn) greet() error {
 	return nil
 }
 
-// unavailable is the end of a connection that cannot be served: the worker comes back.
+// unavailable logs err and returns the error that ends the connection with the status "try again later". The worker then reconnects.
 func (c *conn) unavailable(what string, err error) error {
 	c.log.Warn("cannot "+what+" a worker", "worker", c.id, "code", string(lathe.CodeOf(err)))
 	return &closed{status: websocket.StatusTryAgainLater, reason: "the server cannot reach its store"}
 }
 
-// replace ends an older connection of the same worker: it is gone, though it may not have ended.
+// replace ends an older connection of the same worker, which has lost it even if the connection is still open, and waits for its end.
 func (w *Handler) replace(c *conn) {
 	for _, other := range w.all() {
 		if other == c {
@@ -158,7 +158,7 @@ func (c *conn) setCredit(n int) {
 	}
 }
 
-// offer takes what the worker serves.
+// offer registers the tools that the worker offers, and records which of them it serves and which are refused.
 func (c *conn) offer(offers []remote.Tool) error {
 	tools, refused := c.pool.admit(offers)
 	more, err := c.announce(tools)
@@ -184,7 +184,7 @@ func (c *conn) announce(tools []remote.Tool) (refused map[string]string, err err
 	return refused, err
 }
 
-// listen takes frames until the connection ends. A worker that says nothing for a lease is gone.
+// listen handles frames until the connection ends. If no frame is received for one lease, the worker is considered lost.
 func (c *conn) listen() error {
 	for {
 		f, err := c.read(c.handler.opts.Lease)
@@ -214,7 +214,7 @@ func (c *conn) listen() error {
 			c.nudge()
 		case workers.Drain:
 			err = c.drain()
-		case workers.Started, workers.Progress: // it lives; the lease is renewed by beats
+		case workers.Started, workers.Progress: // any frame shows that the worker is alive; only beats renew the leases
 		}
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (c *conn) listen() error {
 	}
 }
 
-// heard renews the leases of the calls that the worker holds, and the registration of the worker.
+// heard handles a beat: it renews the leases of the calls that the worker reports and, once per lease, the registration of the worker.
 func (c *conn) heard(held []workers.Ref) error {
 	refs := make([]remote.Ref, len(held))
 	for i, r := range held {
@@ -247,7 +247,7 @@ func (c *conn) heard(held []workers.Ref) error {
 	}
 	next := map[string]string{}
 	maps.Copy(next, c.handler.opts.Registry.Refused(c.id))
-	for name, why := range refused { // what the token may not serve is not among the tools
+	for name, why := range refused { // tools that the token does not allow are not in tools
 		if !slices.ContainsFunc(tools, func(t remote.Tool) bool { return t.Name == name }) {
 			next[name] = why
 		}
@@ -261,7 +261,7 @@ func (c *conn) heard(held []workers.Ref) error {
 	return nil
 }
 
-// drain stops giving calls to the worker. Tools that no other worker serves are removed.
+// drain stops assigning calls to the worker and removes its registration. Tools that no other worker serves are thereby removed.
 func (c *conn) drain() error {
 	c.mu.Lock()
 	c.draining = true
@@ -272,7 +272,7 @@ func (c *conn) drain() error {
 	return nil
 }
 
-// beat lets the worker know that the gateway lives.
+// beat sends a beat frame three times per lease, so that the worker can detect a lost gateway.
 func (c *conn) beat() {
 	tick := time.NewTicker(c.handler.opts.Lease / 3)
 	defer tick.Stop()
@@ -286,7 +286,7 @@ func (c *conn) beat() {
 	}
 }
 
-// sendAway asks the worker to go to another gateway.
+// sendAway requests that the worker connect to another gateway.
 func (c *conn) sendAway() {
 	c.mu.Lock()
 	known := c.id != ""

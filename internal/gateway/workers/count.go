@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// Count returns the connections, calls in progress, free capacity and event counts of each worker pool, in no order.
+// Count returns the connections, calls in progress, free capacity and event counts of each worker pool, in no particular order.
 func (w *Handler) Count() []observe.WorkerCount {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *Handler) note(name string, what func(*observe.WorkerCount)) {
 	what(c)
 }
 
-// settled counts a call whose end its worker has reported.
+// settled counts a call whose end its worker has reported. taken is false if the result was not accepted.
 func (w *Handler) settled(name string, f *workers.Frame, taken bool) {
 	w.note(name, func(c *observe.WorkerCount) {
 		switch {

@@ -1,7 +1,8 @@
-// Package workers serves the connections of workers, which execute tools on other machines: it authenticates a worker by the token of its pool,
-// registers the tools that it offers, and gives it calls of a queue ([remote.Queue]), whose results it stores before it acknowledges them. Package
-// server calls it behind its middleware; package internal/wire/workers has the frames.
+// Package workers serves the connections of workers, which execute tools on other machines. It authenticates a worker by the token of its
+// pool, registers the tools that the worker offers, assigns calls from a queue ([remote.Queue]) to it, and stores their results before it
+// acknowledges them. Package server calls it behind its middleware; package internal/wire/workers defines the frames.
 //
-// A [Handler] has three goroutines for each connection, which end with the connection, and [Handler.Serve], which the caller runs, returns calls
-// whose worker is lost to the queue. The locks of a handler and of a connection are held for no I/O, that of the handler first.
+// A [Handler] has three goroutines for each connection, which end with the connection. [Handler.Serve], which the caller runs, returns the
+// calls of lost workers to the queue. The locks of a handler and of a connection are not held during I/O; that of the handler is acquired
+// first.
 package workers

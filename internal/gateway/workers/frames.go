@@ -12,11 +12,11 @@ import (
 // A frameConn sends and receives the frames of one connection.
 type frameConn struct {
 	began   time.Time
-	timeout time.Duration // for one frame
+	timeout time.Duration // for writing one frame
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	ws      *websocket.Conn
-	// outbox holds frames of the goroutine that reads: if it wrote them itself, both ends could block on a write.
+	// outbox contains frames from the goroutine that reads. If that goroutine wrote them itself, both ends could block on a write.
 	outbox chan *workers.Frame
 }
 
@@ -26,24 +26,24 @@ func newFrameConn(timeout time.Duration) *frameConn {
 	return fc
 }
 
-// closed is why a connection ends.
+// closed is the reason for the end of a connection, as an error.
 type closed struct {
 	status websocket.StatusCode
 	reason string
-	cut    bool // the worker does not listen: there is no use in telling it
+	cut    bool // the worker does not read: no close frame is sent
 }
 
 func (e *closed) Error() string { return e.reason }
 
-// end ends the connection; only the first reason counts.
+// end ends the connection with a close frame. Only the first reason is used.
 func (fc *frameConn) end(status websocket.StatusCode, reason string) {
 	fc.cancel(&closed{status: status, reason: reason})
 }
 
-// cut ends the connection without a word.
+// cut ends the connection without a close frame.
 func (fc *frameConn) cut(reason string) { fc.cancel(&closed{reason: reason, cut: true}) }
 
-// read takes the next frame, which has to come within the time. The end of the connection ends it.
+// read returns the next frame. It returns an error if none is received within the time, or if the connection ends.
 func (fc *frameConn) read(within time.Duration) (*workers.Frame, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -68,7 +68,7 @@ func (fc *frameConn) read(within time.Duration) (*workers.Frame, error) {
 	return f, nil
 }
 
-// write sends a frame. Where that fails, or takes too long, the connection is cut.
+// write sends a frame and reports whether it was sent. If that fails or exceeds the timeout, write cuts the connection.
 func (fc *frameConn) write(f *workers.Frame) bool {
 	b, err := workers.Encode(f)
 	if err == nil {
@@ -82,7 +82,7 @@ func (fc *frameConn) write(f *workers.Frame) bool {
 	return err == nil
 }
 
-// post sends a frame later. A worker that does not take what it is sent is cut.
+// post queues a frame for sendPosts. If the queue is full, post cuts the connection, because the worker does not read.
 func (fc *frameConn) post(f *workers.Frame) {
 	select {
 	case fc.outbox <- f:
@@ -102,5 +102,5 @@ func (fc *frameConn) sendPosts() {
 	}
 }
 
-// at is the time on the clock of the connection.
+// at returns the milliseconds since the connection began, which is the clock of its frames.
 func (fc *frameConn) at() int64 { return time.Since(fc.began).Milliseconds() }

@@ -20,12 +20,12 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// A Registry decides which tools of workers are registered. The methods may be called from several goroutines at once.
+// A Registry determines which tools of workers are registered. Its methods may be called from several goroutines at once.
 type Registry interface {
 	// Announce stores the description of a worker for the time ttl. It returns the reason for each of its tools that is
 	// refused, by name.
 	Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error)
-	// Refused returns the refused tools of a worker as they are now.
+	// Refused returns the currently refused tools of a worker, with the reason by name.
 	Refused(worker string) map[string]string
 }
 
@@ -43,27 +43,28 @@ type Options struct {
 }
 
 const (
-	// forgetAfter is the number of leases for which a worker and its tools stay registered after its gateway has crashed.
+	// forgetAfter is the number of leases for which a worker and its tools remain registered after its gateway has crashed.
 	forgetAfter = 6
-	// forgetLost is that number after the worker itself has been lost. A worker that has connected to another gateway
-	// meanwhile has been registered again there by then.
+	// forgetLost is the number of leases for which they remain registered after the connection to the worker was lost. By then, a worker
+	// that has connected to another gateway has been registered there again.
 	forgetLost = 2
 )
 
-// A Handler serves the connections of workers and gives them the calls of a queue. Its methods may be called from several goroutines at once.
+// A Handler serves the connections of workers and assigns calls of a queue to them. Its methods may be called from several goroutines at
+// once.
 type Handler struct {
 	opts Options
 
 	mu      sync.Mutex
 	pools   *pools
 	conns   map[*conn]struct{}
-	counts  map[string]*observe.WorkerCount // of past events, by worker pool
-	lost    map[string]*lostCalls           // by worker
+	counts  map[string]*observe.WorkerCount // event counts by worker pool
+	lost    map[string]*lostCalls           // by worker id
 	closing bool
-	serving sync.WaitGroup // of connections
+	serving sync.WaitGroup // connections being served
 }
 
-// New returns the handler, or an error if the options are not valid. [Handler.Serve] must be called.
+// New returns a handler, or an error if the options are not valid. The caller must call [Handler.Serve].
 func New(opts *Options) (*Handler, error) {
 	if opts == nil || opts.Queue == nil || opts.Registry == nil {
 		return nil, errors.New("a queue and a roster are required")
@@ -77,14 +78,14 @@ func New(opts *Options) (*Handler, error) {
 	return w, w.Reload(opts.Pools)
 }
 
-// CheckPools returns an error if [New] or [Handler.Reload] would refuse the worker pools.
+// CheckPools returns the error that [New] and [Handler.Reload] return for the worker pools.
 func CheckPools(in []Pool) error {
 	_, err := newPools(in)
 	return err
 }
 
-// Reload replaces all worker pools; if it returns an error, none has changed. It disconnects the workers whose pool has
-// changed; they reconnect.
+// Reload replaces all worker pools. If it returns an error, none has changed. It disconnects the workers whose pool has changed, which then
+// reconnect.
 func (w *Handler) Reload(in []Pool) error {
 	next, err := newPools(in)
 	if err != nil {
@@ -102,14 +103,15 @@ func (w *Handler) Reload(in []Pool) error {
 	return nil
 }
 
-// Authenticate returns the pool whose token the request has.
+// Authenticate returns the pool whose token the request has, or a problem with status 401.
 func (w *Handler) Authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pools.authenticate(r)
 }
 
-// Connect serves the connection of a worker of a pool until it ends. A problem is the answer to the request, which was not written.
+// Connect serves the connection of a worker of a pool until it ends. If it returns a problem, nothing was written and the caller must
+// respond with it.
 func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *problem.Problem {
 	c, p := w.admit(pool)
 	if p != nil {
@@ -120,15 +122,15 @@ func (w *Handler) Connect(rw http.ResponseWriter, r *http.Request, pool *Pool) *
 	defer w.remove(c)
 	defer c.cancel(nil)
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{workers.Protocol},
-		CompressionMode: websocket.CompressionDisabled, InsecureSkipVerify: true}) // requests with an Origin were refused
+		CompressionMode: websocket.CompressionDisabled, InsecureSkipVerify: true}) // requests with an Origin header were refused before
 	if err != nil {
-		return nil // Accept has answered
+		return nil // Accept has responded
 	}
 	c.serve(ws)
 	return nil
 }
 
-// admit counts a connection of the pool, unless there are too many.
+// admit adds a connection of the pool, unless the handler is closing or has too many connections.
 func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +141,7 @@ func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The server has too many workers.")
 	}
 	c := newConn(w, f)
-	if !w.pools.has(f) { // replaced since the token was checked
+	if !w.pools.has(f) { // the pools were reloaded after the token was checked
 		return nil, problem.New(http.StatusUnauthorized, "invalid_worker_token", "The token has changed.")
 	}
 	w.conns[c] = struct{}{}
@@ -154,16 +156,16 @@ func (w *Handler) remove(c *conn) {
 	delete(w.conns, c)
 }
 
-// all returns the connections.
+// all returns the current connections.
 func (w *Handler) all() []*conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.conns))
 }
 
-// Serve ends or returns to the queue the calls whose lease or time limit has expired, and notifies connections of waiting
-// calls, until ctx is done. It begins with the expired calls after one lease, so that workers of a gateway that has
-// restarted can reconnect with the calls that they hold. The caller calls it once.
+// Serve handles calls whose lease or time limit has expired (it ends them or returns them to the queue), and notifies connections of
+// waiting calls, until ctx is done. It handles expired calls only after one lease, so that the workers of a restarted gateway can reconnect
+// with their calls first. The caller calls Serve once.
 func (w *Handler) Serve(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -199,8 +201,8 @@ func (w *Handler) Serve(ctx context.Context) {
 	}
 }
 
-// hint passes a notification to the connections that it concerns: a cancellation to all, a waiting call to the first one
-// that takes it.
+// hint passes a notification of the queue to the connections concerned: a cancellation to all, and a waiting call to the first connection
+// that can take it.
 func (w *Handler) hint(h remote.Notification) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,9 +216,8 @@ func (w *Handler) hint(h remote.Notification) {
 	}
 }
 
-// Close asks the workers to connect to other gateways and refuses new connections. If ctx is done before all workers have
-// disconnected, it closes the remaining connections. Workers keep the calls in progress and send their results to
-// another gateway.
+// Close requests that the workers connect to other gateways, and refuses new connections. If ctx is done before all workers have
+// disconnected, it closes the remaining connections. Workers continue the calls in progress and send their results to another gateway.
 func (w *Handler) Close(ctx context.Context) {
 	w.mu.Lock()
 	w.closing = true

@@ -8,15 +8,15 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
 
-// lostCalls are those that a process had when its connection ended.
+// lostCalls are the calls assigned to a worker process when its connection ended.
 type lostCalls struct {
-	instance string // of the process
+	instance string // id of the process
 	refs     []workers.Ref
 	at       time.Time
 }
 
-// noteLost notes what a connection leaves: calls that its process may not have got, and tools that are remembered
-// for a shorter time unless it comes back. A worker that went in order leaves nothing.
+// noteLost records the calls assigned to a connection that has ended, which its process may not have received. Unless the worker has
+// reconnected or drained, it also shortens the time for which the worker remains registered.
 func (w *Handler) noteLost(c *conn) {
 	c.mu.Lock()
 	left := &lostCalls{instance: c.instance, at: time.Now()}
@@ -30,7 +30,7 @@ func (w *Handler) noteLost(c *conn) {
 	}
 	w.mu.Lock()
 	for other, l := range w.lost {
-		if time.Since(l.at) > w.opts.Lease { // their leases have ended
+		if time.Since(l.at) > w.opts.Lease { // the leases of their calls have expired
 			delete(w.lost, other)
 		}
 	}
@@ -49,12 +49,13 @@ func (w *Handler) noteLost(c *conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), returnTime)
 	defer cancel()
-	// It may be with another gateway by now, with other tools, or have gone there in order: what is known of it stays.
-	_ = w.opts.Queue.ShortenWorker(ctx, id, forgetLost*w.opts.Lease) // else it is forgotten later
+	// The worker may have connected to another gateway with other tools, or have drained there; ShortenWorker does not change such a
+	// registration.
+	_ = w.opts.Queue.ShortenWorker(ctx, id, forgetLost*w.opts.Lease) // on failure, the registration expires later
 }
 
-// returnLost returns calls to the queue that were sent to this worker process on an earlier connection and that it does
-// not list among those that it holds: their frame was lost, because the worker does not read that connection any more.
+// returnLost returns calls to the queue that were sent to this worker process on an earlier connection and that it does not list as
+// received. Their frames were lost with that connection.
 func (c *conn) returnLost(held []workers.Ref) {
 	w := c.handler
 	w.mu.Lock()
@@ -66,7 +67,7 @@ func (c *conn) returnLost(held []workers.Ref) {
 	}
 	for _, r := range left.refs {
 		if !slices.Contains(held, r) {
-			_ = w.opts.Queue.ReturnCall(c.ctx, c.ref(r)) // one that is another's by now, or done, stays so
+			_ = w.opts.Queue.ReturnCall(c.ctx, c.ref(r)) // a call that has ended, or that another worker has, is not changed
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Pool is the set of workers that authenticate with the same token, and their rights.
+// A Pool is the set of workers that authenticate with the same token, and their permissions.
 type Pool struct {
 	Name  string
 	Token secret.Secret
@@ -31,10 +31,10 @@ type Pool struct {
 	MaxConcurrency int
 }
 
-// pools are the pools of the configuration in force.
+// pools are the worker pools of the current configuration.
 type pools struct {
 	all    []Pool
-	tokens middleware.Tokens // of all, in their order
+	tokens middleware.Tokens // tokens of all, with the same indexes
 }
 
 func newPools(in []Pool) (*pools, error) {
@@ -52,7 +52,7 @@ func newPools(in []Pool) (*pools, error) {
 	return out, nil
 }
 
-// authenticate returns the pool whose token the request has.
+// authenticate returns the pool whose token the request has, or a problem with status 401.
 func (s *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	i, _ := s.tokens.Find(r)
 	if i < 0 {
@@ -61,7 +61,7 @@ func (s *pools) authenticate(r *http.Request) (*Pool, *problem.Problem) {
 	return &s.all[i], nil
 }
 
-// has reports whether the configuration has the pool as it was. Reflection cannot compare the tokens: a secret is a function.
+// has reports whether the configuration has an equal pool. reflect.DeepEqual cannot compare tokens, because a secret contains a function.
 func (s *pools) has(f *Pool) bool {
 	return slices.ContainsFunc(s.all, func(own Pool) bool {
 		before, same := *f, own.Token.Equal(f.Token)
@@ -70,7 +70,7 @@ func (s *pools) has(f *Pool) bool {
 	})
 }
 
-// named reports whether a worker pool has that name.
+// named reports whether there is a worker pool with that name.
 func (s *pools) named(name string) bool {
 	return slices.ContainsFunc(s.all, func(f Pool) bool { return f.Name == name })
 }
@@ -82,8 +82,8 @@ func (f *Pool) may(tool string) bool {
 	})
 }
 
-// admit returns the tools that the worker pool may serve, with the effects that the server accepts, and the reasons why it
-// may not serve the others.
+// admit returns the offered tools that the pool may serve, with the effects that the server accepts, and the reason by name for each tool
+// that it may not serve.
 func (f *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[string]string) {
 	refused = map[string]string{}
 	seen := map[string]bool{}
@@ -103,11 +103,11 @@ func (f *Pool) admit(offers []remote.Tool) (tools []remote.Tool, refused map[str
 		if !slices.ContainsFunc(f.Effects, func(e lathe.Effect) bool { return e.String() == t.Effect }) {
 			t.Effect = lathe.Writes.String()
 		}
-		t.Principals = f.Keys // whatever the worker says
+		t.Principals = f.Keys // the worker's own value is ignored
 		tools = append(tools, t)
 	}
 	return tools, refused
 }
 
-// toolName reports whether a tool may have the name.
+// toolName reports whether s is a valid tool name.
 func toolName(s string) bool { return workers.ValidName(s) && !strings.Contains(s, ".") }

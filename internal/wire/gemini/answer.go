@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendPart appends a file that the model generated, or an unknown part of this wire, with the signature of the next part.
+// appendPart appends a chunk with a file that the model generated, or with an opaque part of this wire, and the pending signature.
 func (w *Writer) appendPart(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	own := d.Name == string(lathe.WireGemini)
 	switch p := d.Part.(type) {
@@ -22,12 +22,12 @@ func (w *Writer) appendPart(dst wire.JSON, d *lathe.Delta) wire.JSON {
 		if own && wire.Kind(p.JSON) == '{' {
 			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.JSON), w.take()) })
 		}
-	default: // has deltas of its own
+	default: // other parts have deltas of their own
 	}
 	return dst
 }
 
-// reasonWord returns the finishReason of an answer. broken is whether the answer has a call that the wire cannot express.
+// reasonWord returns the finishReason of an answer. broken is set if the answer has a call that the wire cannot express.
 func reasonWord(f *lathe.Finish, refused, broken bool) string {
 	switch {
 	case f.Reason == lathe.FinishLength:
@@ -47,12 +47,12 @@ func reasonWord(f *lathe.Finish, refused, broken bool) string {
 	return "STOP"
 }
 
-// blocked reports whether the answer is the refusal of a prompt.
+// blocked reports whether the answer is the refusal of the prompt: a content filter stopped it before any part.
 func blocked(f *lathe.Finish) bool {
 	return f.Reason == lathe.FinishContentFilter && len(f.Message.Parts) == 0
 }
 
-// appendBlocked appends the beginning of the object for a refused prompt.
+// appendBlocked appends the beginning of the object that reports a refused prompt.
 func appendBlocked(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	word := "SAFETY"
 	switch f.RawReason {

@@ -25,15 +25,15 @@ type Assembler struct {
 	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
 	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
 
-	calls   int             // calls begun
-	ids     map[string]bool // of the calls
-	partial *partialCall    // whose arguments come in pieces; it is the last of parts
+	calls   int             // number of calls begun
+	ids     map[string]bool // ids of the calls
+	partial *partialCall    // call whose arguments are received in pieces; it is the last call in parts
 
-	finish  string // the finish reason as it came; "": none yet
+	finish  string // finish reason as received; "": none yet
 	message string // finishMessage
 	blocked bool   // the prompt was refused
 	usage   lathe.Usage
-	broken  bool // data was lost
+	broken  bool // an event could not be parsed: data was lost
 }
 
 var _ wire.Assembler = (*Assembler)(nil)
@@ -48,7 +48,7 @@ func (a *Assembler) Reset() {
 	*a = Assembler{Assembly: a.Next()}
 }
 
-// Done implements [wire.Assembler]. It returns false: no event marks the end of an answer, which is the end of the body.
+// Done implements [wire.Assembler]. It returns false, since on this wire an answer ends with the body and not with an event.
 func (a *Assembler) Done() bool { return false }
 
 // Finished implements [wire.Assembler].
@@ -77,8 +77,7 @@ func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.De
 // answerLimits limit the JSON of an event.
 var answerLimits = rawjson.Limits{MaxDepth: 500, MaxKeys: math.MaxInt}
 
-// acceptable reports whether data can be parsed. An answer with an event that is not JSON has lost data, and is incomplete
-// whatever follows.
+// acceptable reports whether data can be parsed. If an event is not JSON, data was lost, and the answer is incomplete whatever follows.
 func (a *Assembler) acceptable(data []byte) bool {
 	if rawjson.Check(data, answerLimits) == nil {
 		return true
@@ -93,7 +92,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 	return true
 }
 
-// take reads one object of an answer.
+// take reads one object of an answer: an event of a stream, or a whole body.
 func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 	a.begun = len(a.parts)
 	var candidates, feedback []byte
@@ -139,7 +138,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 	return dst
 }
 
-// keep returns the text of a string that becomes a part of the answer, and counts its size.
+// keep returns a string that becomes part of the answer, and adds its size to that of the answer.
 func (a *Assembler) keep(v []byte) string {
 	s := rawjson.Text(v)
 	a.Grow(len(s))
@@ -203,7 +202,7 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 	return a.addText(dst, text, thought, rawjson.Text(signature), nil)
 }
 
-// addText adds a part with text, a JSON string or nil. A part with a signature is not joined with others.
+// addText adds a part with text, which is a JSON string or nil. A part with a signature or other members is not joined with other parts.
 func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, signature string, extra []lathe.Member) []lathe.Delta {
 	of := lathe.DeltaText
 	if thought {
@@ -244,7 +243,7 @@ func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, sign
 	return dst
 }
 
-// addSignature adds the signature of the next part.
+// addSignature adds a signature, which belongs to the part that follows.
 func (a *Assembler) addSignature(dst []lathe.Delta, signature string) []lathe.Delta {
 	if signature == "" {
 		return dst
@@ -253,7 +252,7 @@ func (a *Assembler) addSignature(dst []lathe.Delta, signature string) []lathe.De
 	return append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldSignature, Text: signature})
 }
 
-// close moves the open text to the parts.
+// close appends the open text to parts.
 func (a *Assembler) close() {
 	switch a.open {
 	case lathe.DeltaText:
@@ -265,7 +264,7 @@ func (a *Assembler) close() {
 	a.text.Reset()
 }
 
-// takeOther reads a part that is not only text.
+// takeOther reads a part that has members other than text, thought and signature.
 func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	p, ok := partOf(part)
 	if !ok {
@@ -297,14 +296,14 @@ func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
 	return a.addPart(dst, lathe.Opaque{JSON: compact(p.raw())})
 }
 
-// addPart adds a part that has no text.
+// addPart adds a part without text.
 func (a *Assembler) addPart(dst []lathe.Delta, p lathe.Part) []lathe.Delta {
 	a.parts = append(a.parts, p)
 	return append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireGemini), Part: p})
 }
 
-// callID returns the id of a call: the received one or, if that is empty, an id that is derived from the id of the answer and the
-// number of the call. If another call of the answer has the same id, callID appends a number.
+// callID returns the id of a call: the received one or, if that is empty, an id derived from the id of the answer and the number of the
+// call. If another call of the answer has that id, callID appends a number.
 func (a *Assembler) callID(id, name string) string {
 	if id == "" {
 		a.Fault(faultIDMissing)

@@ -43,14 +43,14 @@ func readCall(v []byte) callPart {
 	return c
 }
 
-// takeCall reads a part with a call or with a piece of one.
+// takeCall reads a part with a call or with a piece of its arguments.
 func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
 	c := readCall(p.value)
 	a.Grow(len(c.id) + len(c.name) + len(c.args) + len(p.signature))
 	if c.name == "" && a.partial != nil {
 		return a.continueCall(dst, &c)
 	}
-	if a.partial != nil { // another call begins
+	if a.partial != nil { // another call begins before the last one has ended
 		a.Damage(faultArgsNotText)
 		dst = a.endPartial(dst, true)
 	}
@@ -102,14 +102,14 @@ func (a *Assembler) arguments(args []byte) string {
 	}
 	if wire.Kind(args) != '{' {
 		a.Damage(faultArgsNotText)
-		if wire.Kind(args) == '"' { // the text of an object
+		if wire.Kind(args) == '"' { // a string that contains the object
 			return rawjson.Text(args)
 		}
 	}
 	return rawjson.CompactText(args)
 }
 
-// continueCall adds a piece to the call whose arguments are streamed.
+// continueCall adds pieces of the arguments to the call whose arguments are streamed, and ends the call after the last piece.
 func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
 	p := a.partial
 	if c.args != nil && string(compact(c.args)) != "{}" {
@@ -127,7 +127,7 @@ func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
 	return a.endPartial(dst, false)
 }
 
-// endPartial ends the call whose arguments are streamed. cut is whether its last piece is missing.
+// endPartial ends the call whose arguments are streamed. cut is set if its last piece is missing.
 func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
 	p := a.partial
 	a.partial = nil
@@ -143,7 +143,7 @@ func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
 		i--
 	}
 	call := a.parts[i].(lathe.ToolCall)
-	if call.Arguments, call.Incomplete = p.arguments(), cut; cut { // it is no object, so that no client executes the call
+	if call.Arguments, call.Incomplete = p.arguments(), cut; cut { // without the }, no client can parse and execute it
 		call.Arguments = strings.TrimSuffix(call.Arguments, "}")
 	}
 	a.parts[i] = call

@@ -21,7 +21,7 @@ type thinking struct {
 	include bool
 }
 
-// thinkingOf returns the thinkingConfig for the sampling of a request.
+// thinkingOf returns the thinkingConfig for the sampling of a request; ok is false if the request needs none.
 func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thinking, ok bool) {
 	s := &req.Sampling
 	if has(opts.Without, featureThinking) {
@@ -41,7 +41,7 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 	effort := s.ReasoningEffort
 	switch {
 	case effort == "":
-	case t.budget != nil: // the two exclude each other
+	case t.budget != nil: // the wire does not accept both
 		d.add("sampling.reasoning_effort")
 	case effort == "none":
 		if opts.Takes.Thinking == destination.Level {
@@ -51,7 +51,7 @@ func thinkingOf(req *lathe.Request, opts *wire.EncodeOptions, d *dropped) (t thi
 			t.budget = new(int)
 		}
 	default:
-		level := levels[len(levels)-1] // for xhigh and max
+		level := levels[len(levels)-1] // for xhigh, max and unknown efforts
 		known := false
 		for _, l := range levels {
 			if l.effort == effort {

@@ -14,8 +14,8 @@ func (c Codec) CountPath(model string) string {
 	return strings.TrimSuffix(c.Path(model, false), ":generateContent") + ":countTokens"
 }
 
-// AppendCountRequest implements [wire.Counter]. The request is whole in a member, since a request with contents alone counts
-// neither tools nor the system's text.
+// AppendCountRequest implements [wire.Counter]. The request is the member generateContentRequest, because a request with only contents
+// counts neither tools nor the system text.
 func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	model := req.Model
 	if !strings.Contains(model, "/") {

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// reserved reports whether Request.Overrides cannot replace the member.
+// reserved reports whether name is a member that Request.Overrides cannot replace.
 func reserved(name string) bool {
 	switch name {
 	case "contents", "systemInstruction", "system_instruction", "tools", "cachedContent", "cached_content", "model":
@@ -24,8 +24,8 @@ type encoder struct {
 	d    dropped
 }
 
-// AppendRequest implements [wire.Upstream]. The contents are the last member, so that a growing conversation keeps its
-// beginning. Overrides named generationConfig and toolConfig replace members of these objects, not the whole objects.
+// AppendRequest implements [wire.Upstream]. The contents are the last member, so that the encoded beginning of a growing conversation stays
+// the same. Overrides named generationConfig and toolConfig replace single members of these objects, not the whole objects.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
 	dst := wire.JSON(to)
 	if opts == nil {
@@ -51,7 +51,8 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	return dst.Lit("]}"), e.d.paths
 }
 
-// leading returns the number of system messages before all others; 0 if there are no others, since a request needs contents.
+// leading returns the number of system messages before all others. It returns 0 if there are no other messages, because a request must have
+// contents.
 func leading(msgs []lathe.Message) int {
 	for i := range msgs {
 		if !wire.IsSystem(&msgs[i]) && msgs[i].Role != "" {
@@ -68,7 +69,7 @@ func (e *encoder) appendSystem(dst wire.JSON, msgs []lathe.Message) wire.JSON {
 	for i := range msgs {
 		m := &msgs[i]
 		if m.Role == "" {
-			continue // it is not sent
+			continue // the message is not sent
 		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
@@ -89,7 +90,7 @@ func (e *encoder) appendSystem(dst wire.JSON, msgs []lathe.Message) wire.JSON {
 	return dst.Lit("]}")
 }
 
-// noteMessage records as dropped the members of a message that a content does not have.
+// noteMessage records the members of a message that a content cannot have as dropped.
 func (e *encoder) noteMessage(m *lathe.Message, at string) {
 	if m.Name != "" {
 		e.d.add(at + ".name")
@@ -132,7 +133,7 @@ func (e *encoder) appendTools(dst wire.JSON) wire.JSON {
 	return dst.Lit("]")
 }
 
-// definition is a [wire.EncodeDefinition].
+// definition is a [wire.EncodeDefinition]. It encodes one function declaration.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.d.paths
 	e.d.paths = nil
@@ -151,7 +152,7 @@ func (e *encoder) appendTool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.J
 		switch {
 		case has(e.opts.Without, featureJSONSchema):
 			dst = appendSchema(dst.Key("parameters"), t.Schema, at+".schema", true, &e.d)
-		case t.Wire == lathe.WireGemini: // as its client wrote it for this wire
+		case t.Wire == lathe.WireGemini: // the schema as the client wrote it for this wire
 			dst = dst.Key("parametersJsonSchema").Compact(t.Schema)
 		default:
 			dst = appendSchema(dst.Key("parametersJsonSchema"), t.Schema, at+".schema", false, &e.d)
@@ -172,7 +173,7 @@ func (e *encoder) appendTool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.J
 	return dst.Lit("}")
 }
 
-// override returns the override named name if it is an object.
+// override returns the last override named name if it is an object, else nil.
 func (e *encoder) override(name string) []byte {
 	for i := len(e.req.Overrides) - 1; i >= 0; i-- {
 		if m := &e.req.Overrides[i]; m.Name == name && wire.Kind(m.Value) == '{' {
@@ -207,8 +208,8 @@ func (e *encoder) appendToolConfig(dst wire.JSON) wire.JSON {
 	return dst.Lit("}")
 }
 
-// appendChoice appends the member functionCallingConfig. allowed are the functions that the model may call; nil: all. The wire can say so
-// only if a call is required.
+// appendChoice appends the member functionCallingConfig. allowed are the functions that the model may call; nil: all. The wire can express
+// that restriction only if a call is required.
 func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON {
 	mode := "AUTO"
 	switch c.Mode {

@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendContents appends the messages from the n-th on. The results of a step are one content.
+// appendContents appends the messages from index n on. Consecutive tool messages become one content.
 func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	msgs := e.req.Messages
-	names := map[string]string{} // of the calls of the last message of the model
+	names := map[string]string{} // names of the calls in the last assistant message, by id
 	for i := n; i < len(msgs); i++ {
 		m := &msgs[i]
 		if m.Role == "" {
-			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
+			continue // the message is not sent, or is part of another: see [wire.Fit] and [destination.Conversation]
 		}
 		at := wire.Element("messages", i)
 		e.noteMessage(m, at)
@@ -49,7 +49,7 @@ func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 		default:
 			dst = e.appendUserParts(dst, m, at)
 		}
-		if len(dst) == open { // a content without parts is refused
+		if len(dst) == open { // servers refuse a content without parts
 			dst = dst[:start]
 			e.d.add(at)
 			continue
@@ -63,7 +63,7 @@ func (e *encoder) appendContents(dst wire.JSON, n int) wire.JSON {
 	return dst
 }
 
-// appendMidSystem appends a system message of a conversation that has no others, for which the wire has no role, as text of the user.
+// appendMidSystem appends a system message that is not among the leading ones as text of the user, because the wire has no role for it.
 func (e *encoder) appendMidSystem(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		t, ok := p.(lathe.Text)
@@ -79,7 +79,7 @@ func (e *encoder) appendMidSystem(dst wire.JSON, m *lathe.Message, at string) wi
 	return dst
 }
 
-// appendUserParts appends the parts of a message of the user.
+// appendUserParts appends the parts of a user message.
 func (e *encoder) appendUserParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		at := wire.Element(at+".parts", i)
@@ -101,15 +101,15 @@ func (e *encoder) appendUserParts(dst wire.JSON, m *lathe.Message, at string) wi
 	return dst
 }
 
-// usable reports whether the reasoning may be sent to the model of this request.
+// usable reports whether the reasoning may be sent to the model of this request: it must be from this wire and this entry.
 func (e *encoder) usable(m *lathe.Message, r *lathe.Reasoning) bool {
 	return m.Wire == lathe.WireGemini && (r.Entry == "" || r.Entry == e.opts.Entry)
 }
 
-// appendModelParts appends the parts of a message of the model. A signature is a member of the part after it.
+// appendModelParts appends the parts of an assistant message. A signature becomes a member of the part that follows it.
 func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	signature := ""
-	alone := func() { // writes a signature whose part had no text
+	alone := func() { // appends a signature that no part follows, with an empty text
 		if signature != "" {
 			dst = dst.Next().Lit(`{"text":""`).Str(fieldSignature, signature).Lit("}")
 			signature = ""
@@ -165,7 +165,7 @@ func appendSignature(dst wire.JSON, signature string) wire.JSON {
 	return dst.Str(fieldSignature, signature)
 }
 
-// claimedPart reports whether the internal form has a field for the member of a part.
+// claimedPart reports whether the internal form has a field for a member of a part.
 func claimedPart(name string) bool {
 	_, known := partNames.spellings()[name]
 	return known
@@ -177,7 +177,7 @@ func (e *encoder) appendTextPart(dst wire.JSON, m *lathe.Message, t *lathe.Text,
 	return e.appendExtra(dst, m.Wire, t.Extra, at).Lit("}")
 }
 
-// appendExtra appends the unknown members of a part if they are of this wire, else records them as dropped.
+// appendExtra appends the unknown members of a part if the message is from this wire; otherwise it records them as dropped.
 func (e *encoder) appendExtra(dst wire.JSON, of lathe.Wire, extra []lathe.Member, at string) wire.JSON {
 	if of != lathe.WireGemini {
 		e.noteExtra(extra, at)
@@ -194,18 +194,18 @@ func (e *encoder) appendOpaque(dst wire.JSON, m *lathe.Message, o *lathe.Opaque,
 	return appendSigned(dst, o.JSON, signature)
 }
 
-// appendSigned appends a part unchanged, with its signature.
+// appendSigned appends a part unchanged, with the signature added if there is one.
 func appendSigned(dst wire.JSON, part []byte, signature string) wire.JSON {
 	dst = dst.Next().Raw(part)
 	if signature == "" {
 		return dst
 	}
 	dst = bytes.TrimRight(dst, " \t\r\n")
-	dst = bytes.TrimRight(dst[:len(dst)-1], " \t\r\n") // without the bracket
+	dst = bytes.TrimRight(dst[:len(dst)-1], " \t\r\n") // without the closing bracket
 	return dst.Str(fieldSignature, signature).Lit("}")
 }
 
-// appendBlob appends a blob as a part, unless the wire cannot express what it refers to.
+// appendBlob appends a blob as a part, or records it as dropped if Google's servers cannot read its content.
 func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signature, at string) wire.JSON {
 	if len(b.Raw) > 0 {
 		if of == lathe.WireGemini {
@@ -228,7 +228,7 @@ func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signat
 	return appendSignature(dst, signature).Lit("}")
 }
 
-// HasForm implements [wire.Upstream]. Messages of the system have text only.
+// HasForm implements [wire.Upstream]. System messages can have only text.
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	own := m.Wire == lathe.WireGemini
 	switch p := p.(type) {
@@ -241,7 +241,8 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL or a URL of their own.
+// reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL, a gs:// URL or the name of an
+// uploaded file.
 func reachable(b *lathe.Blob) bool {
 	if len(b.Data) > 0 {
 		return true
@@ -254,7 +255,7 @@ func reachable(b *lathe.Blob) bool {
 	return false
 }
 
-// appendBlobValue appends the member inlineData or fileData.
+// appendBlobValue appends the member inlineData if the blob has data, else fileData.
 func appendBlobValue(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	if len(b.Data) > 0 {
 		media := b.MediaType
@@ -295,7 +296,7 @@ func appendCallMembers(dst wire.JSON, id, name string, args []byte) wire.JSON {
 	return dst.OptStr("id", id).Str("name", name).Val("args", args)
 }
 
-// sentName returns a name in a form that requests may have.
+// sentName returns a function name in the form that the wire requires in requests.
 func sentName(name string) string {
 	if name == "" {
 		return "unknown"
@@ -303,7 +304,7 @@ func sentName(name string) string {
 	return innerName(name)
 }
 
-// appendInnerMembers appends the unknown members of the object name, which extra contains.
+// appendInnerMembers appends those members of the object named name in extra that are not in known.
 func appendInnerMembers(dst wire.JSON, extra []lathe.Member, name string, known *nameSet) wire.JSON {
 	for i := range extra {
 		if extra[i].Name != name {

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendResults appends the results in the messages from i up to end, in their order. names are those of the calls by id.
-// Files of results are within the results if the model supports that, else after all of them.
+// appendResults appends the results in the messages i to end-1, in their order. names are the names of the calls by id. Files of a result
+// are within the result if the model supports that, otherwise after all results.
 func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]string) wire.JSON {
 	type file struct {
 		blob *lathe.Blob
@@ -79,8 +79,8 @@ func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolRes
 	return e.appendExtra(dst, m.Wire, r.Extra, at).Lit("}")
 }
 
-// keptResponse returns the response object that the client sent, if it is more than one text and its text is still that of the
-// result.
+// keptResponse returns the response object that the client sent if it has more than one text and the result still has the same content;
+// otherwise nil.
 func keptResponse(r *lathe.ToolResult) []byte {
 	for i := range r.Extra {
 		if r.Extra[i].Name != "functionResponse" {

@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// maxErrorText limits each text of a parsed error, in bytes.
+// maxErrorText bounds each text of a parsed error, in bytes.
 const maxErrorText = 2048
 
-// typePrefix begins the types of the details of an error.
+// typePrefix is the prefix of the types of error details.
 const typePrefix = "type.googleapis.com/google.rpc."
 
-// statuses are the status names of the wire with their HTTP statuses. Of several names for an HTTP status, the first is written.
+// statuses are the status names of the wire with their HTTP statuses. If several have the same HTTP status, the first one is written.
 var statuses = []struct {
 	http int
 	word string
@@ -27,7 +27,7 @@ var statuses = []struct {
 	{501, "UNIMPLEMENTED"}, {503, "UNAVAILABLE"}, {504, "DEADLINE_EXCEEDED"},
 }
 
-// types are the types of errors of other wires, each with its HTTP status.
+// types are the error types of other wires, each with its HTTP status.
 var types = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403, "not_found_error": 404,
 	"request_too_large": 413, "rate_limit_error": 429, "insufficient_quota": 429, "api_error": 500, "server_error": 500,
@@ -97,7 +97,7 @@ func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
 	return dst.Lit("]}}")
 }
 
-// appendDetail appends the beginning of one detail.
+// appendDetail appends the beginning of an object in details, with its type.
 func appendDetail(dst wire.JSON, typ string) wire.JSON {
 	return dst.Next().Lit(`{"@type":"` + typePrefix).Lit(typ).Lit(`"`)
 }
@@ -107,7 +107,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	e := &wire.APIError{}
 	body = bytes.TrimSpace(body)
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
-		if wire.Kind(body) == '[' { // the form of a stream
+		if wire.Kind(body) == '[' { // the error of a stream is in an array
 			for el := range rawjson.Elements(body) {
 				body = el
 				break
@@ -122,13 +122,13 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	if status != 0 {
 		e.Status = status
 	}
-	if e.Code == "API_KEY_INVALID" && e.Status == 400 { // not a fault of the request
+	if e.Code == "API_KEY_INVALID" && e.Status == 400 { // the key is at fault, not the request
 		e.Status, e.Type = 401, "UNAUTHENTICATED"
 	}
 	return e
 }
 
-// readError reads the value of the member error.
+// readError reads the value of the member error of a response.
 func readError(v []byte) *wire.APIError {
 	e := &wire.APIError{}
 	if wire.Kind(v) != '{' {
@@ -157,7 +157,7 @@ func readError(v []byte) *wire.APIError {
 	return e
 }
 
-// readDetail reads one of the details of an error.
+// readDetail reads one object in details of an error.
 func readDetail(e *wire.APIError, v []byte) {
 	typ, _ := rawjson.Get(v, "@type")
 	switch strings.TrimPrefix(rawjson.Text(typ), typePrefix) {
@@ -178,7 +178,7 @@ func readDetail(e *wire.APIError, v []byte) {
 	}
 }
 
-// boundedText returns the text of a string, and "" for any other value.
+// boundedText returns the text of a string, truncated to maxErrorText bytes, and "" for any other value.
 func boundedText(v []byte) string { return text.Cut(rawjson.Text(v), maxErrorText) }
 
 // Refused implements [wire.Upstream].

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// finishReason returns the internal finish reason for a finishReason of the wire, and whether the latter is known.
+// finishReason maps a finishReason of the wire to the internal one. It returns false if the word is not known.
 func finishReason(word string) (lathe.FinishReason, bool) {
 	switch word {
 	case "STOP":
@@ -27,8 +27,8 @@ func finishReason(word string) (lathe.FinishReason, bool) {
 	return lathe.FinishUnknown, false
 }
 
-// badCall reports whether a finish reason means that the server could not parse a call of the model. The same request may
-// succeed when it is sent again.
+// badCall reports whether a finish reason means that the server could not parse a call of the model. The same request may succeed if it is
+// repeated.
 func badCall(word string) bool {
 	switch word {
 	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE":
@@ -37,7 +37,7 @@ func badCall(word string) bool {
 	return false
 }
 
-// codeBadCall is the code of the error for such a finish reason.
+// codeBadCall is the error code of an answer with such a finish reason.
 const codeBadCall = "bad_call"
 
 func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
@@ -66,7 +66,7 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
 	return dst
 }
 
-// takeFeedback reads promptFeedback. If the prompt was refused, the answer ends as a refusal, which is not an error.
+// takeFeedback reads promptFeedback. If the prompt was refused, the answer ends as a refusal, not as an error.
 func (a *Assembler) takeFeedback(dst []lathe.Delta, v []byte) []lathe.Delta {
 	reason := rawjson.Text(get(v, "blockReason"))
 	if reason == "" || reason == "BLOCKED_REASON_UNSPECIFIED" || reason == "BLOCK_REASON_UNSPECIFIED" || a.finish != "" {
@@ -82,7 +82,7 @@ func (a *Assembler) takeFeedback(dst []lathe.Delta, v []byte) []lathe.Delta {
 	return dst
 }
 
-// reason returns the finish reason for the content and the server's finishReason.
+// reason returns the internal finish reason, from the content of the answer and the finishReason of the server.
 func (a *Assembler) reason() lathe.FinishReason {
 	if a.blocked {
 		return lathe.FinishContentFilter
@@ -102,7 +102,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	if a.finish == "" || a.broken {
 		return nil, wire.ErrIncomplete
 	}
-	if a.partial != nil { // it began after the finish reason
+	if a.partial != nil { // the call began after the finish reason
 		a.Damage(faultFinishMismatch)
 		a.endPartial(nil, true)
 	}
@@ -120,7 +120,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	}, nil
 }
 
-// Complete implements [wire.Assembler]. It also accepts a stream in the form of one JSON array.
+// Complete implements [wire.Assembler]. It also accepts a body that is a JSON array of the objects of a stream.
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
 	body = bytes.TrimSpace(body)

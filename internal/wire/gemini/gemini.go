@@ -1,9 +1,10 @@
 // Package gemini is the codec of Google's generateContent, for servers and for clients: [Codec] implements [wire.Served] and
 // [wire.Upstream].
 //
-// The model and the choice to stream are in the path of a request, not in its body. ParseRequest does not set Model and Stream
-// of a [wire.ClientRequest]: the server sets them from the path. The codec reads members in camel case and in snake case, as
-// Google's servers do, and writes them in camel case.
+// The model and the choice to stream are in the path of a request, not in its body, so ParseRequest does not set Model and Stream of a
+// [wire.ClientRequest]; the server sets them from the path. Like Google's servers, the codec reads members in camel case and in snake case.
+// It writes them in camel case. =13648|    {}                                  omitted; its path is in Dropped =13649|     other
+// lathe.Opaque
 //
 // The parts of a content become parts of a [lathe.Message] in their order:
 //
@@ -16,8 +17,8 @@
 //	{}                                  nothing; its path is in Dropped
 //	any other                           lathe.Opaque
 //
-// Unknown members of a part are kept in Extra, or in Raw of a Blob. In Extra of a call or a result, the member functionCall or
-// functionResponse is an object of the unknown members of that object.
+// Unknown members of a part are kept in Extra, or in Raw of a Blob. For a call or a result, Extra may have a member functionCall or
+// functionResponse: an object with the unknown members of that object.
 package gemini
 
 import (
@@ -28,10 +29,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Codec translates between generateContent and the internal form. The zero value streams server-sent events.
+// A Codec translates between generateContent and the internal form. The zero value writes streams as server-sent events.
 type Codec struct {
-	// Array makes Writers write one JSON array instead of server-sent events, as streamGenerateContent does without alt=sse.
-	// Nothing can be relayed into it: [wire.Writer.Pass] must not be called.
+	// Array makes Writers write one JSON array instead of server-sent events, as streamGenerateContent does without alt=sse. An answer in
+	// this form cannot be relayed: [wire.Writer.Pass] must not be called.
 	Array bool
 }
 
@@ -63,13 +64,13 @@ func (Codec) KeyHeader() (name, before string) { return "x-goog-api-key", "" }
 // Headers implements [wire.Upstream].
 func (Codec) Headers() [][2]string { return nil }
 
-// The members that contain reasoning: see the documentation of the package.
+// Values of lathe.Reasoning.Field: see the documentation of the package.
 const (
 	fieldThought   = "thought"
 	fieldSignature = "thoughtSignature"
 )
 
-// noSignature is the value that Google's servers accept as the signature of a call that another model made.
+// noSignature is the value that Google's servers accept as the signature of a call that another model wrote.
 const noSignature = "skip_thought_signature_validator"
 
 // The features that [Codec.Refused] returns.
@@ -81,7 +82,7 @@ const (
 	featureThinking   = "thinking"
 )
 
-// generation returns the number after "gemini-" in the name of a model, and 0 for other names.
+// generation returns the number after "gemini-" in the name of a model, or 0 if there is none.
 func generation(model string) int {
 	_, rest, found := strings.Cut(model, "gemini-")
 	if !found {

@@ -13,14 +13,14 @@ import (
 // A nameSet is the set of members that the codec reads of one kind of object, by their camel case names.
 type nameSet struct {
 	names []string
-	once  sync.Once         // of index: a program that does not read this wire makes no maps
-	camel map[string]string // by both spellings; through spellings
-	exact *rawjson.Names    // through spellings
+	once  sync.Once         // of index, so that a program without this wire allocates no maps
+	camel map[string]string // camel case name by both spellings; read it with spellings
+	exact *rawjson.Names    // both spellings; set by spellings
 }
 
 func newNameSet(names ...string) *nameSet { return &nameSet{names: names} }
 
-// spellings returns the names in camel case by both spellings.
+// spellings returns a map from both spellings of each name to its camel case name.
 func (s *nameSet) spellings() map[string]string {
 	s.once.Do(s.index)
 	return s.camel
@@ -50,19 +50,20 @@ func snake(name string) string {
 	return b.String()
 }
 
-// object returns the members of an object under their names in camel case: see [wire.Reader.Object].
+// object returns the members of an object under their camel case names: see [wire.Reader.Object].
 func (r *reader) object(at string, v []byte, s *nameSet) wire.Object {
 	camel := s.spellings()
 	return r.Object(at, v, s.exact).Rename(camel)
 }
 
-// in is object for a member of o.
+// in returns the member name of o as an object, with the members of s under their camel case names.
 func (s *nameSet) in(o wire.Object, name string) wire.Object {
 	camel := s.spellings()
 	return o.Object(name, s.exact).Rename(camel)
 }
 
-// get returns the member of obj under its camel case or its snake case name; nil if there is none, or null.
+// get returns the member of obj with the given camel case name, in camel case or snake case. It returns nil if the member does not exist or
+// is null.
 func get(obj []byte, name string) []byte {
 	v, ok := rawjson.Get(obj, name)
 	if !ok {
@@ -76,8 +77,8 @@ func get(obj []byte, name string) []byte {
 	return v
 }
 
-// parseInt parses an integer. In the JSON form of protocol buffers it is a number, with or without a fraction of zero, or a
-// string. must is what the value must be, if it is another.
+// parseInt parses an integer. In the JSON form of protocol buffers it is a number, possibly with a fraction of zero, or a string. If v is
+// no integer, must is the error text.
 func parseInt(v []byte) (n int64, must string) {
 	if wire.Kind(v) == '"' {
 		v = []byte(rawjson.Text(v))

@@ -6,7 +6,7 @@ import (
 
 // A Model is an entry in the list of models.
 type Model struct {
-	ID          string // as it stands in paths
+	ID          string // as in paths of requests
 	DisplayName string // "": the ID
 	Description string
 	// InputTokens and OutputTokens are the model's token limits; 0: unknown.
@@ -38,7 +38,7 @@ func AppendModels(dst wire.JSON, models []Model) wire.JSON {
 	return dst.Lit("]}")
 }
 
-// AppendCount appends the answer to a request for the number of tokens.
+// AppendCount appends the response of countTokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
 	return dst.Lit(`{"totalTokens":`).Int(tokens).Lit("}")
 }

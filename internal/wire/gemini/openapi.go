@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendOpenAPI converts a JSON Schema to a Schema object of the wire and appends it.
+// appendOpenAPI appends a JSON Schema converted to a Schema object of the wire.
 func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 	if ref, ok := rawjson.Get(schema, "$ref"); ok {
 		target := s.resolve(rawjson.Text(ref))
@@ -59,7 +59,7 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 			rest, nullable = withoutNull(v, nullable)
 			dst = s.appendList(dst.Key("anyOf"), rest, name)
 			typed = true
-		case "$schema", "$defs", "definitions": // definitions stand where they are used
+		case "$schema", "$defs", "definitions": // definitions are inserted where they are referenced
 		default:
 			s.note(name)
 		}
@@ -78,7 +78,8 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 	return dst.Lit("}")
 }
 
-// appendUpperTypes appends the type in v, or several types as alternatives. null among them makes the value nullable.
+// appendUpperTypes appends the type in v in upper case. Of several types it appends the first, and notes that the others are left out. null
+// among them makes the value nullable. The last result is always true: there is a type.
 func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool, bool) {
 	if wire.Kind(v) == '"' {
 		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable, true
@@ -101,7 +102,7 @@ func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.
 	return dst.Str("type", types[0]), nullable, true
 }
 
-// withoutNull returns the alternatives without {"type":"null"}, and whether there was one.
+// withoutNull returns the alternatives without {"type":"null"}, and nullable or true if there was one.
 func withoutNull(v []byte, nullable bool) ([]byte, bool) {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
@@ -114,7 +115,7 @@ func withoutNull(v []byte, nullable bool) ([]byte, bool) {
 	return out.Lit("]"), nullable
 }
 
-// resolve returns the schema that a reference within the root refers to; nil if it does not exist or a limit is reached.
+// resolve returns the schema to which a reference within the root refers, or nil if it does not exist or a limit is reached.
 func (s *subset) resolve(ref string) []byte {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || s.depth >= maxRefDepth || s.refs >= maxRefs {

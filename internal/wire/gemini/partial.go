@@ -8,23 +8,23 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A partialCall is a call whose arguments are streamed as values, each with its JSONPath in the arguments. A string may be split
-// into several values.
+// A partialCall is a call whose arguments are streamed as values, each with its JSONPath in the arguments. A string may be split into
+// several values.
 type partialCall struct {
-	index int // of the call
+	index int // index of the call in the answer
 	root  node
-	whole string // the arguments, if they came whole after all
-	bad   bool   // a piece did not fit
+	whole string // the arguments, if they were received as a whole in the end
+	bad   bool   // a value could not be set at its path
 }
 
-// maxPathDepth limits the length of the path of a piece.
+// maxPathDepth bounds the number of steps in the JSONPath of a value.
 const maxPathDepth = 64
 
 // A node is a value under construction.
 type node struct {
-	kind byte // '{', '[', '"', or 'v' for any other value; 0: nothing yet
+	kind byte // '{', '[', '"', or 'v' for any other value; 0: nothing received
 	text []byte
-	keys []string // of an object, in the order in which they came
+	keys []string // keys of an object, in the order of receipt
 	by   map[string]*node
 	list []*node
 }
@@ -40,7 +40,8 @@ func (p *partialCall) arguments() string {
 	return string(p.root.append(nil))
 }
 
-// add adds an element of partialArgs. It returns false if the value cannot be set at its path.
+// add sets the value of an element of partialArgs at its path, or appends it if it continues a string. It returns false if that is not
+// possible.
 func (p *partialCall) add(piece []byte) bool {
 	path, ok := parsePath(rawjson.Text(get(piece, "jsonPath")))
 	if !ok || len(path) == 0 {
@@ -70,7 +71,7 @@ func (p *partialCall) add(piece []byte) bool {
 		if _, ok := rawjson.Get(piece, "null_value"); ok {
 			return n.set([]byte("null"))
 		}
-		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty text that ends a text has no member at times
+		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty piece that ends a string may lack the member
 			n.kind = '"'
 		}
 	}
@@ -88,10 +89,10 @@ func (n *node) set(v []byte) bool {
 // A step is one name or index of a path.
 type step struct {
 	name  string
-	index int // -1: a name
+	index int // -1: the step is a name
 }
 
-// at returns the child at a step, and creates it if it does not exist; nil if the node cannot have such a child.
+// at returns the child at a step, and creates it if it does not exist. It returns nil if the node cannot have such a child.
 func (n *node) at(s step) *node {
 	if s.index < 0 {
 		if n.kind == 0 {
@@ -142,7 +143,7 @@ func (n *node) append(dst wire.JSON) wire.JSON {
 	return dst.Lit("null")
 }
 
-// parsePath reads a JSONPath of names and indexes: $.a.b[0]['c'].
+// parsePath parses a JSONPath that consists of names and indexes, such as $.a.b[0]['c'].
 func parsePath(s string) ([]step, bool) {
 	rest, ok := strings.CutPrefix(s, "$")
 	if !ok {

@@ -16,7 +16,8 @@ type reader struct {
 	allowed []string // allowedFunctionNames of the tool choice
 	forced  bool     // the tool choice requires a call
 
-	// The members of generationConfig and toolConfig that are not read, which the model server may know. Each list becomes an element of Unknown.
+	// restConfig and restChoice are the unread members of generationConfig and toolConfig, which the model server may support. Each list
+	// becomes one element of Unknown.
 	restConfig, restChoice []lathe.Member
 }
 
@@ -29,16 +30,15 @@ var (
 	thinkingNames = newNameSet("includeThoughts", "thinkingBudget", "thinkingLevel")
 )
 
-// ParseRequest implements [wire.Served]. It does not set Model and Stream, which are in the path of a request. The unknown members
-// of generationConfig and toolConfig are one element of Unknown each.
+// ParseRequest implements [wire.Served]. It does not set Model and Stream, which are in the path of a request. Unknown members of
+// generationConfig, and of toolConfig, become one element of Unknown each.
 func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	r := &reader{Reader: wire.NewReader(body)}
 	camel := requestNames.spellings()
 	return r.ParseBody(requestNames.exact, func(o wire.Object) { r.read(o.Rename(camel)) })
 }
 
-// ParseCount parses the body of a request to count tokens: a request, or an object with a request in its member
-// generateContentRequest.
+// ParseCount parses the body of a countTokens request: a request, or an object with a request in its member generateContentRequest.
 func ParseCount(body []byte) (*wire.ClientRequest, error) {
 	if rawjson.Check(body, rawjson.Limits{}) == nil && wire.Kind(body[rawjson.SkipSpace(body, 0):]) == '{' {
 		if inner := get(body, "generateContentRequest"); inner != nil {
@@ -112,10 +112,10 @@ func (r *reader) readThinking(o wire.Object) {
 	o.DropRest()
 }
 
-// formatName is the name of the schema in the response format, since schemas have no name on this wire.
+// formatName is the name of the schema in the response format. Schemas have no name on this wire.
 const formatName = "response"
 
-// readFormat sets the response format. It returns the members of formats other than text and JSON, which are kept unchanged.
+// readFormat sets the response format. It returns the members that define formats other than text and JSON, which are passed on unchanged.
 func (r *reader) readFormat(o wire.Object) (kept []lathe.Member) {
 	mime, name := o.OptString("responseMimeType"), "responseSchema"
 	schema := o.OptObject(name)
@@ -145,7 +145,7 @@ func (r *reader) readFormat(o wire.Object) (kept []lathe.Member) {
 	return kept
 }
 
-// readSystem parses systemInstruction, a content that has only text.
+// readSystem parses systemInstruction, a content that may contain only text.
 func (r *reader) readSystem(o wire.Object) {
 	o.OptString("role")
 	m := lathe.Message{Role: lathe.RoleSystem, Wire: lathe.WireGemini}
@@ -168,7 +168,7 @@ func (r *reader) readSystem(o wire.Object) {
 // compact returns a copy of a value without white space between its tokens.
 func compact(v []byte) []byte { return make(wire.JSON, 0, len(v)).Compact(v) }
 
-// without returns a copy of the object obj without the member name, in both spellings.
+// without returns a copy of the object obj without the member name in either spelling.
 func without(obj []byte, name string) []byte {
 	out := wire.JSON("{")
 	other := snake(name)

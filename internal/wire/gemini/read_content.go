@@ -12,23 +12,23 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A conversation converts contents to messages. Consecutive contents of the model are one message, since some clients store each
-// chunk of a stream as a content. The results of a step follow its calls in the order of the calls, for any order in the request.
-// Other parts of the user follow the results.
+// A conversation converts contents to messages. Consecutive contents of the model become one message, since some clients store each chunk
+// of a stream as a content. The results of a step follow its calls in the order of the calls, whatever their order in the request. Other
+// parts of the user follow the results.
 type conversation struct {
 	r        *reader
 	messages []lathe.Message
-	calls    []clientCall     // of the last message of the model
-	byID     map[string][]int // calls without a result, by the id that the client uses
-	byName   map[string][]int // the same, by name, and all of them under ""
+	calls    []clientCall     // calls in the last assistant message
+	byID     map[string][]int // indexes of calls without a result, by the id that the client uses
+	byName   map[string][]int // indexes of calls without a result by name, and of all of them under ""
 	after    []lathe.Message
 	ids      callid.Unique
-	n        int // calls
+	n        int // number of calls so far
 }
 
 // A clientCall is a call in the history of a client.
 type clientCall struct {
-	sent, id, name string // sent is the id that the client uses; "": none
+	sent, id, name string // sent: id that the client uses; "": none
 	results        []lathe.Message
 }
 
@@ -37,7 +37,7 @@ func (r *reader) readContents(body wire.Object) {
 	if wire.Kind(body.Get("contents")) != '[' {
 		body.Fail("contents", "Must be an array of contents.")
 	}
-	n := min(body.Len("contents"), len(r.Body)/200) // most contents are longer
+	n := min(body.Len("contents"), len(r.Body)/200) // an estimate: most contents are longer
 	c := &conversation{r: r, messages: slices.Grow(r.Messages, n), byID: map[string][]int{}, byName: map[string][]int{}}
 	for el := range body.Elements("contents") {
 		c.add(r.object("", el, contentNames))
@@ -68,7 +68,7 @@ func (c *conversation) add(o wire.Object) {
 	}
 }
 
-// addModel adds a content of the model. It extends the last message if that is also one of the model.
+// addModel adds a content of the model. If the last message is from the model, its parts are added to that message.
 func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 	c.endStep()
 	n := len(c.messages)
@@ -81,7 +81,7 @@ func (c *conversation) addModel(o wire.Object, extra []lathe.Member) {
 	}
 	m := &c.messages[n-1]
 	if k := len(m.Parts); k > 0 && isSignature(m.Parts[k-1]) {
-		m.Parts = append(m.Parts, lathe.Text{}) // which endMessage removed
+		m.Parts = append(m.Parts, lathe.Text{}) // endMessage has removed it
 	}
 	m.Extra = append(m.Extra, extra...)
 	seen := false
@@ -135,7 +135,7 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 	}
 }
 
-// appendThought appends a thought to the parts of a message. A signature without text belongs to the thought before it.
+// appendThought appends a thought to parts. A signature without text is set in the thought before it.
 func appendThought(parts []lathe.Part, text, signature string) []lathe.Part {
 	if n := len(parts); n > 0 && text == "" {
 		if last, ok := parts[n-1].(lathe.Reasoning); ok && last.Field == fieldThought && last.Data == "" {
@@ -147,8 +147,8 @@ func appendThought(parts []lathe.Part, text, signature string) []lathe.Part {
 	return append(parts, lathe.Reasoning{Text: text, Field: fieldThought, Data: signature})
 }
 
-// number gives a call of the history an id that no earlier call has: the one that the client sent, or one that is derived from
-// the position of the call, so that it stays the same while the conversation grows.
+// number assigns an id to a call of the history that no earlier call has: the one that the client sent, or one derived from the position of
+// the call, which stays the same while the conversation grows.
 func (c *conversation) number(call *lathe.ToolCall) {
 	sent := call.ID
 	c.n++
@@ -159,20 +159,20 @@ func (c *conversation) number(call *lathe.ToolCall) {
 	at := len(c.calls)
 	c.calls = append(c.calls, clientCall{sent: sent, id: call.ID, name: call.Name})
 	if sent == "" {
-		sent = call.ID // that some clients may know from the stream
+		sent = call.ID // some clients know it from the stream
 	}
 	c.byID[sent] = append(c.byID[sent], at)
 	c.byName[call.Name] = append(c.byName[call.Name], at)
 	c.byName[""] = append(c.byName[""], at)
 }
 
-// madeID derives the id of a call that has none. Equal arguments give equal ids.
+// madeID derives an id for a call without one. Equal arguments give equal ids.
 func madeID(of string, n int, name string) string {
 	sum := sha256.Sum256([]byte(of + "\x00" + strconv.Itoa(n) + "\x00" + name))
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// addUser adds a content of the user: its results, and a message of all other parts.
+// addUser adds a content of the user: its results, and one message with all other parts.
 func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 	c.endMessage()
 	m := lathe.Message{Role: lathe.RoleUser, Wire: lathe.WireGemini, Extra: extra}
@@ -210,8 +210,8 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 	}
 }
 
-// answer adds a result to its call: the call with the id of the result, or, if the result has no id, the first call with its
-// name that has no result. Some clients send neither: their results are in the order of the calls.
+// answer assigns a result to its call: the call with the id of the result or, if the result has no id, the first call with its name that
+// has no result. Some clients send neither id nor name; their results are assigned in the order of the calls.
 func (c *conversation) answer(t lathe.ToolResult) {
 	index, key := c.byID, t.CallID
 	if key == "" {
@@ -225,7 +225,7 @@ func (c *conversation) answer(t lathe.ToolResult) {
 			}
 			t.CallID = madeID("result", c.n, t.Name)
 		}
-		c.after = append(c.after, resultMessage(t)) // for the caller to refuse
+		c.after = append(c.after, resultMessage(t)) // the caller refuses a result without a call
 		return
 	}
 	t.CallID, t.Name = to.id, to.name
@@ -237,7 +237,8 @@ func (c *conversation) answer(t lathe.ToolResult) {
 	to.results = append(to.results, m)
 }
 
-// first returns the first call under a key of index that has no result, or a call that has one if all calls do.
+// first returns the first call under a key of index that has no result. If all have one, it returns the last call if the client sent an id
+// for it, else nil.
 func (c *conversation) first(index map[string][]int, key string) *clientCall {
 	calls := index[key]
 	for len(calls) > 1 && len(c.calls[calls[0]].results) > 0 {
@@ -258,7 +259,7 @@ func resultMessage(t lathe.ToolResult) lathe.Message {
 	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{t}, Wire: lathe.WireGemini}
 }
 
-// endStep adds the results of the last calls, followed by the other messages of the user.
+// endStep appends the results of the last calls, then the other messages of the user.
 func (c *conversation) endStep() {
 	for i := range c.calls {
 		c.messages = append(c.messages, c.calls[i].results...)
@@ -267,7 +268,7 @@ func (c *conversation) endStep() {
 	c.messages, c.after = append(c.messages, c.after...), nil
 }
 
-// endMessage removes an empty text at the end of a message of the model, which only carried a signature.
+// endMessage removes an empty text at the end of an assistant message, which was needed only for its signature.
 func (c *conversation) endMessage() {
 	if n := len(c.messages); n > 0 && c.messages[n-1].Role == lathe.RoleAssistant {
 		c.messages[n-1].Parts = trimEmpty(c.messages[n-1].Parts)
@@ -279,7 +280,7 @@ func isSignature(p lathe.Part) bool {
 	return ok && t.Field == fieldSignature
 }
 
-// trimEmpty removes an empty text at the end.
+// trimEmpty removes an empty text at the end of parts, unless it is the only part.
 func trimEmpty(parts []lathe.Part) []lathe.Part {
 	if n := len(parts); n > 1 {
 		if t, ok := parts[n-1].(lathe.Text); ok && t.Text == "" && len(t.Extra) == 0 {

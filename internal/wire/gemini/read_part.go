@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// dataNames are the members with the data of a part.
+// dataNames are the members of a part that contain its data.
 var dataNames = []string{"text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall",
 	"toolResponse"}
 
@@ -25,18 +25,18 @@ var (
 	responseNames = newNameSet("output", "error")
 )
 
-// A rawPart is a part of a content with the raw values of its members.
+// A rawPart is a part of a content, with its members not yet decoded.
 type rawPart struct {
-	data      string // the name of the member that has the part's data; "": none
-	value     []byte // of that member
-	text      string // of a part with text
+	data      string // name of the member that contains the data; "": none
+	value     []byte // value of that member
+	text      string // text, if data is "text"
 	thought   bool
 	signature string
-	rest      []lathe.Member // its siblings that are not read
-	whole     []byte
+	rest      []lathe.Member // other members that are not read
+	whole     []byte         // JSON of the whole part
 }
 
-// parts yields the parts of a content, or of a result.
+// parts yields the parts of a content or of a functionResponse.
 func (r *reader) parts(o wire.Object) iter.Seq[rawPart] {
 	return func(yield func(rawPart) bool) { r.eachPart(o, yield) }
 }
@@ -52,7 +52,7 @@ func (r *reader) eachPart(o wire.Object, yield func(rawPart) bool) {
 	}
 }
 
-// part reads the members of a part. A part has at most one member with data.
+// part reads the members of a part. It fails if the part has more than one member with data.
 func (r *reader) part(v []byte) rawPart {
 	o := r.object("", v, partNames)
 	p := rawPart{whole: v, thought: o.Bool("thought"), signature: o.OptString(fieldSignature)}
@@ -74,14 +74,14 @@ func (r *reader) part(v []byte) rawPart {
 	return p
 }
 
-// partOf reads a part of an answer; ok is false if it is none.
+// partOf reads a part of an answer; ok is false if it is not valid.
 func partOf(v []byte) (p rawPart, ok bool) {
 	r := reader{Reader: wire.NewReader(nil)}
 	err := r.Try(func() { p = r.part(v) })
 	return p, err == nil
 }
 
-// raw returns the unchanged part without its signature.
+// raw returns a copy of the part without its signature.
 func (p *rawPart) raw() json.RawMessage {
 	if p.signature == "" {
 		return bytes.Clone(p.whole)
@@ -108,14 +108,14 @@ func (r *reader) blob(p *rawPart) lathe.Blob {
 	return b
 }
 
-// blobOf reads such a part of an answer; ok is false if it is none.
+// blobOf reads a part of an answer with inlineData or fileData; ok is false if it is not valid.
 func blobOf(p *rawPart) (b lathe.Blob, ok bool) {
 	r := reader{Reader: wire.NewReader(nil)}
 	err := r.Try(func() { b = r.blob(p) })
 	return b, err == nil
 }
 
-// decodeBase64 decodes both alphabets of base64, with or without padding.
+// decodeBase64 decodes standard and URL-safe base64, with or without padding.
 func decodeBase64(s string) ([]byte, bool) {
 	s = strings.TrimRight(s, "=")
 	enc := base64.RawStdEncoding
@@ -126,7 +126,7 @@ func decodeBase64(s string) ([]byte, bool) {
 	return b, err == nil
 }
 
-// sealMark begins the decoded signature that a Writer writes for a carrier. The sealed text of the carrier follows it.
+// sealMark is the prefix of the decoded signature that a Writer writes for a carrier. The sealed text of the carrier follows it.
 const sealMark = "lathe:"
 
 // sealed returns the signature for the sealed text of a carrier.
@@ -134,7 +134,7 @@ func sealed(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte(sealMark + text))
 }
 
-// opened returns the sealed text in a signature of [sealed], and any other signature unchanged.
+// opened returns the sealed text in a signature that [sealed] returned, and any other signature unchanged.
 func opened(signature string) string {
 	b, ok := decodeBase64(signature)
 	if !ok {
@@ -175,7 +175,7 @@ func (r *reader) result(p *rawPart) lathe.ToolResult {
 	response := o.Get("response")
 	rest := o.Rest()
 	if response != nil && !r.readResponse(&t, p.data+".response", response) {
-		rest = append(rest, lathe.Member{Name: "response", Value: response}) // extra copies it
+		rest = append(rest, lathe.Member{Name: "response", Value: response}) // extra copies the value
 	}
 	if t.Name != "" {
 		t.Name = r.innerName(t.Name)
@@ -184,7 +184,7 @@ func (r *reader) result(p *rawPart) lathe.ToolResult {
 	return t
 }
 
-// readResponse reads the object of a result. It reports whether its only member is one text, as output or error.
+// readResponse reads the response object of a result. It reports whether the only member is output or error, with a string as its value.
 func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple bool) {
 	o := r.object(at, v, responseNames)
 	output, failure := o.Get("output"), o.Get("error")
@@ -204,7 +204,8 @@ func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple 
 	return simple
 }
 
-// extra returns the unknown members of a part, and as one of them those of the value of its data, inner, if there are any. It copies the latter.
+// extra returns the unknown members of a part. inner are the unknown members of the value of its data; if there are any, they become one
+// more member, an object with copies of them.
 func (p *rawPart) extra(inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return p.rest

@@ -16,7 +16,7 @@ var (
 	choiceNames      = newNameSet("mode", "allowedFunctionNames", "streamFunctionCallArguments")
 )
 
-// readTools reads the tools: declarations of functions, and tools that the model's server executes.
+// readTools reads the tools: declarations of functions, and tools that Google's servers execute.
 func (r *reader) readTools(body wire.Object) {
 	seen := map[string]bool{}
 	for el := range body.Elements("tools") {
@@ -58,7 +58,7 @@ func (r *reader) declaration(v []byte) *lathe.ToolSpec {
 	return t
 }
 
-// readToolConfig reads toolConfig. The choice that it makes is set by [reader.choose].
+// readToolConfig reads toolConfig. [reader.choose] then sets the tool choice.
 func (r *reader) readToolConfig(v []byte) {
 	o := r.object("toolConfig", v, toolConfigNames)
 	if o.Get("functionCallingConfig") != nil {
@@ -83,11 +83,11 @@ func (r *reader) readChoice(o wire.Object) {
 		o.Fail("mode", "Must be AUTO, ANY, NONE or VALIDATED.")
 	}
 	r.allowed = o.Strings("allowedFunctionNames")
-	o.DropRest() // arguments are whole in each answer, which every client can read
+	o.DropRest() // streamFunctionCallArguments is ignored: every client can read calls with complete arguments
 }
 
-// choose applies the tool choice to the tools. If one function is allowed and a call is required, the tool choice is that
-// function. If several are allowed, choose bars all other functions, since calls to them must not be executed.
+// choose applies the allowed functions to the tool choice and the tools. If a call is required and one function is allowed, the tool choice
+// is that function. If several are allowed, choose marks all others as disallowed, so that calls of them are not executed.
 func (r *reader) choose() {
 	if r.forced && len(r.Tools) == 0 {
 		for i := range r.Hosted {
@@ -117,7 +117,7 @@ func (r *reader) choose() {
 	}
 }
 
-// innerName returns the name of a function in the internal form, and records the client's name if it is different.
+// innerName returns the internal name of a function, and records the client's name if it differs.
 func (r *reader) innerName(name string) string {
 	inner := innerName(name)
 	if inner != name {
@@ -129,7 +129,8 @@ func (r *reader) innerName(name string) string {
 	return inner
 }
 
-// innerName returns name if it has at most 64 letters, digits, _ and -; else a name of such characters with a hash of name.
+// innerName returns name if it has at most 64 letters, digits, _ and -. Otherwise it returns a name of such characters that ends with a
+// hash of name.
 func innerName(name string) string {
 	if len(name) <= wire.MaxName && wire.PlainName(name) {
 		return name

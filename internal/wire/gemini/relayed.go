@@ -8,9 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice
-// if that of req is different. It returns the bytes of body if nothing is replaced, else an object in which all other values are
-// unchanged.
+// AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice if that of
+// req differs. If nothing is replaced, it appends body unchanged, otherwise an object in which all other values are unchanged.
 func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
 	dst := wire.JSON(to)
 	need := map[string][]byte{}
@@ -53,7 +52,7 @@ func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOp
 		}
 		dst = dst.Pair(key, v)
 	}
-	for _, m := range req.Overrides { // in their order
+	for _, m := range req.Overrides { // in the order of the overrides
 		if v, ok := need[m.Name]; ok {
 			dst = dst.Val(m.Name, v)
 			delete(need, m.Name)
@@ -65,7 +64,8 @@ func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOp
 	return dst.Lit("}")
 }
 
-// merged returns the object given with the members of with added. They replace members with the same name.
+// merged returns the object given with the members of the object with added, which replace members with the same name. If one of them is no
+// object, it returns with.
 func merged(given, with []byte) []byte {
 	if wire.Kind(given) != '{' || wire.Kind(with) != '{' {
 		return with
@@ -82,7 +82,7 @@ func merged(given, with []byte) []byte {
 	return out.Lit("}")
 }
 
-// spelledIn reports whether obj has the member name in one of its spellings.
+// spelledIn reports whether obj has the member name in either spelling.
 func spelledIn(obj []byte, name string) bool {
 	for key := range rawjson.Members(obj) {
 		if k := rawjson.Text(key); k == name || snake(k) == snake(name) {
@@ -92,7 +92,7 @@ func spelledIn(obj []byte, name string) bool {
 	return false
 }
 
-// sameChoice reports whether the tool choice in a toolConfig is c.
+// sameChoice reports whether a toolConfig contains the tool choice c.
 func sameChoice(config []byte, c lathe.ToolChoice) bool {
 	if config == nil {
 		return c.Mode == lathe.ChoiceAuto

@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// toJSONSchema returns the JSON Schema for a Schema object of this wire, which is a subset of OpenAPI's: types are in upper case,
-// `nullable` replaces the type null, and 64-bit numbers may be strings. Values that are data instead of schemas are unchanged.
-// schema must be an object that rawjson.Check accepts.
+// toJSONSchema converts a Schema object of this wire to a JSON Schema. Schema objects are a subset of OpenAPI's: types are in upper case,
+// `nullable` replaces the type null, and 64-bit numbers may be strings. Values that are data and not schemas are copied. schema must be an
+// object that rawjson.Check accepts.
 func toJSONSchema(schema []byte) []byte { return appendJSONSchema(nil, schema) }
 
 var schemaNames = newNameSet("type", "format", "title", "description", "nullable", "enum", "items", "prefixItems", "maxItems", "minItems",

@@ -7,26 +7,27 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A subset writes a copy of a JSON Schema with only the keywords that Google's servers accept, and records each keyword that it
-// omits or changes. Names of properties and values in enum and default are unchanged. An omitted keyword weakens the schema only
-// for the model, since Lathe validates arguments against the schema of the tool.
+// A subset writes a copy of a JSON Schema with only the keywords that Google's servers accept, and records each keyword that it omits or
+// changes. Names of properties and values in enum and default are copied. Omitting a keyword weakens the schema only for the model, since
+// Lathe validates arguments against the schema of the tool.
 type subset struct {
 	d     *dropped
-	where []string // the path
-	// openAPI is whether to write a Schema object of the wire instead of a JSON Schema, with references resolved.
+	where []string // path of the schema that is being written
+	// openAPI is set if the output is a Schema object of the wire, with references resolved, and not a JSON Schema.
 	openAPI bool
 	root    []byte
-	depth   int // of references that are open
-	refs    int // that were resolved
+	depth   int // number of references that enclose the schema being written
+	refs    int // number of references resolved so far
 }
 
-// The limits of references that are resolved.
+// Limits of references that are resolved: nesting depth and total number.
 const (
 	maxRefDepth = 8
 	maxRefs     = 256
 )
 
-// appendSchema appends the schema at the path at.
+// appendSchema appends the schema, whose path in the request is at, in the subset that the wire accepts. It adds the paths of omitted
+// keywords to d.
 func appendSchema(dst wire.JSON, schema []byte, at string, openAPI bool, d *dropped) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
 	s := &subset{d: d, where: []string{at}, openAPI: openAPI, root: schema}
@@ -35,7 +36,7 @@ func appendSchema(dst wire.JSON, schema []byte, at string, openAPI bool, d *drop
 
 func (s *subset) note(keyword string) { s.d.add(strings.Join(s.where, ".") + "." + keyword) }
 
-// in runs f with the path extended by the names given.
+// in calls f with names appended to the path.
 func (s *subset) in(f func(), names ...string) {
 	n := len(s.where)
 	s.where = append(s.where, names...)
@@ -83,7 +84,7 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 			}
 			dst = s.appendMap(dst.Key(to), v, name)
 		case "items":
-			if wire.Kind(v) == '[' { // of draft 7
+			if wire.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
 				dst = s.appendList(dst.Key("prefixItems"), v, name)
 				continue
 			}
@@ -93,7 +94,7 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 			s.in(func() { dst = s.append(dst, v) }, name)
 		case "anyOf", "oneOf", "prefixItems":
 			dst = s.appendList(dst.Key(name), v, name)
-		case "$schema": // says how the schema is written, and nothing of the value
+		case "$schema": // the dialect of the schema; it has no effect on values
 		default:
 			s.note(name)
 		}
@@ -105,7 +106,7 @@ func refusedBesideRef(name string) bool {
 	return !strings.HasPrefix(name, "$") && name != "definitions"
 }
 
-// appendRef appends a reference. Definitions of draft 7 are written under their newer name.
+// appendRef appends a reference. References to `definitions` (draft 7) are written as references to `$defs`, unless the root has both.
 func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 	ref := rawjson.Text(v)
 	if rest, ok := strings.CutPrefix(ref, "#/definitions/"); ok {
@@ -123,7 +124,7 @@ func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
 	})
 }
 
-// appendNamed appends an object whose member names are not keywords and whose values are schemas.
+// appendNamed appends an object whose member names are arbitrary and whose values are schemas.
 func appendNamed(dst wire.JSON, obj []byte, appendSchema func(dst wire.JSON, schema []byte, name string) wire.JSON) wire.JSON {
 	if wire.Kind(obj) != '{' {
 		return dst.Lit("{}")
@@ -147,7 +148,7 @@ func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
 	return dst.Lit("]")
 }
 
-// scalar reports whether an enum of JSON Schema may have a value.
+// scalar reports whether a value is a string or a number, which are the values that an enum may have in a JSON Schema on this wire.
 func scalar(v []byte) bool {
 	switch wire.Kind(v) {
 	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
@@ -158,8 +159,8 @@ func scalar(v []byte) bool {
 
 func isText(v []byte) bool { return wire.Kind(v) == '"' }
 
-// enum returns the values of an enum without null: each remaining value is still valid. ok is false, and the keyword is to be
-// omitted, if the enum has other values that the wire does not allow.
+// enum returns the values of an enum without null, which restricts the schema further. ok is false if the enum has other values that the
+// wire does not allow, or no values; the keyword must then be omitted.
 func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
@@ -182,7 +183,7 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 	return out, true
 }
 
-// appendConst appends a constant as an enum of one value.
+// appendConst appends a constant as an enum with one value, unless the schema also has an enum or the value is not allowed.
 func (s *subset) appendConst(dst wire.JSON, schema, v []byte, allowed func([]byte) bool) wire.JSON {
 	s.note("const")
 	if _, both := rawjson.Get(schema, "enum"); both || !allowed(v) {

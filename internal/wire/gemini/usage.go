@@ -44,7 +44,7 @@ func (a *Assembler) takeUsage(v []byte) {
 			a.Fault(faultUsageInvalid)
 			continue
 		}
-		*to += n // the prompt has two counts
+		*to += n // the prompt has two counts, which are added
 	}
 	u.OutputTokens += u.ReasoningTokens
 	if u.TotalTokens == 0 {

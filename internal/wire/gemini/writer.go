@@ -7,37 +7,37 @@ import (
 	"strings"
 )
 
-// A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of one chunk, which is written when
-// the arguments are complete, in the order of the calls. The finish reason and the usage are in the last chunk, which always has
-// a part, since clients treat a last chunk without one as a broken answer. A whole answer is one object with the parts of all
-// chunks, in which the texts that follow one another are one part.
+// A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of a chunk, which is written when the arguments
+// are complete, in the order of the calls. The finish reason and the usage are in the last chunk. That chunk always has a part, since
+// clients treat a last chunk without a part as a broken answer. An answer that is not streamed is one object with the parts of all chunks,
+// in which consecutive texts are joined.
 type Writer struct {
 	array        bool
 	whole        bool
 	req          *wire.ClientRequest
 	run          string
-	tail         []byte // of each chunk, after its candidates
+	tail         []byte // end of each chunk, after its candidates
 	hideThoughts bool
 
 	started   bool   // bytes were written
 	wrote     bool   // a part was written or passed
 	refused   bool   // a refusal was written
-	finished  bool   // the finish reason was passed
+	finished  bool   // Pass has passed a finish reason on
 	over      bool   // the end was written
-	signature string // of the next part
+	signature string // signature of the next part
 	calls     map[int]*outCall
-	next      int  // the index of the first call that was not written
-	broken    bool // a call had no form on this wire
+	next      int  // index of the first call that is not yet written
+	broken    bool // a call could not be expressed on this wire
 
-	// Of a whole answer: the text that is not written yet, since the next one may be added to it.
+	// Only for an answer that is not streamed: the last text, which is not written until it is known whether more text follows.
 	open   lathe.DeltaKind // DeltaText, DeltaReasoning, or 0 for none
 	text   strings.Builder
-	signed string // its signature
+	signed string // signature of that text
 }
 
 var _ wire.Writer = (*Writer)(nil)
 
-// An outCall is the part of a call that has been received.
+// An outCall is a call, as far as it was received.
 type outCall struct {
 	id, name, signature string
 	args                []byte
@@ -54,7 +54,7 @@ func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 
 func answerID(head *wire.AnswerHead) string { return head.ID }
 
-// hidesThoughts reports whether the client did not request thoughts, which this wire sends only on request.
+// hidesThoughts reports whether the client has not requested thoughts. On this wire, thoughts are sent only on request.
 func hidesThoughts(req *wire.ClientRequest) bool {
 	return req != nil && req.Sampling.ReasoningSummary == ""
 }
@@ -63,7 +63,7 @@ func appendNames(dst wire.JSON, model, id string) wire.JSON {
 	return dst.Str("modelVersion", model).Str("responseId", id)
 }
 
-// AppendStart implements [wire.Writer]. A stream of server-sent events has no head on this wire.
+// AppendStart implements [wire.Writer]. It appends the opening bracket of an array; server-sent events have no start on this wire.
 func (w *Writer) AppendStart(dst []byte) []byte {
 	if w.array && !w.started && !w.over {
 		w.started = true
@@ -72,7 +72,7 @@ func (w *Writer) AppendStart(dst []byte) []byte {
 	return dst
 }
 
-// frame appends the bytes before an object of the stream.
+// frame appends the bytes that precede an object of the stream.
 func (w *Writer) frame(dst wire.JSON) wire.JSON {
 	if !w.array {
 		return dst.Lit("data: ")
@@ -86,7 +86,7 @@ func (w *Writer) frame(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// endFrame appends the bytes after an object of the stream.
+// endFrame appends the bytes that follow an object of the stream.
 func (w *Writer) endFrame(dst wire.JSON) wire.JSON {
 	if w.wrote = true; w.whole {
 		return dst
@@ -102,7 +102,7 @@ const (
 	chunkTail = `]},"index":0}]`
 )
 
-// chunk appends a chunk with the part that f appends.
+// chunk appends a chunk with the part that f appends or, if the answer is not streamed, only the part.
 func (w *Writer) chunk(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if w.whole {
 		return w.appendWhole(w.closeText(dst), f)
@@ -112,7 +112,7 @@ func (w *Writer) chunk(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	return w.endFrame(dst.Lit("}"))
 }
 
-// appendWhole appends a part of a whole answer.
+// appendWhole appends a part of an answer that is not streamed, and the beginning of the answer before its first part.
 func (w *Writer) appendWhole(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
 	if !w.wrote {
 		w.wrote = true
@@ -121,7 +121,7 @@ func (w *Writer) appendWhole(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JS
 	return dst.Lit(",").Raw(f([]byte{'['})[1:])
 }
 
-// closeText appends the text that was not written yet.
+// closeText appends the text that is not yet written.
 func (w *Writer) closeText(dst wire.JSON) wire.JSON {
 	if w.open == 0 {
 		return dst
@@ -132,7 +132,7 @@ func (w *Writer) closeText(dst wire.JSON) wire.JSON {
 	return w.appendWhole(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
 }
 
-// say appends a piece of a text, or of a thought.
+// say appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
 func (w *Writer) say(dst wire.JSON, kind lathe.DeltaKind, text string) wire.JSON {
 	thought := kind == lathe.DeltaReasoning
 	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
@@ -195,7 +195,7 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	return dst
 }
 
-// callDelta records a piece of a call, and writes the calls that are complete.
+// callDelta records a delta of a call, and writes all calls that can be written when the call ends.
 func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -211,7 +211,7 @@ func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON 
 	return dst
 }
 
-// sign stores the signature for the next part. If one is stored already, sign appends a part for that one.
+// sign stores the signature of the next part. If a signature is already stored, sign appends an empty part with it.
 func (w *Writer) sign(dst wire.JSON, signature string) wire.JSON {
 	if before := w.take(); before != "" {
 		dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, before) })
@@ -226,7 +226,7 @@ func appendTextValue(dst wire.JSON, text string, thought bool, signature string)
 	return appendSignature(dst, signature).Lit("}")
 }
 
-// call returns the call with an index, nil if it was written.
+// call returns the call with an index, or nil if it has been written. It creates the call at its first delta.
 func (w *Writer) call(index int) *outCall {
 	if index < w.next {
 		return nil
@@ -239,7 +239,7 @@ func (w *Writer) call(index int) *outCall {
 	return c
 }
 
-// advance writes the calls that are complete, in their order.
+// advance writes the calls that are complete, up to the first incomplete one.
 func (w *Writer) advance(dst wire.JSON) wire.JSON {
 	for {
 		c := w.calls[w.next]
@@ -254,8 +254,8 @@ func (w *Writer) advance(dst wire.JSON) wire.JSON {
 	}
 }
 
-// writable reports whether the call can be written. A call that was cut off is never written, nor one whose arguments are not an
-// object, which the wire cannot express: the finish reason is then that of a malformed call.
+// writable reports whether the call can be written. A truncated call is never written. A call whose arguments are not an object cannot be
+// expressed on the wire: it sets broken, and the finish reason is then that of a malformed call.
 func (w *Writer) writable(c *outCall) bool {
 	if c.cut {
 		return false
@@ -278,7 +278,7 @@ func (w *Writer) appendCall(dst wire.JSON, index int, c *outCall) wire.JSON {
 	return appendSignature(append(dst, '}'), c.signature).Lit("}")
 }
 
-// AppendServerCall implements [wire.Writer]. It appends nothing, since clients keep no part that could contain the call.
+// AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no part for the call that clients would return.
 func (w *Writer) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
 
 // AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
@@ -313,7 +313,7 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	return w.end(dst)
 }
 
-// appendLast appends the last chunk, or the rest of a whole answer.
+// appendLast appends the last chunk, or the end of an answer that is not streamed.
 func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member) wire.JSON {
 	dst = w.closeText(dst)
 	if !w.whole {
@@ -346,16 +346,16 @@ func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member
 	return w.endFrame(appendEnd(dst, w.tail, f, extra))
 }
 
-// appendEnd appends the members after the candidates in the last object of an answer.
+// appendEnd appends the members that follow the candidates in the last object of an answer.
 func appendEnd(dst wire.JSON, names []byte, f *lathe.Finish, extra []lathe.Member) wire.JSON {
 	dst = appendUsage(dst.Lit(`,"usageMetadata":`), &f.Usage)
 	return dst.Raw(names).Extra(extra, answerNames.Has).Lit("}")
 }
 
-// answerNames are the members of an answer that further ones do not replace.
+// answerNames are the members of an answer that additional members must not replace.
 var answerNames = rawjson.NewNames("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error")
 
-// end ends the stream.
+// end marks the stream as ended, and appends the closing bracket of an array.
 func (w *Writer) end(dst wire.JSON) wire.JSON {
 	w.over = true
 	return dst.If(w.array, "]\n")
@@ -372,8 +372,8 @@ func (w *Writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	return w.end(dst)
 }
 
-// AppendKeepAlive implements [wire.Writer]. It appends white space in both forms, since Google's Go client reports a comment in a
-// stream of events as an error.
+// AppendKeepAlive implements [wire.Writer]. It appends white space in both forms, since Google's Go client reports a comment in an event
+// stream as an error.
 func (w *Writer) AppendKeepAlive(dst []byte) []byte {
 	if w.over {
 		return dst

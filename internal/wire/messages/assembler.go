@@ -20,8 +20,8 @@ const (
 type assembler struct {
 	wire.Assembly
 	blocks   []*block
-	calls    int    // blocks that are calls
-	pending  *block // a call whose block was closed and whose arguments are incomplete; the stop reason tells if it was cut off
+	calls    int    // number of blocks that are calls
+	pending  *block // a call whose block was closed with incomplete arguments; the stop reason shows whether it was truncated
 	stop     string
 	stopSeen bool
 	done     bool
@@ -52,7 +52,7 @@ func (a *assembler) fault(kind string) {
 	a.Fault(kind)
 }
 
-// An eventData has the raw values of the members of an event.
+// An eventData contains the encoded values of the members of an event.
 type eventData struct{ typ, index, message, block, delta, usage []byte }
 
 func takeApart(data []byte) (e eventData, ok bool) {
@@ -79,7 +79,8 @@ func takeApart(data []byte) (e eventData, ok bool) {
 	return e, true
 }
 
-// name returns the type of the event: that of its data, else the one that the stream names. It allocates nothing for the most frequent one.
+// name returns the type of the event: the type in its data or, if there is none, that of the stream. It does not allocate for
+// content_block_delta.
 func (e *eventData) name(event string) string {
 	const piece = "content_block_delta"
 	if rawjson.EqualKey(e.typ, piece) {
@@ -88,7 +89,7 @@ func (e *eventData) name(event string) string {
 	return cmp.Or(rawjson.Text(e.typ), event)
 }
 
-// Append reads one event. See [wire.Assembler].
+// Append implements [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
 	if a.Err != nil {
 		return dst, a.Err
@@ -136,7 +137,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	return dst, a.Err
 }
 
-// takeMessage reads the message in message_start, which may already have content.
+// takeMessage reads the message in message_start, which may already contain content.
 func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
 	if a.started {
 		a.repeated = true
@@ -190,7 +191,7 @@ func isRepeated(a *assembler, index int, v []byte) bool {
 	})
 }
 
-// open returns the open block with the index, or nil.
+// open returns the open block with the index, or nil. It searches the last maxOpen blocks.
 func (a *assembler) open(index int) *block {
 	for i := len(a.blocks) - 1; i >= 0 && i >= len(a.blocks)-maxOpen; i-- {
 		if b := a.blocks[i]; b.index == index && !b.closed {
@@ -200,10 +201,10 @@ func (a *assembler) open(index int) *block {
 	return nil
 }
 
-// maxOpen limits the blocks that are open at the same time.
+// maxOpen bounds the blocks that may be open at the same time.
 const maxOpen = 64
 
-// takeStop reads the delta of message_delta.
+// takeStop reads the stop reason in the delta of message_delta.
 func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
 	reason := get(delta, "stop_reason")
 	if wire.Kind(reason) != '"' {
@@ -213,7 +214,7 @@ func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
 	return a.settle(dst)
 }
 
-// closeAll closes the blocks that the server did not close.
+// closeAll closes the blocks that the server did not close, and ends the pending call.
 func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
 	for _, b := range a.blocks {
 		if !b.closed {
@@ -224,7 +225,7 @@ func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
 	return a.settle(dst)
 }
 
-// Finish returns the complete answer. See [wire.Assembler].
+// Finish implements [wire.Assembler].
 func (a *assembler) Finish(bool) (*lathe.Finish, error) {
 	switch {
 	case a.Err != nil:
@@ -235,7 +236,7 @@ func (a *assembler) Finish(bool) (*lathe.Finish, error) {
 	return a.assemble(), nil
 }
 
-// Complete parses an answer that was not streamed. See [wire.Assembler].
+// Complete implements [wire.Assembler].
 func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
 	if _, ok := takeApart(body); !ok {

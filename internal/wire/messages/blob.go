@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// HasForm implements [wire.Upstream]. Only messages of the user have images and documents.
+// HasForm implements [wire.Upstream]. Images and documents are possible only in user messages and tool results.
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:
@@ -20,7 +20,7 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// changesTools reports whether a block of that type changes the tools within the conversation. Only messages of the system have such.
+// changesTools reports whether a block of that type changes the tools within the conversation. Only system messages have such blocks.
 func changesTools(typ string) bool { return typ == "tool_addition" || typ == "tool_removal" }
 
 // sendsBlob reports whether the wire has a block for a blob of a message of the wire from.
@@ -28,7 +28,7 @@ func sendsBlob(from lathe.Wire, b *lathe.Blob) bool {
 	return len(b.Raw) > 0 && from == lathe.WireMessages || blockType(b) != "" && (b.URL == "" || wire.Fetchable(b.URL))
 }
 
-// blob appends an image or a document.
+// blob appends an image block or a document block.
 func (e *encoder) blob(dst wire.JSON, from lathe.Wire, b *lathe.Blob, at place) wire.JSON {
 	if !sendsBlob(from, b) {
 		e.dropAt(at, "")
@@ -51,7 +51,7 @@ func (e *encoder) blob(dst wire.JSON, from lathe.Wire, b *lathe.Blob, at place) 
 	default:
 		media := b.MediaType
 		if media == "image/jpg" {
-			media = "image/jpeg" // the only name that the API takes
+			media = "image/jpeg" // the only name that the API accepts
 		}
 		dst = dst.Lit(`"type":"base64"`).Str("media_type", media).Lit(`,"data":"`)
 		dst = wire.JSON(base64.StdEncoding.AppendEncode(dst, b.Data)).Lit(`"`)

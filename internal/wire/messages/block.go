@@ -9,25 +9,25 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A block is the part of a content block that has been received.
+// A block is a content block, as far as it was received.
 type block struct {
 	index  int
 	kind   blockKind
 	closed bool
-	start  []byte          // of opaque blocks: content_block unchanged; of calls: its input
+	start  []byte          // of an opaque block: content_block unchanged; of a call: its input
 	text   strings.Builder // text, thinking, the input of a call or of an opaque block
 	data   strings.Builder // the signature, or the data of redacted thinking
-	extra  []lathe.Member  // members of a text or a call that Lathe does not know
-	added  []addition      // to an opaque block
+	extra  []lathe.Member  // unknown members of a text or a call
+	added  []addition      // members that deltas have added to an opaque block
 
-	citations []byte // of a text: elements, with commas between them
+	citations []byte // of a text: encoded elements, separated by commas
 
-	// Of a call.
-	call       int // its number
+	// Only for calls:
+	call       int // number of the call in the answer
 	id, name   string
-	sent       int  // bytes of text that deltas have
+	sent       int  // number of bytes of text that were emitted as deltas
 	begun      bool // text is more than white space
-	blank      int  // bytes at the start of text that are white space, unless begun
+	blank      int  // number of leading bytes of text that are white space, unless begun
 	incomplete bool
 }
 
@@ -38,17 +38,18 @@ const (
 	blockThinking
 	blockRedacted
 	blockCall
-	blockHelper // a call of [HelperTool]: its input is text
+	blockHelper // a call of [HelperTool]: its input is the text of the answer
 	blockOpaque
 )
 
-// An addition is a member that deltas have added to an opaque block: joined strings, or the last value.
+// An addition is a member that deltas have added to an opaque block. The value is the strings joined, or the last value.
 type addition struct {
 	name  string
 	value []byte
 }
 
-// write appends the text of a JSON string to b and returns what was added, which shares b's memory. strings.Builder does not overwrite it.
+// write appends the text of a JSON string to b and returns the added text, which shares the memory of b. strings.Builder never overwrites
+// it.
 func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 	text := a.Unquote(quoted)
 	a.Grow(len(text))
@@ -57,7 +58,7 @@ func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 	return b.String()[start:]
 }
 
-// startBlock opens a block. Other blocks stay open, since deltas have the index of their block.
+// startBlock opens a block. Other blocks remain open, since deltas contain the index of their block.
 func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
 	typ := text(v, "type")
 	if typ == "" {
@@ -124,7 +125,7 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
 }
 
-// citations is the member of a text that lists its sources.
+// citations is the member of a text block that lists its sources.
 const citations = "citations"
 
 func (b *block) cite(citation []byte) {
@@ -185,8 +186,8 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.De
 	return a.emit(dst, kind, s)
 }
 
-// emitInput appends a delta with the input of a call that was received after the last delta. It does not emit leading white
-// space, since a blank input means {}.
+// emitInput appends a delta with the part of a call's input that was received after the last delta. Leading white space is not emitted
+// until other text follows, because a blank input means {}.
 func (b *block) emitInput(dst []lathe.Delta) []lathe.Delta {
 	if !b.begun {
 		if strings.Trim(b.text.String()[b.blank:], " \t\r\n") == "" {
@@ -203,15 +204,15 @@ func (b *block) emitInput(dst []lathe.Delta) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: b.call, Text: s})
 }
 
-// setInput sets the input of a call of which only white space was received.
+// setInput replaces the input of a call for which only white space was received.
 func (b *block) setInput(input string) {
 	b.text.Reset()
 	b.text.WriteString(input)
 	b.sent, b.blank = 0, 0
 }
 
-// addTo merges a delta into a block of an unknown type. The text of input_json_delta becomes its input. Of other deltas, strings
-// are appended and other values are replaced.
+// addTo merges a delta into an opaque block. The text of input_json_delta becomes its input. From other deltas, strings are appended to the
+// member with the same name, and other values replace it.
 func (a *assembler) addTo(b *block, typ, v []byte) {
 	if string(typ) == `"input_json_delta"` {
 		a.write(&b.text, get(v, "partial_json"))
@@ -241,10 +242,10 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 	}
 }
 
-// maxAdditions limits the members that deltas add to one block.
+// maxAdditions bounds the members that deltas add to one block.
 const maxAdditions = 32
 
-// closeBlock closes a block.
+// closeBlock closes a block and emits the deltas that its end requires.
 func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 	b.closed = true
 	switch b.kind {
@@ -279,7 +280,7 @@ func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 	return dst
 }
 
-// settle ends the pending call with the stop reason of the answer.
+// settle ends the pending call, which is truncated if the stop reason says so.
 func (a *assembler) settle(dst []lathe.Delta) []lathe.Delta {
 	cut := false
 	switch a.stop {
@@ -289,7 +290,7 @@ func (a *assembler) settle(dst []lathe.Delta) []lathe.Delta {
 	return a.settlePending(dst, cut)
 }
 
-// settlePending ends the call whose arguments are incomplete. cut is whether the token limit cut them off. Otherwise a blank input
+// settlePending ends the call whose arguments are incomplete. cut is set if a limit or a refusal truncated them. Otherwise a blank input
 // means a call without arguments.
 func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
 	b := a.pending

@@ -8,11 +8,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// opening is the first turn of a request whose conversation begins with the assistant or has only system messages, since the API
-// requires a turn of the user.
+// opening is the first turn of a request whose conversation begins with the assistant or has only system messages. The API requires a user
+// turn.
 const opening = `{"role":"user","content":[{"type":"text","text":"(The conversation begins.)"}]}`
 
-// leading returns the number of system messages, and of messages that are not sent, at the beginning of the conversation.
+// leading returns the number of messages at the beginning that are system messages or are not sent.
 func leading(msgs []lathe.Message) int {
 	n := 0
 	for n < len(msgs) && (wire.IsSystem(&msgs[n]) || msgs[n].Role == "") {
@@ -21,10 +21,10 @@ func leading(msgs []lathe.Message) int {
 	return n
 }
 
-// A place is the position of a part in the request, messages[msg].parts[part], or of a blob in that part if blob is above 0.
+// A place is the position of a part in the request, messages[msg].parts[part], or that of its blob number blob-1 if blob is above 0.
 type place struct{ msg, part, blob int }
 
-// dropAt records a member of the part at a place as dropped. suffix is "." and the member, or empty for the whole part.
+// dropAt records the part at a place, or a member of it, as dropped. suffix is "." and the member, or "" for the whole part.
 func (e *encoder) dropAt(p place, suffix string) {
 	if len(e.dropped) == wire.MaxDropped {
 		return
@@ -36,7 +36,7 @@ func (e *encoder) dropAt(p place, suffix string) {
 	e.drop(path + suffix)
 }
 
-// system appends the system messages that the conversation begins with.
+// system appends the member system with the leading system messages.
 func (e *encoder) system(dst wire.JSON) wire.JSON {
 	start := len(dst)
 	dst = dst.Arr("system")
@@ -51,17 +51,17 @@ func (e *encoder) system(dst wire.JSON) wire.JSON {
 	return dst.Lit("]")
 }
 
-// messages appends the turns. Consecutive messages of one role are one turn. Results belong to the turn of the user and are first
-// in it, since they follow the assistant's message.
+// messages appends the turns. Consecutive messages of one role are one turn. Tool results belong to the user turn and are first in it,
+// since they follow the assistant message.
 func (e *encoder) messages(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("messages")
 	e.prefix.added, e.prefix.turn = len(dst), len(dst)
 	msgs := e.req.Messages
-	last := "" // the role of the last turn
+	last := "" // role of the last turn
 	for i := e.lead; i < len(msgs); {
 		role := e.wireRole(&msgs[i])
 		start := len(dst)
-		if role == last { // an empty turn between them was omitted
+		if role == last { // an empty turn between two turns of this role was omitted
 			dst = dst[:len(dst)-len("]}")]
 			start = -1
 		} else {
@@ -88,7 +88,7 @@ func (e *encoder) messages(dst wire.JSON) wire.JSON {
 	return dst.Lit("]")
 }
 
-// openTurn appends the beginning of a turn of the role, with the unknown members of its first message.
+// openTurn appends the beginning of a turn, with the unknown members of its first message.
 func (e *encoder) openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JSON {
 	if role == "assistant" && dst[len(dst)-1] == '[' && m.Wire != lathe.WireMessages {
 		dst = dst.Lit(opening).Lit(",")
@@ -100,7 +100,7 @@ func (e *encoder) openTurn(dst wire.JSON, role string, m *lathe.Message) wire.JS
 	return dst.Lit(`,"content":[`)
 }
 
-// wireRole returns the role of the turn that the message is part of.
+// wireRole returns the role of the turn to which the message belongs.
 func (e *encoder) wireRole(m *lathe.Message) string {
 	switch {
 	case m.Role == lathe.RoleAssistant:
@@ -112,10 +112,10 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 	}
 }
 
-// parts appends the blocks of message i, with the commas between them.
+// parts appends the blocks of message i, separated by commas.
 func (e *encoder) parts(dst wire.JSON, i int) wire.JSON {
 	m := &e.req.Messages[i]
-	if m.Name != "" && m.Role != lathe.RoleTool { // a result's name is that of its call
+	if m.Name != "" && m.Role != lathe.RoleTool { // the name of a result is that of its call
 		e.drop("messages[" + strconv.Itoa(i) + "].name")
 	}
 	if m.Wire != lathe.WireMessages {
@@ -127,14 +127,14 @@ func (e *encoder) parts(dst wire.JSON, i int) wire.JSON {
 	return dst
 }
 
-// dropMembers records members of message i as dropped.
+// dropMembers records the members in list, which are those of message i, as dropped.
 func (e *encoder) dropMembers(i int, list []lathe.Member) {
 	for _, x := range list {
 		e.drop("messages[" + strconv.Itoa(i) + "]." + x.Name)
 	}
 }
 
-// part appends the block for one part, if the wire has one.
+// part appends the block for a part, or records the part as dropped if the wire has no block for it.
 func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) wire.JSON {
 	switch p := p.(type) {
 	case lathe.Text:
@@ -149,7 +149,8 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 		if becomes != sent {
 			e.dropAt(at, "")
 		}
-		// If the server drops it, it is sent nevertheless: what follows it was written behind it, and the server may require it beside a call.
+		// Reasoning that the server drops is sent nevertheless: what follows it was written after it, and the server may require it beside
+		// a call.
 		if becomes == refused || becomes == changed && !asksToDrop(e) {
 			return dst
 		}
@@ -177,7 +178,7 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 	return dst
 }
 
-// text appends a text block. It omits text that is only white space, which the API refuses.
+// text appends a text block. Text that is only white space is omitted, because the API refuses it.
 func (e *encoder) text(dst wire.JSON, from lathe.Wire, text string, extra []lathe.Member, at place) wire.JSON {
 	if strings.TrimSpace(text) == "" {
 		if text != "" {
@@ -189,7 +190,7 @@ func (e *encoder) text(dst wire.JSON, from lathe.Wire, text string, extra []lath
 	return e.extra(dst, from, extra, at, "type", "text").Lit("}")
 }
 
-// extra appends unknown members: all of them if they are of this wire, else those that have the same meaning on this wire.
+// extra appends unknown members: all if they are from this wire, otherwise those that have the same meaning on this wire.
 func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at place, except ...string) wire.JSON {
 	if from == lathe.WireMessages {
 		return appendMembers(dst, extra, except...)
@@ -205,8 +206,8 @@ func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at
 	return dst
 }
 
-// sendsReasoning reports whether the reasoning is sent: only to the model that wrote it. Thinking without a signature is sent only
-// if the model is known to have written it without one.
+// sendsReasoning reports whether the reasoning is sent: only to the model that wrote it. Thinking without a signature is sent only if it is
+// known that this model wrote it.
 func (e *encoder) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
 	if m.Wire != lathe.WireMessages {
 		return false
@@ -239,7 +240,7 @@ func (e *encoder) call(dst wire.JSON, from lathe.Wire, c *lathe.ToolCall, at pla
 	return e.extra(dst, from, c.Extra, at, "type", "id", "name", "input").Lit("}")
 }
 
-// result appends a tool_result. If raw content was kept and its text is still that of the result, result appends the raw content.
+// result appends a tool_result. If the client's content blocks are stored and still match the result, it appends those blocks.
 func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at place) wire.JSON {
 	dst = dst.Next().Lit(`{"type":"tool_result","tool_use_id":`).Quote(CallID(r.CallID))
 	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {

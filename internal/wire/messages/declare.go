@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// HelperTool is the name of the tool that replaces a response format if the server does not support it. The input of the call is
-// the answer.
+// HelperTool is the name of the tool that replaces a response format which the server does not support. The input of the call is the
+// answer.
 const HelperTool = "lathe_output_json"
 
 const helperDescription = "Give the final answer to the user by calling this tool. The input of the tool is the answer."
@@ -18,7 +18,7 @@ const helperDescription = "Give the final answer to the user by calling this too
 // anyObject is the schema of a tool without arguments, and of an answer that may be any JSON object.
 const anyObject = `{"type":"object"}`
 
-// planFormat decides how the response format is sent: as output_config.format, or as the helper tool.
+// planFormat chooses how the response format is sent: as output_config.format or as the helper tool.
 func (e *encoder) planFormat() {
 	format := e.req.Sampling.ResponseFormat
 	if len(format) == 0 {
@@ -41,11 +41,11 @@ func (e *encoder) planFormat() {
 		}
 	}
 	if e.req.ToolChoice.Mode == lathe.ChoiceFunction && len(e.req.Tools)+len(e.req.HostedTools) > 0 {
-		e.helper = nil // the answer is a call
+		e.helper = nil // the answer is a call of the chosen function
 	}
 }
 
-// tools appends tools and tool_choice.
+// tools appends the members tools and tool_choice.
 func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	tools := e.req.Tools
 	if mode := e.req.ToolChoice.Mode; mode != lathe.ChoiceFunction && mode != lathe.ChoiceNone && wire.Allowed(tools) != nil {
@@ -55,7 +55,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 		tools = slices.DeleteFunc(slices.Clone(tools), fromBlock)
 	}
 	if len(tools)+len(e.req.HostedTools)+len(e.stubs) == 0 && e.helper == nil {
-		if len(e.req.Tools) > 0 { // all are in blocks of the conversation
+		if len(e.req.Tools) > 0 { // all tools are in blocks of the conversation
 			dst = e.choice(dst)
 		}
 		return dst
@@ -66,7 +66,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	for _, path := range dropped {
 		e.drop(path)
 	}
-	begun := len(tools) > 0 // the definitions may be shared: then they are not in dst
+	begun := len(tools) > 0 // shared definitions are not in dst
 	next := func(dst []byte) []byte {
 		if begun {
 			return wire.JSON(dst).Lit(",")
@@ -94,18 +94,18 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	return e.choice(dst)
 }
 
-// fromBlock reports whether the definition of a tool is in a block of a system message of the conversation. A server that takes such
-// messages gets it there.
+// fromBlock reports whether the definition of a tool is in a block of a system message of the conversation. A server that accepts such
+// messages receives the definition there.
 func fromBlock(t *lathe.ToolSpec) bool {
 	return t.Wire == lathe.WireMessages && t.Origin == wire.OriginInput
 }
 
-// appendTool appends a tool without the closing brace.
+// appendTool appends a tool without its closing brace.
 func appendTool(dst wire.JSON, name, description string, schema []byte) wire.JSON {
 	return dst.Lit(`{"name":`).Quote(name).OptStr("description", description).Val("input_schema", schema)
 }
 
-// definition is a [wire.EncodeDefinition].
+// definition is a [wire.EncodeDefinition]. It encodes one tool.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.dropped
 	e.dropped = nil
@@ -114,7 +114,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 	return dst, dropped
 }
 
-// tool appends a definition and records the paths below it that the wire cannot express.
+// tool appends a definition, and records the paths below the tool that the wire cannot express.
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	schema := bytes.TrimSpace(t.Schema)
 	if len(schema) == 0 {
@@ -151,7 +151,7 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 		switch {
 		case x.Name == "cache_control" && wire.Kind(x.Value) == '{':
 			dst = dst.Val(x.Name, x.Value)
-		case x.Name == "function": // of chat completions: the members of the inner object
+		case x.Name == "function": // from chat completions: members of the inner object
 			for _, y := range members(x.Value) {
 				dst = e.foreign(dst, y, schema)
 			}
@@ -162,10 +162,10 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	return dst.Lit("}")
 }
 
-// foreign appends a member of a tool of another wire if it has the same meaning on this wire.
+// foreign appends a member of a tool from another wire if it has the same meaning on this wire; otherwise it records it as dropped.
 func (e *encoder) foreign(dst wire.JSON, x lathe.Member, schema []byte) wire.JSON {
 	switch {
-	case x.Name == "strict" && string(x.Value) == "false": // as without it
+	case x.Name == "strict" && string(x.Value) == "false": // false is the default
 	case x.Name == "strict" && string(x.Value) == "true" && !e.without(featureStrict) && isStrict(schema),
 		x.Name == "defer_loading" && string(x.Value) == "true":
 		return dst.Val(x.Name, x.Value)
@@ -183,7 +183,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	typ, name := "", ""
 	switch {
 	case len(e.stubs) > 0 && e.helper == nil:
-		typ = "none" // they stand for the history only
+		typ = "none" // the stubs are needed only for calls in the history
 	case e.helper != nil && (!own || c.Mode == lathe.ChoiceNone):
 		typ, name = "tool", HelperTool
 	case c.Mode == lathe.ChoiceFunction:
@@ -204,7 +204,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 	return dst.Lit("}")
 }
 
-// jsonSchema returns the schema of a response format of type json_schema, and the type of the format.
+// jsonSchema returns the type of a response format and, for json_schema, its schema, which is nil if it is not an object.
 func jsonSchema(format []byte) (schema []byte, typ string) {
 	if i := rawjson.SkipSpace(format, 0); i < len(format) && format[i] == '{' {
 		schema = get(get(format, "json_schema"), "schema")

@@ -10,10 +10,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// defaultMaxTokens is sent if neither the request nor the options have a limit.
+// defaultMaxTokens is the token limit if neither the request nor the options have one.
 const defaultMaxTokens = 8192
 
-// reserved reports whether Request.Overrides of req cannot replace the member.
+// reserved reports whether name is a member that Request.Overrides of req cannot replace.
 func reserved(req *lathe.Request, name string) bool {
 	switch name {
 	case "model", "messages", "system", "tools", "tool_choice", "stream":
@@ -28,19 +28,19 @@ type encoder struct {
 	opts    *wire.EncodeOptions
 	dropped []string
 	plan    thinkingPlan
-	helper  []byte // the schema of the helper tool; nil: there is none
-	format  []byte // the schema of output_config.format
+	helper  []byte // schema of the helper tool; nil: the tool is not used
+	format  []byte // schema of output_config.format
 	stubs   []string
-	lead    int                       // messages of the system that the conversation begins with
+	lead    int                       // number of leading system messages
 	found   map[int][]*lathe.ToolSpec // see placeFound
-	unbound int                       // thinking in messages before this one is left out: the server has refused it
+	unbound int                       // index before which thinking is left out, because the server has refused it
 	prefix  prefix
 }
 
-// AppendRequest appends the body of a request. The messages are the last member, so that a growing conversation keeps its
-// beginning. opts may be nil.
+// AppendRequest appends the body of a request. The messages are the last member, so that the encoded beginning of a growing conversation
+// stays the same. opts may be nil.
 //
-// If the server does not support a response format, AppendRequest adds a tool that the model must call, [HelperTool]. An Assembler
+// If the server does not support the response format, AppendRequest adds the tool [HelperTool], which the model must call. An Assembler
 // converts the call to text.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
 	dst := wire.JSON(to)
@@ -75,8 +75,8 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	return dst.Lit("}"), e.dropped
 }
 
-// lastQuestion returns the index of the last message of the user that the loop did not add. Thinking after it was written for the request
-// as it is now: the messages before it have lost theirs already when the server wrote it.
+// lastQuestion returns the index of the last user message that the loop did not add. Thinking after that message was written for the
+// current form of the request: when the server wrote it, the thinking before that message was already left out.
 func lastQuestion(msgs []lathe.Message) int {
 	i := len(msgs) - 1
 	for i > 0 && (msgs[i].Role != lathe.RoleUser || msgs[i].Synthetic) {
@@ -85,19 +85,19 @@ func lastQuestion(msgs []lathe.Message) int {
 	return i
 }
 
-// drop records the path of a member that the wire cannot express.
+// drop records the path of a member that the wire cannot express. Each path is recorded once, and at most wire.MaxDropped.
 func (e *encoder) drop(path string) {
 	if len(e.dropped) < wire.MaxDropped && !slices.Contains(e.dropped, path) {
 		e.dropped = append(e.dropped, path)
 	}
 }
 
-// free reports whether no override that is sent has the name.
+// free reports whether the request has no override with the name that would be sent.
 func (e *encoder) free(name string) bool {
 	return wire.MemberValue(e.req.Overrides, name) == nil || reserved(e.req, name)
 }
 
-// without reports whether the destination does not take the feature, or the server has refused it.
+// without reports whether the destination does not accept the feature, or the server has refused it.
 func (e *encoder) without(feature string) bool {
 	thinking := e.opts.Takes.Thinking
 	switch feature {
@@ -141,7 +141,8 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// temperature appends temperature, top_p and top_k. Thinking does not allow all of their values, newer versions of the API none.
+// temperature appends temperature, top_p and top_k. If thinking is on, only some of their values are allowed; newer versions of the API
+// allow none.
 func (e *encoder) temperature(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
 	thinks, refused := e.plan.on(), RefusesSampling(e.req.APIVersion)
@@ -149,7 +150,7 @@ func (e *encoder) temperature(dst wire.JSON) wire.JSON {
 		switch {
 		case refused, e.without(featureTemperature), thinks && *t != 1:
 			e.drop("sampling.temperature")
-		case *t > 1: // OpenAI's go to 2
+		case *t > 1: // the range of OpenAI is 0 to 2
 			e.drop("sampling.temperature")
 			dst = dst.Key("temperature").Lit("1")
 		default:
@@ -173,7 +174,7 @@ func (e *encoder) temperature(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// stop appends the stop sequences. It omits those that are only white space, which the API refuses.
+// stop appends the stop sequences, except for those that are only white space, which the API refuses.
 func (e *encoder) stop(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("stop_sequences")
 	for i, s := range e.req.Sampling.Stop {
@@ -186,7 +187,7 @@ func (e *encoder) stop(dst wire.JSON) wire.JSON {
 	return dst.Lit("]")
 }
 
-// usedTools returns the names of the tools that are called in the history.
+// usedTools returns the names of the tools that calls in the history use, each once.
 func usedTools(msgs []lathe.Message) (names []string) {
 	seen := map[string]bool{}
 	for i := range msgs {

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AppendFinish ends the answer. See [wire.Writer].
+// AppendFinish implements [wire.Writer].
 func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	dst := wire.JSON(to)
 	if w.finished || f == nil {
@@ -36,10 +36,10 @@ func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) 
 	return dst.EndEvent().Event("message_stop").EndEvent()
 }
 
-// wholeNames are the members of a message, which further ones do not replace.
+// wholeNames are the members of a message that additional members must not replace.
 var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
-// rest appends the parts of the message that no delta has contained, and closes all blocks.
+// rest appends the calls of the message that the deltas did not contain completely, and closes all blocks.
 func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	known := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
@@ -66,7 +66,7 @@ func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 		}
 		it.ended, it.cut = true, c.Incomplete
 	}
-	for _, it := range w.queue { // calls that the message does not have
+	for _, it := range w.queue { // calls that the message does not contain
 		if it.kind == blockCall && !it.ended {
 			it.ended, it.cut = true, true
 		}
@@ -83,8 +83,8 @@ func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	return w.advance(dst)
 }
 
-// match returns the index in items of the item for call i of the message, or -1: the first item that is not nil and has the
-// call's id, else the one with the call's index.
+// match returns the index in items of the item for call i of the message, or -1. It prefers an item with the id of the call to one with its
+// index. nil items are skipped.
 func match(items []*item, i int, c *lathe.ToolCall) int {
 	indexed := -1
 	for k, it := range items {
@@ -99,13 +99,13 @@ func match(items []*item, i int, c *lathe.ToolCall) int {
 	return indexed
 }
 
-// madeUpID derives the id of a call that has none from the run and the number of the call.
+// madeUpID derives an id from the run and the number of a call without an id.
 func madeUpID(run string, i int) string {
 	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
 }
 
-// appendStop appends stop_reason and stop_sequence. An answer with a call that was cut off, or left out, ends as one that the token
-// limit cut off, whatever the model's server says, so that no client takes it for complete.
+// appendStop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
+// server reported, so that no client considers the answer complete.
 func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
@@ -119,7 +119,7 @@ func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 		reason = "tool_use"
 	case f.RawReason == "stop_sequence":
 		reason = f.RawReason
-		if r != nil && len(r.Sampling.Stop) == 1 { // of several it is not known which
+		if r != nil && len(r.Sampling.Stop) == 1 { // with several stop sequences, it is unknown which one matched
 			sequence = r.Sampling.Stop[0]
 		}
 	}
@@ -130,7 +130,7 @@ func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 	return dst.Str("stop_sequence", sequence)
 }
 
-// Pass records events that are sent to the client as they came. See [wire.Writer].
+// Pass implements [wire.Writer]. It records the state of the stream after the events.
 func (w *writer) Pass(raw *lathe.Raw) []byte {
 	w.started = true
 	for line := range bytes.Lines(raw.Bytes) {
@@ -159,18 +159,18 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		}
 	}
 	if len(w.queue) > 0 && w.queue[0].kind == blockCall && w.queue[0].ended {
-		w.queue[0].ended = false // its block is open still
+		w.queue[0].ended = false // its block is still open
 	}
 	return raw.Bytes
 }
 
-// matters reports whether an event changes what follows: all but the pieces of blocks do, and of these the signatures.
+// matters reports whether an event changes the state of the writer. Of the deltas of blocks, only those with signatures do.
 func matters(w *writer, data []byte) bool {
 	return !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) ||
 		len(w.queue) > 0 && w.queue[0].kind == blockThinking && bytes.Contains(data, []byte("signature"))
 }
 
-// passEvent records one event: the open block is the only item of the queue.
+// passEvent records one event. After it, the queue contains only the open block, if any.
 func (w *writer) passEvent(e *eventData) {
 	switch rawjson.Text(e.typ) {
 	case "content_block_start":

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxErrorText limits each text of a parsed error, in bytes.
+	// maxErrorText bounds each text of a parsed error, in bytes.
 	maxErrorText = 2048
-	// overflowCode is the code of an error for a conversation that is longer than the model's context.
+	// overflowCode is the error code for a conversation that exceeds the context of the model.
 	overflowCode = string(lathe.CodeContextLength)
 	overflowText = "prompt is too long"
 )
 
-// errorTypes are the types of errors with their statuses.
+// errorTypes are the error types of the wire with their HTTP statuses.
 var errorTypes = []struct {
 	status int
 	typ    string
@@ -29,7 +29,7 @@ var errorTypes = []struct {
 	{529, "overloaded_error"},
 }
 
-// errorType returns the wire's type for an error of any wire.
+// errorType returns the error type of this wire for an error of any wire.
 func errorType(e *wire.APIError) string {
 	for _, t := range errorTypes {
 		if e.Type == t.typ {
@@ -74,7 +74,7 @@ func errorType(e *wire.APIError) string {
 	return "api_error"
 }
 
-// AppendError appends the body of an error answer, which is also the data of an error event.
+// AppendError appends the body of an error response, which is also the data of an error event.
 func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
 	dst := wire.JSON(to)
 	dst = dst.Lit(`{"type":"error","error":{`).Str("type", errorType(e)).Str("message", errorMessage(e))
@@ -84,8 +84,8 @@ func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
 	return dst.Lit("}").OptStr("request_id", e.RequestID).Lit("}")
 }
 
-// errorMessage returns the message in the style of the wire: after the name of the wrong member, and, for a conversation that is too
-// long, with the words by which clients recognise this error.
+// errorMessage returns the message in the style of the wire, preceded by the name of the parameter at fault. For a conversation that
+// exceeds the context, it is the message by which clients recognise this error.
 func errorMessage(e *wire.APIError) string {
 	if e.Code == overflowCode {
 		return overflowMessage(e.Message)
@@ -101,7 +101,8 @@ var (
 	requestedTokens = lazy.Regexp(`(?i)(?:resulted in|requested|contains?|has|input is|count(?: of)?|\()[^0-9]{0,40}([0-9]+)`)
 )
 
-// overflowMessage returns "prompt is too long: N tokens > M maximum" if the message contains both numbers.
+// overflowMessage returns "prompt is too long: N tokens > M maximum" if the message contains both numbers, otherwise "prompt is too long: "
+// and the message.
 func overflowMessage(message string) string {
 	if strings.Contains(strings.ToLower(message), overflowText) {
 		return message
@@ -118,8 +119,8 @@ func overflowMessage(message string) string {
 	return overflowText + ": " + message
 }
 
-// ParseError parses the body of an answer with a status of 400 or above, or, with status 0, an error event. It ignores a body that
-// is not JSON.
+// ParseError parses the body of a response with a status of 400 or above or, if status is 0, an error event. It ignores a body that is not
+// JSON.
 func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	e := &wire.APIError{Status: status}
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
@@ -154,7 +155,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	return e
 }
 
-// overflows reports whether the error is that of a conversation that is longer than the model's context.
+// overflows reports whether the error means that the conversation exceeds the context of the model.
 func overflows(e *wire.APIError) bool {
 	if e.Status != 400 && e.Status != 413 && e.Status != 0 {
 		return false
@@ -163,7 +164,7 @@ func overflows(e *wire.APIError) bool {
 	return strings.Contains(message, overflowText) || strings.Contains(message, "exceed context limit")
 }
 
-// seconds reads a number of seconds.
+// seconds parses a number of seconds. It returns 0 if v is not a number from 0 to 1e9.
 func seconds(v []byte) float64 {
 	f, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || f < 0 || f > 1e9 {
@@ -172,7 +173,7 @@ func seconds(v []byte) float64 {
 	return f
 }
 
-// bounded returns the text of a string, and of a number as it is written.
+// bounded returns the text of a string or the digits of a number, truncated to maxErrorText bytes, and "" for other values.
 func bounded(v []byte) string {
 	s := string(v)
 	switch wire.Kind(v) {

@@ -23,15 +23,15 @@ const (
 	featureBinding     = "thinking_binding"
 )
 
-// unsupported are words in errors about a feature that the server lacks. Errors about one value, such as a signature or a schema,
-// do not contain them: a mistake in one request must not disable a feature for others.
+// unsupported are words in errors about a feature that the server lacks. Errors about one value, such as a signature or a schema, do not
+// contain them, so that a mistake in one request does not disable a feature for others.
 var unsupported = []string{"not support", "not permitted", "not allowed", "deprecated", "does not match any of the expected tags",
 	"unknown", "unrecognized", "cannot both", "must define tools", "unexpected role", "input should be 'user' or 'assistant'", "expects"}
 
-// refusals map words of an error message to the refused feature. A row matches if the message contains all of its words; the
-// first matching row is used. The rows of [wire.FeatureBound] need no word of unsupported: they are about thinking in the history of this
-// request, of which something before it or its text has changed, or which another model or account has signed (Anthropic's guides to
-// preserved thinking and to extended thinking, read 2026-11-28). Bedrock has the same words in errors of another type.
+// refusals map words of an error message to the refused feature. A row applies if the message contains all of its words; the first such row
+// is used. The rows of [wire.FeatureBound] do not require a word of unsupported. They are about thinking in the history of this request:
+// its text or something before it has changed, or another model or account has signed it (Anthropic's guides to preserved thinking and to
+// extended thinking, read 2026-11-28). Bedrock uses the same words in errors of another type.
 var refusals = []struct {
 	feature string
 	words   []string
@@ -63,7 +63,7 @@ var refusals = []struct {
 	{featureThinking, []string{"thinking"}},
 }
 
-// Refused returns the feature that e, an error of status 400 or 422 of the request itself, reports as refused.
+// Refused returns the feature that the server has refused, if e is a 400 or 422 error about a feature; otherwise "".
 func (Codec) Refused(e *wire.APIError) string {
 	if e == nil || e.Status != 400 && e.Status != 422 || e.Code == overflowCode {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// assemble returns the answer received so far.
+// assemble returns the answer as far as it was received.
 func (a *assembler) assemble() *lathe.Finish {
 	f := &lathe.Finish{RawReason: a.stop, Usage: a.usage.internal(), Model: a.Model, ResponseID: a.ID}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Wire: lathe.WireMessages, Parts: make([]lathe.Part, 0, len(a.blocks))}
@@ -24,7 +24,7 @@ func (a *assembler) assemble() *lathe.Finish {
 	return f
 }
 
-// part returns the block as a part of a message; nil for an empty block.
+// part returns the block as a part of a message, or nil if the block is empty.
 func (b *block) part() lathe.Part {
 	s := b.text.String()
 	switch b.kind {
@@ -52,7 +52,7 @@ func (b *block) part() lathe.Part {
 	return lathe.Opaque{JSON: b.whole()}
 }
 
-// whole returns an opaque block with the members that deltas have added.
+// whole returns an opaque block with the members that deltas have added to it.
 func (b *block) whole() []byte {
 	added := b.added
 	if input := b.text.String(); wire.Sendable([]byte(input)) {
@@ -83,15 +83,15 @@ func (b *block) whole() []byte {
 	})
 }
 
-// Paused reports whether the server ended an answer before the model finished its turn: the content is to be sent back.
+// Paused reports whether the server ended the answer before the model finished its turn. The content must then be sent back to continue it.
 func (Codec) Paused(f *lathe.Finish) bool {
 	return f.RawReason == pauseTurn && len(f.Message.Calls()) == 0
 }
 
-// pauseTurn is the stop_reason of an answer whose turn the server has paused.
+// pauseTurn is the stop_reason of an answer that the server has paused.
 const pauseTurn = "pause_turn"
 
-// stopReason returns the finish reason for a stop_reason, and whether the latter is known.
+// stopReason maps a stop_reason of the wire to the internal one. It returns false if the stop_reason is not known.
 func stopReason(raw string) (lathe.FinishReason, bool) {
 	switch raw {
 	case "end_turn", "stop_sequence", pauseTurn:
@@ -106,7 +106,7 @@ func stopReason(raw string) (lathe.FinishReason, bool) {
 	return lathe.FinishUnknown, false
 }
 
-// reason returns the finish reason of the answer, derived from its content and its stop_reason.
+// reason returns the internal finish reason of the answer, from its content and its stop_reason.
 func (a *assembler) reason() lathe.FinishReason {
 	r, known := stopReason(a.stop)
 	if !known {

@@ -9,18 +9,18 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// searchTool is the name of the tool by which a model finds the tools of its run (package tool, SearchName). Its result has them as
-// {"tools":[{"name":…},…]}.
+// searchTool is the name of the tool by which a model searches the tools of its run (package tool, SearchName). Its result lists the tools
+// that were found, as {"tools":[{"name":…},…]}.
 const searchTool = "tool_search"
 
-// The betas of definitions within the conversation, and of thinking that the server drops: see [Betas].
+// The betas that are necessary for tool definitions within the conversation, and for asking the server to drop thinking: see [Betas].
 var (
 	additionBetas = []string{"mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15"}
 	bindingBetas  = []string{"thinking-binding-controls-2026-08-01"}
 )
 
-// Betas returns the betas that a request needs beside its own, if the destination binds thinking to what precedes it. without
-// are features that the server has refused.
+// Betas returns the betas that a request needs in addition to its own if the destination binds thinking to what precedes it. without are
+// features that the server has refused.
 func Betas(req *lathe.Request, takes *destination.Row, without []string) []string {
 	switch {
 	case takes.ThinkingBinding == destination.DropBlock && !slices.Contains(without, featureBinding):
@@ -31,8 +31,8 @@ func Betas(req *lathe.Request, takes *destination.Row, without []string) []strin
 	return nil
 }
 
-// found returns the tools that searches of the conversation have found, by the index of the message after which their definitions
-// stand: the last result of the turn.
+// found returns the tools that searches in the conversation have found, by the index of the message after which their definitions are
+// placed: the last tool result of the turn.
 func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 	var out map[int][]*lathe.ToolSpec
 	seen := map[string]bool{}
@@ -64,8 +64,8 @@ func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 	return out
 }
 
-// placeFound takes the definitions of found tools out of the list, where they would change what precedes thinking that is bound to
-// it.
+// placeFound removes the definitions of tools that were found by a search from the tools of the request, and returns them separately. In
+// the tools, they would change what precedes bound thinking.
 func placeFound(req *lathe.Request, takes *destination.Row) (*lathe.Request, map[int][]*lathe.ToolSpec) {
 	if takes.ThinkingBinding != destination.Keep {
 		return req, nil
@@ -79,7 +79,7 @@ func placeFound(req *lathe.Request, takes *destination.Row) (*lathe.Request, map
 	return &own, placed
 }
 
-// appendAdditions appends the turn of the system with the definitions of tools, sorted as they were found.
+// appendAdditions appends a system turn with the definitions of tools, in the order in which they were found.
 func appendAdditions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.JSON {
 	dst = dst.Next().Lit(`{"role":"system","content":[`)
 	for i, t := range tools {

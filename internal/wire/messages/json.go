@@ -21,15 +21,15 @@ func get(obj []byte, name string) []byte {
 	return v
 }
 
-// text returns the text of a member that is a string, "" for any other.
+// text returns the string value of a member, or "" for other values.
 func text(obj []byte, name string) string { return rawjson.Text(get(obj, name)) }
 
-// members returns copies of the members of obj that are not among the names given and not null.
+// members returns copies of the members of obj that are not null and whose names are not in except.
 func members(obj []byte, except ...string) []lathe.Member {
 	return wire.OtherMembers(obj, except...)
 }
 
-// appendMembers appends, byte for byte, the members that are not among the names given; of equal names the last.
+// appendMembers appends unchanged the members whose names are not in except. Of members with equal names it appends the last.
 func appendMembers(dst wire.JSON, list []lathe.Member, except ...string) wire.JSON {
 	return dst.Members(list, func(name string) bool { return slices.Contains(except, name) })
 }

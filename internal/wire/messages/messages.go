@@ -1,9 +1,9 @@
 // Package messages is the codec of Anthropic's Messages (POST /v1/messages), for servers and for clients: [Codec] implements
 // [wire.Served] and [wire.Upstream].
 //
-// The internal form has one message for each tool result and for each change of role; the wire has alternating turns of a user
-// and an assistant. ParseRequest splits turns and AppendRequest joins messages to turns, in which the results of a step are
-// first, in the order of the calls. System messages between the turns keep their place.
+// The internal form has one message for each tool result and for each change of role; the wire has alternating turns of user and assistant.
+// ParseRequest splits turns. AppendRequest joins messages to turns, in which the results of a step are first, in the order of the calls.
+// System messages between turns keep their place.
 //
 // Arguments, signatures and unknown members are passed on byte for byte.
 package messages
@@ -26,16 +26,16 @@ var (
 // Wire returns [lathe.WireMessages].
 func (Codec) Wire() lathe.Wire { return lathe.WireMessages }
 
-// Path returns "/v1/messages". The base URLs of this wire do not contain the version, like those in ANTHROPIC_BASE_URL.
+// Path returns "/v1/messages". Base URLs of this wire do not contain the version, as in ANTHROPIC_BASE_URL.
 func (Codec) Path(string, bool) string { return "/v1/messages" }
 
 // DefaultBaseURL returns the address of Anthropic's API.
 func (Codec) DefaultBaseURL() string { return "https://api.anthropic.com" }
 
-// KeyHeader returns the header for the API key.
+// KeyHeader returns the name of the header for the API key.
 func (Codec) KeyHeader() (name, before string) { return "x-api-key", "" }
 
-// Headers returns the header that names the version of the API.
+// Headers returns the header with the version of the API.
 func (Codec) Headers() [][2]string { return [][2]string{{"anthropic-version", Version}} }
 
 // Versions of the API.
@@ -43,15 +43,15 @@ const (
 	firstVersion = "2023-01-01"
 	// Version is the version of the API that this codec implements.
 	Version = "2023-06-01"
-	// newestVersion is the newest version that was published when this codec was written. It refuses the members of samplingNames.
+	// newestVersion is the newest version of the API that the codec knows. From it on, the API refuses the members in samplingNames.
 	newestVersion = "2026-10-21"
 )
 
 // samplingNames are the members that the API refuses from newestVersion on.
 var samplingNames = []string{"temperature", "top_p", "top_k"}
 
-// AcceptsVersion reports whether version is one of the API: 2023-01-01, [Version], or any later date, since the requests and
-// answers of later versions are read by the rules of this codec.
+// AcceptsVersion reports whether version is valid: 2023-01-01, [Version] or a later date. The codec applies its own rules to requests and
+// answers of later versions.
 func AcceptsVersion(version string) bool {
 	return version == firstVersion || version == Version || NewerVersion(version)
 }
@@ -62,30 +62,30 @@ func NewerVersion(version string) bool {
 	return err == nil && version > Version
 }
 
-// NewerBeta reports whether the name of a beta ends with a date after the newest version of the API that this codec knows.
+// NewerBeta reports whether the name of a beta ends with a date after newestVersion.
 func NewerBeta(name string) bool {
 	date := name[max(0, len(name)-len(time.DateOnly)):]
 	return NewerVersion(date) && date > newestVersion
 }
 
-// RefusesSampling reports whether the API refuses temperature, top_p and top_k in that version.
+// RefusesSampling reports whether that version of the API refuses temperature, top_p and top_k.
 func RefusesSampling(version string) bool { return NewerVersion(version) && version >= newestVersion }
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	faultBadEvent     = "bad_event"     // data that is no JSON object; skipped
-	faultUnknownEvent = "unknown_event" // an event, or a delta, of a type that is not known; skipped
+	faultBadEvent     = "bad_event"     // data that is not a JSON object; skipped
+	faultUnknownEvent = "unknown_event" // an event or a delta of an unknown type; skipped
 	faultOrder        = "event_order"   // an event for a block that is not open, or a block that was not closed
 	faultAfterEnd     = "after_end"     // an event after message_stop; skipped
 	faultPaused       = "pause_turn"    // the server paused a long turn
 	faultStopReason   = "stop_reason_unknown"
-	faultStopMismatch = "stop_reason_mismatch" // the reason says calls and there is none, or the reverse
-	faultUsage        = "usage_invalid"        // a count that is no number of tokens
-	faultArguments    = "arguments_not_object" // a call whose input is no object
-	faultDropped      = "thinking_dropped"     // the server dropped a block of thinking of the history: what precedes it has changed
+	faultStopMismatch = "stop_reason_mismatch" // the reason is tool_use without a call, or another reason with a call
+	faultUsage        = "usage_invalid"        // a token count that is not a number
+	faultArguments    = "arguments_not_object" // a call whose input is not an object
+	faultDropped      = "thinking_dropped"     // the server dropped thinking of the history, because what precedes it has changed
 )
 
-// The fields of [lathe.Reasoning] on this wire.
+// Values of lathe.Reasoning.Field on this wire.
 const (
 	fieldThinking = "thinking"
 	fieldRedacted = "redacted_thinking"
@@ -96,12 +96,12 @@ const (
 	hashSize = 16 // hexadecimal digits of a hash in a name
 )
 
-// CallID returns the id of a call on this wire: the same id if it has at most 64 letters, digits, _ and -, else one that is
-// derived from its hash. Equal ids give equal results.
+// CallID returns the form of a call id on this wire: the id itself if it has at most 64 letters, digits, _ and -, otherwise one derived
+// from its hash. Equal ids give equal results.
 func CallID(id string) string { return wire.ShortID("toolu_", id, maxID) }
 
-// shortName returns the name of a tool in the internal form: the same name if it is valid there, else its valid characters
-// with a hash.
+// shortName returns the name of a tool in the internal form: the name itself if it is valid, otherwise its valid characters followed by a
+// hash.
 func shortName(name string) string {
 	if name != "" && len(name) <= maxID && wire.PlainName(name) {
 		return name

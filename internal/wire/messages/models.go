@@ -10,11 +10,11 @@ import (
 // A Model is an entry of a list of models.
 type Model struct {
 	ID          string
-	DisplayName string // "": the id
+	DisplayName string // "": the ID
 	Created     int64  // Unix time in seconds
 }
 
-// AppendModels appends the answer to a request for the list of models.
+// AppendModels appends the response with the list of models.
 func AppendModels(dst wire.JSON, models []Model) wire.JSON {
 	dst = dst.Lit(`{"data":[`)
 	for i := range models {
@@ -27,7 +27,7 @@ func AppendModels(dst wire.JSON, models []Model) wire.JSON {
 	return dst.Str("first_id", models[0].ID).Str("last_id", models[len(models)-1].ID).Lit("}")
 }
 
-// AppendModel appends the answer to a request for one model.
+// AppendModel appends the response with one model.
 func AppendModel(dst wire.JSON, m *Model) wire.JSON {
 	name := m.DisplayName
 	if name == "" {
@@ -37,11 +37,11 @@ func AppendModel(dst wire.JSON, m *Model) wire.JSON {
 		Lit("}")
 }
 
-// AppendCount appends the answer to a request to count tokens.
+// AppendCount appends the response with a number of tokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
 	return dst.Lit(`{"input_tokens":`).Int(tokens).Lit("}")
 }
 
-// Published are the members of the published schema of a request that ParseRequest does not read.
+// Published are members in the published schema of a request that ParseRequest does not read.
 var Published = rawjson.NewNames("cache_control", "container", "context_management", "diagnostics", "fallbacks", "inference_geo",
 	"mcp_servers", "output_format", "service_tier", "speed", "user_profile_id")

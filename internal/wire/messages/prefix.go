@@ -6,24 +6,24 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A prefix computes what precedes each turn of the model in a request: the tools, the system text and the turns before it. The zero
-// value computes nothing.
+// A prefix computes the digest of everything that precedes each assistant turn of a request: the tools, the system text and the earlier
+// turns. The zero value computes nothing.
 type prefix struct {
 	bound    *wire.BoundRequest // nil: the destination does not bind thinking
 	hash     wire.PrefixHash
-	added    int  // up to where the turns in the body are in hash
-	turn     int  // where the last turn begins
-	answered bool // the last turn is one of the model
+	added    int  // index in the body up to which turns are in hash
+	turn     int  // index in the body at which the last turn begins
+	answered bool // the last turn is an assistant turn
 }
 
-// add adds a value of the head, in pieces.
+// add adds a value that precedes the turns, such as the tools, in pieces.
 func (x *prefix) add(pieces ...[]byte) {
 	if x.bound != nil {
 		x.hash.Add(pieces...)
 	}
 }
 
-// before returns what precedes the index end of the body, where a turn ends.
+// before returns the prefix of the index end of the body, which must be the end of a turn.
 func (x *prefix) before(body []byte, end int) wire.Prefix {
 	for x.added < end {
 		at := x.added
@@ -40,16 +40,17 @@ func (x *prefix) before(body []byte, end int) wire.Prefix {
 	return x.hash.Sum()
 }
 
-// A verdict says what becomes of reasoning.
+// A verdict is how reasoning of the history is treated.
 type verdict int
 
 const (
 	sent    verdict = iota
-	changed         // what precedes it has changed: a server that is asked to drops it
+	changed         // what precedes it has changed; the server drops it if the request asks for that
 	refused         // the server has refused it
 )
 
-// judge judges reasoning of the last turn of the body. isRefused is set if the server has refused such reasoning in this request.
+// judge returns the verdict about reasoning in the last turn of the body. isRefused is set if the server has refused such reasoning in this
+// request.
 func (x *prefix) judge(body []byte, p *lathe.Reasoning, isRefused bool) verdict {
 	b := x.bound
 	switch {
@@ -75,8 +76,8 @@ func (x *prefix) judge(body []byte, p *lathe.Reasoning, isRefused bool) verdict 
 	return sent
 }
 
-// finish sets what precedes the answer to a request with the body, up to the end of its turns. If the last turn is the beginning of the answer,
-// it does not count.
+// finish sets Before, the prefix of the answer to the request whose encoded body, up to the end of its turns, is body. If the last turn is
+// the beginning of the answer, it is not included.
 func (x *prefix) finish(body []byte) {
 	if x.bound == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Names of the members that are read, by object.
+// Names of the members that the codec reads, by object.
 var (
 	requestNames = rawjson.NewNames("model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p",
 		"top_k", "stop_sequences", "thinking", "output_config", "metadata", "lathe")
@@ -24,16 +24,16 @@ var (
 // A reader parses one request.
 type reader struct {
 	wire.Reader
-	names map[string]string // of tools: the client's → the internal form's, where they differ
+	names map[string]string // client's name → internal name of tools, if they differ
 }
 
-// ParseRequest implements [wire.Served]. A member that is null counts as absent.
+// ParseRequest implements [wire.Served]. A member whose value is null is treated as absent.
 //
-// Results are in the order of their calls, for any order of their blocks. ParseRequest accepts a call without a result and a result
-// without a call: the caller may have the missing half.
+// Tool results are put in the order of their calls, whatever the order of their blocks. ParseRequest accepts a call without a result and a
+// result without a call, because the caller may have the other one.
 func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) { return parse(body, false) }
 
-// ParseCount parses the body of a request to count tokens, in which max_tokens is not required.
+// ParseCount parses the body of a request to count tokens, which does not require max_tokens.
 func (Codec) ParseCount(body []byte) (*wire.ClientRequest, error) { return parse(body, true) }
 
 func parse(body []byte, counting bool) (*wire.ClientRequest, error) {
@@ -43,7 +43,7 @@ func parse(body []byte, counting bool) (*wire.ClientRequest, error) {
 }
 
 func (r *reader) read(o wire.Object, counting bool) {
-	if o.Get("tools") != nil { // first: messages and tool_choice name them
+	if o.Get("tools") != nil { // first, because messages and tool_choice refer to tools
 		r.readTools(o)
 	}
 	s := &r.Sampling
@@ -79,10 +79,10 @@ func (r *reader) read(o wire.Object, counting bool) {
 	r.checkChoice()
 }
 
-// effortNone is the reasoning effort of a request that turns reasoning off.
+// effortNone is the reasoning effort that turns reasoning off.
 const effortNone = "none"
 
-// readThinking reads the budget and the summary of thinking, and returns its type.
+// readThinking reads the member thinking: it sets budget and summary, and returns the type.
 func (r *reader) readThinking(o wire.Object) string {
 	if o.Get("thinking") == nil {
 		return ""
@@ -109,7 +109,7 @@ func (r *reader) readThinking(o wire.Object) string {
 	return typ
 }
 
-// readOutput reads the format of output_config, and returns its effort.
+// readOutput reads output_config: it sets the response format, and returns the effort.
 func (r *reader) readOutput(o wire.Object) (effort string) {
 	if o.Get("output_config") == nil {
 		return ""
@@ -132,8 +132,8 @@ func (r *reader) readOutput(o wire.Object) (effort string) {
 	return effort
 }
 
-// setReasoning sets the effort and the budget of reasoning from the type of thinking and the effort of output_config. An effort without
-// thinking has a budget of no tokens.
+// setReasoning sets the effort and the budget from the type of thinking and the effort of output_config. If there is an effort but no
+// thinking, the budget is 0 tokens.
 func (r *reader) setReasoning(thinking, effort string) {
 	s := &r.Sampling
 	s.ReasoningEffort = effort
@@ -144,7 +144,7 @@ func (r *reader) setReasoning(thinking, effort string) {
 		}
 	case "adaptive":
 		if effort == "" {
-			s.ReasoningEffort = "high" // what Anthropic takes by default
+			s.ReasoningEffort = "high" // the default of Anthropic's API
 		}
 	case "disabled":
 		if effort != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readBlock parses one block of a message of the role. A block of an unknown type becomes a [lathe.Opaque].
+// readBlock parses a content block of a message with the role. A block of an unknown type becomes a [lathe.Opaque].
 func (r *reader) readBlock(v []byte, role lathe.Role) lathe.Part {
 	o := r.Object("", v, blockNames)
 	switch typ := o.String("type"); typ {
@@ -70,8 +70,8 @@ func (r *reader) readCall(o wire.Object) lathe.Part {
 	return c
 }
 
-// readResult parses a tool_result. If its content is not only one text and blobs, the raw content is kept in addition to its text:
-// see resultContent.
+// readResult parses a tool_result. If its content is more than one text and blobs, the JSON of the content is stored in Extra in addition
+// to its text: see resultContent.
 func (r *reader) readResult(o wire.Object) lathe.Part {
 	res := lathe.ToolResult{CallID: o.String("tool_use_id"), IsError: o.Bool("is_error")}
 	if res.IsError {
@@ -107,8 +107,8 @@ func (r *reader) readResult(o wire.Object) lathe.Part {
 	return res
 }
 
-// resultContent converts the blocks of a result to one text and blobs. plain is false if the conversion loses information: the
-// order or the number of the blocks, unknown members, or blocks that are neither text nor blob.
+// resultContent converts the blocks of a result to one text and blobs. plain is false if that loses information: the order or number of the
+// blocks, unknown members, or blocks that are neither text nor blob.
 func resultContent(blocks []byte) (content string, blobs []lathe.Blob, plain bool) {
 	var texts []string
 	plain = true
@@ -134,7 +134,7 @@ func resultContent(blocks []byte) (content string, blobs []lathe.Blob, plain boo
 	return strings.Join(texts, "\n"), blobs, plain
 }
 
-// searchText returns the text of a search_result.
+// searchText returns the title, the source and the texts of a search_result, one per line.
 func searchText(block []byte) string {
 	lines := []string{text(block, "title"), text(block, "source")}
 	for el := range rawjson.Elements(get(block, "content")) {
@@ -152,8 +152,8 @@ func searchText(block []byte) string {
 	return b.String()
 }
 
-// readBlob parses an image or a document. The raw block is kept if it has members that [lathe.Blob] has no field for. A block whose
-// source is neither data nor a URL, such as a file stored by the vendor's server, becomes a [lathe.Opaque].
+// readBlob parses an image or a document. The JSON of the block is stored in Raw if it has members for which [lathe.Blob] has no field. A
+// block whose source is neither data nor a URL, such as a file stored by the vendor, becomes a [lathe.Opaque].
 func (r *reader) readBlob(v []byte, typ string) lathe.Part {
 	o := r.Object("", v, blockNames)
 	source := o.Object("source", sourceNames)
@@ -189,14 +189,14 @@ func (r *reader) readBlob(v []byte, typ string) lathe.Part {
 	return b
 }
 
-// blobOf returns the image or the document in a block; ok is false if it has none that is a [lathe.Blob].
+// blobOf parses an image or a document in a result; ok is false if it cannot be a [lathe.Blob].
 func blobOf(v []byte, typ string) (b lathe.Blob, ok bool) {
 	r := reader{Reader: wire.NewReader(nil)}
 	_ = r.Try(func() { b, ok = r.readBlob(v, typ).(lathe.Blob) })
 	return b, ok
 }
 
-// blockType returns the type of the block that b is sent as; "" if this wire has none.
+// blockType returns the type of the block as which b is sent, or "" if this wire has none.
 func blockType(b *lathe.Blob) string {
 	media, _, _ := strings.Cut(b.MediaType, ";")
 	switch {

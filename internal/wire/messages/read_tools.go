@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readTools parses the tools: those that the client executes as [lathe.ToolSpec], the others as hosted tools.
+// readTools parses the tools: those that the client executes become a [lathe.ToolSpec], others become hosted tools.
 func (r *reader) readTools(o wire.Object) {
 	seen := map[string]bool{}
 	for el := range o.Elements("tools") {
@@ -21,7 +21,7 @@ func (r *reader) readTools(o wire.Object) {
 	}
 }
 
-// readTool reads one tool and returns the client's name for it.
+// readTool parses one tool and returns the client's name for it.
 func (r *reader) readTool(at string, v []byte) string {
 	o := r.Object(at, v, toolNames)
 	if o.Get("type") != nil {
@@ -40,8 +40,8 @@ func (r *reader) readTool(at string, v []byte) string {
 	return name
 }
 
-// changeTools reads the tool of a block that adds or removes one within the conversation. The definitions are those of the whole request;
-// a tool that is removed last is in Removed.
+// changeTools reads the tool in a block that adds or removes a tool within the conversation. A definition applies to the whole request; the
+// name of a tool whose last change is a removal is added to Removed.
 func (r *reader) changeTools(change string, tool []byte) {
 	name := text(tool, "name")
 	switch text(tool, "type") {
@@ -57,7 +57,7 @@ func (r *reader) changeTools(change string, tool []byte) {
 			t.Origin = wire.OriginInput
 		}
 	case "tool_reference":
-	default: // of a server of the vendor
+	default: // a tool of a server of the vendor
 		return
 	}
 	name = r.toolName(name)
@@ -67,7 +67,7 @@ func (r *reader) changeTools(change string, tool []byte) {
 	}
 }
 
-// shortName returns the name of a tool in the internal form, and records it if it differs from the client's name.
+// shortName returns the internal name of a tool, and records both names if they differ.
 func (r *reader) shortName(name string) string {
 	short := shortName(name)
 	if short == name {
@@ -81,7 +81,7 @@ func (r *reader) shortName(name string) string {
 	return short
 }
 
-// toolName returns the name in the internal form of a tool that the request has declared or called.
+// toolName returns the internal name of a tool that the request has declared or called.
 func (r *reader) toolName(name string) string {
 	if short, ok := r.names[name]; ok {
 		return short

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readSystem reads the member `system`: a string or text blocks.
+// readSystem reads the member `system`, which is a string or an array of text blocks.
 func (r *reader) readSystem(o wire.Object) []lathe.Message {
 	if o.Get("system") == nil {
 		return nil
@@ -25,7 +25,7 @@ func (r *reader) readSystem(o wire.Object) []lathe.Message {
 // readMessages splits the turns into messages of the internal form.
 func (r *reader) readMessages(o wire.Object) (out []lathe.Message) {
 	var s step
-	out = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // most messages are longer
+	out = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // an estimate: most messages are longer
 	for el := range o.Elements("messages") {
 		m, results := r.readMessage(el)
 		if m.Role == lathe.RoleAssistant && len(m.Parts) > 0 {
@@ -42,14 +42,14 @@ func (r *reader) readMessages(o wire.Object) (out []lathe.Message) {
 	return s.flush(out)
 }
 
-// A step has the results and messages between two messages of the assistant.
+// A step is the results and the other messages between two assistant messages.
 type step struct {
 	results []lathe.ToolResult
-	ids     map[string]bool // of results
+	ids     map[string]bool // call ids of the results
 	others  []lathe.Message
 }
 
-// add adds results. It returns false if one of them is the second one of its call.
+// add adds results. It returns false if a call would have two results.
 func (s *step) add(results []lathe.ToolResult) bool {
 	for _, res := range results {
 		if s.ids[res.CallID] {
@@ -64,8 +64,8 @@ func (s *step) add(results []lathe.ToolResult) bool {
 	return true
 }
 
-// flush appends the step to out: first the results in the order of the calls of the last message, since clients send parallel
-// results in the order in which they were ready, then the results of other calls, and then all other messages.
+// flush appends the step to out: first the results in the order of the calls of the last message, because clients send parallel results in
+// the order of completion, then the results of other calls, then all other messages.
 func (s *step) flush(out []lathe.Message) []lathe.Message {
 	order := map[string]int{}
 	var calls []lathe.ToolCall
@@ -96,7 +96,7 @@ func (s *step) flush(out []lathe.Message) []lathe.Message {
 	return out
 }
 
-// appendMerged appends m, or appends its parts to the last message if both have the same role and so belong to one turn.
+// appendMerged appends m or, if the last message has the same role and neither has Extra, adds its parts to the last message.
 func appendMerged(out []lathe.Message, m lathe.Message) []lathe.Message {
 	if n := len(out); n > 0 && out[n-1].Role == m.Role && len(out[n-1].Extra) == 0 && len(m.Extra) == 0 {
 		out[n-1].Parts = append(out[n-1].Parts, m.Parts...)
@@ -117,7 +117,7 @@ func mergeNeighbours(in []lathe.Message) []lathe.Message {
 	return out
 }
 
-// readMessage parses one message. It returns the results in it separately.
+// readMessage parses one message. The tool results in it are returned separately.
 func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolResult) {
 	o := r.Object("", v, messageNames)
 	m = lathe.Message{Role: lathe.Role(o.String("role")), Wire: lathe.WireMessages}
@@ -137,7 +137,8 @@ func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolRes
 	return m, results
 }
 
-// readContent parses a member that is a string or an array of blocks into m. It returns the results in it separately.
+// readContent parses a member that is a string or an array of blocks, and adds its parts to m. The tool results in it are returned
+// separately.
 func (r *reader) readContent(o wire.Object, name string, m *lathe.Message) (results []lathe.ToolResult) {
 	switch v := o.Get(name); wire.Kind(v) {
 	case '"':

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AppendRelayed appends the body of a client's own request: byte for byte, except for the model's name, the members of
-// req.Overrides, and tool_choice if req differs. body must be valid. opts may be nil.
+// AppendRelayed appends the body of the client's request unchanged, except for the model's name, the members of req.Overrides, stream, and
+// tool_choice if that of req differs. body must be valid. opts may be nil.
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	var changes wire.Changes
 	for _, m := range req.Overrides {
@@ -33,7 +33,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	return changes.Append(dst, body, nil)
 }
 
-// sameChoice reports whether the value of tool_choice is that of req.
+// sameChoice reports whether given, a value of tool_choice, is equivalent to the tool choice of req.
 func sameChoice(given []byte, req *lathe.Request) bool {
 	r := reader{Reader: wire.NewReader(nil)}
 	if given != nil && r.Try(func() { r.readChoice(given) }) != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// strictRules are the rules of the API for strict tools and for structured output.
+// strictRules are the API's rules for schemas of strict tools and of structured output.
 var strictRules = wire.StrictRules{AllOf: true, Keeps: func(keyword string, value []byte) bool {
 	switch keyword {
 	case "minItems":
@@ -18,10 +18,10 @@ var strictRules = wire.StrictRules{AllOf: true, Keeps: func(keyword string, valu
 	return false
 }}
 
-// formats are the formats of strings that the API checks.
+// formats are the string formats that the API checks.
 var formats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 
-// isStrict reports whether the API accepts the schema with strict: it has only supported keywords, and all its objects exclude
+// isStrict reports whether the API accepts the schema with strict: it has only supported keywords, and all of its objects exclude
 // additional properties.
 func isStrict(schema []byte) bool {
 	return len(strictRules.Strict(schema).Changes) == 0

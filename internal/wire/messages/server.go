@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// serverPrefix begins the ids of calls of this server in answers. A client sends the blocks back in its next request.
+// serverPrefix is the prefix of the ids of this server's calls in answers. A client returns the blocks in its next request.
 const serverPrefix = "mcptoolu_lathe_"
 
 // ServerCallID returns the id of a call of this server in the blocks of an answer.
@@ -15,7 +15,7 @@ func ServerCallID(id string) string {
 	return serverPrefix + wire.ShortID("h_", id, maxID-len(serverPrefix))
 }
 
-// appendServerCall returns the two blocks of a call that this server executed. The first contains the complete input, since some
+// appendServerCall returns the two blocks for a call that this server executed. The first one contains the complete input, since some
 // clients refuse deltas of such a block.
 func appendServerCall(c *wire.ServerCall) (call, result []byte) {
 	input, _, _ := wire.SentArguments(c.Arguments)
@@ -28,8 +28,8 @@ func appendServerCall(c *wire.ServerCall) (call, result []byte) {
 // OriginalCallID is the inverse of [ServerCallID], except for call ids that ServerCallID shortened.
 func OriginalCallID(id string) string { return strings.TrimPrefix(id, serverPrefix) }
 
-// IsServerBlock reports whether a block is one of the two blocks of a call of this server. ParseRequest keeps such blocks as opaque
-// parts. AppendRequest omits them: the caller must replace them by the call and its result before.
+// IsServerBlock reports whether a block is one of the two blocks of a call of this server. ParseRequest reads them as opaque parts, and
+// AppendRequest omits them: the caller must first replace them by the call and its result.
 func IsServerBlock(block []byte) bool {
 	typ, id := "", ""
 	for key, v := range rawjson.Members(block) {

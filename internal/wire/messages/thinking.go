@@ -9,23 +9,23 @@ import (
 // minBudget is the smallest thinking budget that the API accepts, in tokens.
 const minBudget = 1024
 
-// A thinkingPlan has the values of thinking, effort and max_tokens of a request, which the API restricts in combination with each
-// other and with the tool choice.
+// A thinkingPlan contains the values of thinking, effort and max_tokens of a request. The API restricts their combinations with each other
+// and with the tool choice.
 type thinkingPlan struct {
-	mode      string // the type of thinking; "": not sent
-	budget    int    // of mode enabled
-	effort    string // of output_config; "": not sent
+	mode      string // type of thinking; "": not sent
+	budget    int    // tokens, for mode enabled
+	effort    string // effort of output_config; "": not sent
 	display   bool
 	maxTokens int
 }
 
 func (p *thinkingPlan) on() bool { return p.mode == "adaptive" || p.mode == "enabled" }
 
-// efforts are the values of output_config.effort, each with the equivalent budget in tokens for models without effort.
+// efforts are the values of output_config.effort, each with the equivalent budget in tokens for models without an effort.
 var efforts = map[string]int{"low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 
-// planThinking computes the plan. It drops conflicting values in this order: a budget if the tool choice forces a call, the
-// budget if it is above max_tokens, and then sampling parameters that the API refuses together with thinking.
+// planThinking computes the plan. It resolves conflicts in this order: a budget is dropped if the tool choice forces a call, a budget above
+// max_tokens is reduced, and sampling parameters that the API refuses together with thinking are dropped later.
 func (e *encoder) planThinking() {
 	s, p := &e.req.Sampling, &e.plan
 	p.maxTokens = e.opts.MaxTokens
@@ -58,7 +58,7 @@ func (e *encoder) planThinking() {
 			p.budget = efforts["medium"]
 		}
 	}
-	if p.mode == "enabled" && e.forced() { // adaptive thinking may call the tool that it must
+	if p.mode == "enabled" && e.forced() { // with adaptive thinking, a forced call is allowed
 		e.dropReasoning()
 	}
 	if p.effort != "" && e.without(featureEffort) {
@@ -80,7 +80,7 @@ func (e *encoder) planThinking() {
 	}
 }
 
-// dropReasoning turns thinking off.
+// dropReasoning turns thinking off, and records the member of the request that is thereby not sent.
 func (e *encoder) dropReasoning() {
 	switch {
 	case e.req.Sampling.ReasoningBudget != nil:
@@ -91,8 +91,8 @@ func (e *encoder) dropReasoning() {
 	e.plan.mode, e.plan.budget = "", 0
 }
 
-// unsignedStep reports whether the request continues a step whose calls another model wrote: with mode enabled, the
-// API refuses such a turn because it does not begin with thinking.
+// unsignedStep reports whether the request continues a step whose calls another model wrote. With mode enabled, the API refuses such a turn
+// because it does not begin with thinking.
 func (e *encoder) unsignedStep() bool {
 	i := len(e.req.Messages) - 1
 	for i >= 0 && e.req.Messages[i].Role == lathe.RoleTool {
@@ -118,7 +118,7 @@ func (e *encoder) unsignedStep() bool {
 	return true
 }
 
-// planEffort sets the API's value for the effort, and the mode of thinking for it.
+// planEffort sets the effort of the API and the corresponding mode of thinking.
 func (e *encoder) planEffort() {
 	p := &e.plan
 	switch effort := e.req.Sampling.ReasoningEffort; {
@@ -136,8 +136,8 @@ func (e *encoder) planEffort() {
 	}
 }
 
-// fitBudget reduces the budget below max_tokens. If the request has no token limit of its own, it increases the default limit by
-// the budget instead.
+// fitBudget makes the budget smaller than max_tokens and at least minBudget. If the request has no token limit, it increases the default
+// limit by the budget instead.
 func (e *encoder) fitBudget() {
 	p := &e.plan
 	if p.mode != "enabled" {
@@ -168,12 +168,12 @@ func (e *encoder) forced() bool {
 	return (mode == lathe.ChoiceRequired || mode == lathe.ChoiceFunction) && len(e.req.Tools)+len(e.req.HostedTools) > 0
 }
 
-// asksToDrop reports whether the request asks the server to drop thinking that it cannot accept.
+// asksToDrop reports whether the request contains the option by which the server drops thinking that it cannot accept.
 func asksToDrop(e *encoder) bool {
 	return e.plan.on() && e.free("thinking") && e.opts.Takes.ThinkingBinding == destination.DropBlock && !e.without(featureBinding)
 }
 
-// thinking appends thinking and output_config.
+// thinking appends the members thinking and output_config.
 func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 	p := &e.plan
 	if p.mode != "" && e.free("thinking") {

@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A usage has the token counts in the form of the wire: input excludes the tokens of the prompt cache.
+// A usage contains the token counts of the wire: input excludes tokens read from or written to the prompt cache.
 type usage struct{ input, written, read, output, thinking int64 }
 
-// takeUsage reads a usage object. Counts are cumulative, so the largest received value is the last.
+// takeUsage reads a usage object. Counts are cumulative, so the largest received value applies.
 func (a *assembler) takeUsage(v []byte) {
 	if wire.Kind(v) != '{' {
 		return
@@ -45,14 +45,14 @@ func (a *assembler) takeUsage(v []byte) {
 	}
 }
 
-// internal returns the usage in the internal form.
+// internal converts the usage to the internal form, in which input tokens include those of the cache.
 func (u usage) internal() lathe.Usage {
 	in := u.input + u.written + u.read
 	return lathe.Usage{InputTokens: in, OutputTokens: u.output, TotalTokens: in + u.output,
 		CachedTokens: u.read, CacheWriteTokens: u.written, ReasoningTokens: u.thinking}
 }
 
-// appendUsage appends the usage as the wire has it.
+// appendUsage appends the usage object of the wire.
 func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
 	return dst.Lit(`{"input_tokens":`).Int(max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0)).
 		Num("cache_creation_input_tokens", u.CacheWriteTokens).Num("cache_read_input_tokens", u.CachedTokens).Num("output_tokens", u.OutputTokens).

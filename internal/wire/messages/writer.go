@@ -11,37 +11,37 @@ import (
 
 // A writer writes the events of one answer. It implements [wire.Writer].
 //
-// One block is open at a time. Items that arrive while a call is open, and calls whose id or name is not known yet, are in queue,
-// whose first item is the one that is being written.
+// One block is open at a time. Items that are received while a call is open, and calls whose id or name is not yet known, are in queue. Its
+// first item is the block being written.
 type writer struct {
 	head     *wire.AnswerHead
 	started  bool
 	finished bool
 	next     int // index of the next block
 	queue    []*item
-	calls    []*item // all calls, in the order in which they were announced
-	sent     int     // calls begun on the wire
-	stopped  bool    // the stop reason was
-	broken   bool    // a call was cut off, or left out
+	calls    []*item // all calls, in the order of their first deltas
+	sent     int     // number of calls begun on the wire
+	stopped  bool    // Pass has passed a stop reason on
+	broken   bool    // a call was truncated or left out
 	refused  bool    // a refusal was written
-	said     bool    // another text was
+	said     bool    // text other than a refusal was written
 }
 
 // An item is a block that is being written or is queued.
 type item struct {
 	kind  blockKind
-	text  []byte // not sent yet: of text, thinking or the input of a call
-	raw   []byte // of kind blockOpaque: the block
-	began bool   // on the wire
-	ended bool   // nothing more is added to it
+	text  []byte // not yet sent: text, thinking or the input of a call
+	raw   []byte // the block, for kind blockOpaque
+	began bool   // its content_block_start was written
+	ended bool   // complete: nothing more is added
 
 	signature string
-	signed    int // bytes of the signature that were sent by other means
+	signed    int // number of bytes of the signature that Pass has sent
 	citations []json.RawMessage
 
-	index    int // of a call within its turn
+	index    int // index of a call within its turn
 	id, name string
-	args     []byte // that were sent
+	args     []byte // arguments that were sent
 	cut      bool
 	// unreadable is set at the end of a call whose arguments are not an object.
 	unreadable bool
@@ -50,7 +50,7 @@ type item struct {
 // NewWriter returns a Writer for one answer.
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head: head} }
 
-// messageID returns the id of a message from the id of its answer.
+// messageID returns the id of a message on this wire.
 func messageID(answer string) string { return "msg_" + answer }
 
 func (w *writer) AppendStart(to []byte) []byte {
@@ -69,7 +69,7 @@ func (w *writer) AppendStart(to []byte) []byte {
 		EndEvent()
 }
 
-// appendHead appends the members of a message that are known before its content, up to the comma.
+// appendHead appends the members of a message that precede its content, without a trailing comma.
 func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
 	return dst.Lit("{").Str("id", messageID(h.ID)).Lit(`,"type":"message","role":"assistant"`).Str("model", h.Model)
 }
@@ -102,12 +102,12 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	return dst
 }
 
-// callDelta appends the events for a piece of a call.
+// callDelta handles a delta of a call, and appends the events that can be written.
 func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	it := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
-		if it.ended || it.began && it.id != d.ID { // of an earlier turn
+		if it.ended || it.began && it.id != d.ID { // a call of a later turn with the same index
 			it = w.newCall(d.Index)
 		}
 		it.id, it.name = d.ID, d.Name
@@ -128,7 +128,7 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	return w.advance(dst)
 }
 
-// add appends text to the last item if it is of the kind, else to a new one.
+// add adds text to the last item if it has the kind and is not complete, otherwise to a new item.
 func (w *writer) add(dst wire.JSON, kind blockKind, text string) wire.JSON {
 	if text == "" {
 		return dst
@@ -146,7 +146,7 @@ func (w *writer) add(dst wire.JSON, kind blockKind, text string) wire.JSON {
 	return w.advance(dst)
 }
 
-// endText ends the open text block if its wire is that of the writer, or if it has citations.
+// endText ends the open text block if the text is from this wire or has citations.
 func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != blockText || w.queue[n-1].ended {
@@ -158,8 +158,7 @@ func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	return w.advance(dst)
 }
 
-// addData appends the opaque data of reasoning. It ignores the data of another wire, which the client would send back to any
-// model.
+// addData adds the opaque data of reasoning. Data of another wire is ignored, because the client would return it to any model.
 func (w *writer) addData(dst wire.JSON, field, data string) wire.JSON {
 	switch field {
 	case fieldThinking:
@@ -177,12 +176,12 @@ func (w *writer) addData(dst wire.JSON, field, data string) wire.JSON {
 	return w.advance(dst)
 }
 
-// push queues a block that is written at once. Its JSON must not contain line ends, which would end the data of the event.
+// push queues a complete block. It is compacted, because a line break would end the data of the event.
 func (w *writer) push(raw []byte) {
 	w.queue = append(w.queue, &item{kind: blockOpaque, raw: rawjson.AppendCompact(nil, raw), ended: true})
 }
 
-// call returns the call with an index in the current turn, and adds it if it does not exist.
+// call returns the last call with an index, and adds it if there is none.
 func (w *writer) call(index int) *item {
 	for i := len(w.calls) - 1; i >= 0; i-- {
 		if w.calls[i].index == index {
@@ -198,14 +197,14 @@ func (w *writer) newCall(index int) *item {
 	return it
 }
 
-// advance writes the queued items that can be written now.
+// advance writes all queued items that can be written now.
 func (w *writer) advance(dst wire.JSON) wire.JSON {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
 		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
 			return dst
 		}
-		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.cut { // clients would take it for a call without arguments
+		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.cut { // a client would take it for a call without arguments
 			w.broken, w.queue = true, w.queue[1:]
 			continue
 		}
@@ -226,7 +225,7 @@ func (w *writer) advance(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// beginBlock appends the event that opens the block.
+// beginBlock appends the event that opens the block, or in an answer that is not streamed the beginning of the block.
 func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
 	it.began = true
 	if it.kind == blockCall {
@@ -250,7 +249,7 @@ func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
 	return dst.EndEvent()
 }
 
-// openBlock appends the beginning of a block of a whole answer, up to its text. A call is appended at its end.
+// openBlock appends the beginning of a block of an answer that is not streamed, up to its text. A call is appended when it ends.
 func openBlock(dst wire.JSON, it *item) wire.JSON {
 	switch it.kind {
 	case blockThinking:
@@ -264,12 +263,12 @@ func openBlock(dst wire.JSON, it *item) wire.JSON {
 	return dst
 }
 
-// appendCall appends a call up to its input.
+// appendCall appends the tool_use block of a call up to the value of its input.
 func (w *writer) appendCall(dst wire.JSON, it *item) wire.JSON {
 	return dst.Lit(`{"type":"tool_use"`).Str("id", CallID(it.id)).Str("name", w.head.Request.ClientName(it.name)).Key("input")
 }
 
-// delta appends an event with a piece of the open block.
+// delta appends an event with a piece of the open block or, in an answer that is not streamed, the piece.
 func (w *writer) delta(dst wire.JSON, it *item, text string) wire.JSON {
 	if it.kind == blockCall {
 		it.args = append(it.args, text...)
@@ -294,12 +293,12 @@ func (w *writer) delta(dst wire.JSON, it *item, text string) wire.JSON {
 	return dst.Quote(text).Lit("}").EndEvent()
 }
 
-// blockEvent appends the beginning of an event of the open block.
+// blockEvent appends the beginning of an event about the open block.
 func (w *writer) blockEvent(dst wire.JSON, typ string) wire.JSON {
 	return dst.Event(typ).Num("index", int64(w.next-1))
 }
 
-// endBlock appends the events that close the open block.
+// endBlock appends the events that end the open block.
 func (w *writer) endBlock(dst wire.JSON, it *item) wire.JSON {
 	if it.kind == blockCall {
 		if len(it.args) == 0 && !it.cut {
@@ -323,8 +322,8 @@ func (w *writer) endBlock(dst wire.JSON, it *item) wire.JSON {
 	return w.blockEvent(dst, "content_block_stop").EndEvent()
 }
 
-// closeBlock appends the end of a block of a whole answer. A call whose arguments are not an object has no form there: with an empty
-// input the client would execute it. The stop reason says that the answer is not complete.
+// closeBlock appends the end of a block of an answer that is not streamed. A call whose arguments are not an object is left out, because
+// clients would execute it with an empty input. The stop reason then shows that the answer is incomplete.
 func (w *writer) closeBlock(dst wire.JSON, it *item) wire.JSON {
 	switch it.kind {
 	case blockThinking:
@@ -358,7 +357,7 @@ func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	return w.advance(dst)
 }
 
-// AppendApproval appends nothing: the wire has no form for it.
+// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
 func (w *writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
@@ -378,7 +377,7 @@ func (w *writer) AppendKeepAlive(to []byte) []byte {
 	switch {
 	case w.finished:
 		return dst
-	case !w.started: // some clients demand message_start before all other events
+	case !w.started: // some clients require message_start before any other event
 		return dst.Lit(": keep-alive\n\n")
 	}
 	return dst.Event("ping").EndEvent()

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// takeReasoning adds the reasoning of one member: some servers send the same twice.
+// takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members.
 func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
 	in := &a.chunk
 	best := -1
@@ -70,7 +70,7 @@ func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 	return dst
 }
 
-// takeThinking adds a part with reasoning: a string, or an array of text parts.
+// takeThinking adds the reasoning in a part, which is a string or an array of text parts.
 func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 	for _, key := range []string{"thinking", "reasoning", "text"} {
 		v, ok := rawjson.Get(part, key)
@@ -91,8 +91,8 @@ func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 	return dst
 }
 
-// mergeExtra keeps a member that is not known. Of a member that comes again the last value
-// counts; arrays are put together. Of more than maxExtra members the first are kept.
+// mergeExtra stores an unknown member. If the member is received again, the last value replaces the first, except that arrays are
+// concatenated. Members beyond maxExtra are dropped and counted as a fault.
 func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.Member {
 	raw := m.value
 	if emptyValue(raw) {
@@ -117,7 +117,7 @@ func (a *Assembler) mergeExtra(members []lathe.Member, m *extraMember) []lathe.M
 	return append(members, lathe.Member{Name: m.key, Value: json.RawMessage(bytes.Clone(raw))})
 }
 
-// emptyValue reports whether a value says nothing.
+// emptyValue reports whether a value carries no information: "", {}, [], null or false.
 func emptyValue(raw []byte) bool {
 	switch string(raw) {
 	case `""`, "{}", "null", "false":

@@ -9,36 +9,33 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AssemblerOptions bound an answer.
+// AssemblerOptions are the limits of an answer.
 type AssemblerOptions = wire.AssemblerOptions
 
 const (
-	// namesBlock is the memory that ids, names and other short strings of several answers share.
+	// namesBlock is the size in bytes of a memory block that ids, names and other short strings share.
 	namesBlock = 512
-	// maxExtra bounds the members that are kept of one message or call.
+	// maxExtra bounds the unknown members stored for one message or call.
 	maxExtra = 64
 )
 
-// An Assembler assembles an answer from the chunks of a stream. It is lenient: for any
-// order and form in which a server sends the pieces, the result has complete calls with the argument
-// text as the model wrote it. It counts tolerated faults. It is used by one goroutine at
-// a time.
+// An Assembler assembles an answer from the chunks of a stream. It is lenient: whatever the order and form in which a server sends the
+// pieces, the result has complete calls with the argument text as the model wrote it. It counts the faults that it tolerates. It is used by
+// one goroutine at a time.
 //
-// The index of a piece determines its call; if the index is missing or wrong, the id does; otherwise a new
-// non-empty name begins a new call. In detail: a piece with a known index belongs to that call,
-// unless it has another name and the call's arguments are whole, or another id and another name,
-// or another id and the call's arguments are whole. A piece with a new index and with neither id nor name belongs to the last call
-// if its arguments are not whole. A name that comes again is not doubled; a
-// different name for a call that has the same index or id and no whole arguments is its next part
-// (or, if it begins with the first part, all of it).
+// The index of a piece determines its call; if the index is missing or wrong, the id does; otherwise a new non-empty name begins a new
+// call. In detail: a piece with a known index belongs to the call with that index, except if it has another name and the arguments of the
+// call are complete, or another id and another name, or another id and the arguments of the call are complete. A piece with a new index and
+// with neither id nor name belongs to the last call if the arguments of that call are incomplete. A repeated name is not added twice. A
+// different name for a call with the same index or id and incomplete arguments is the next part of its name (or the whole name, if it
+// begins with the first part).
 //
-// The deltas: text in the order of its arrival; a call's DeltaCallStart with or before
-// its first argument text, with the id and name known by then; DeltaCallEnd when the next call
-// begins after whole arguments, else with the finish reason. Calls are numbered in the order in
-// which they begin.
+// Text deltas are emitted in the order of receipt. DeltaCallStart of a call is emitted with or before its first argument text, with the id
+// and name known by then. DeltaCallEnd is emitted when the next call begins after complete arguments, otherwise with the finish reason.
+// Calls are numbered in the order in which they begin.
 type Assembler struct {
 	wire.Assembly
-	chunk parsedChunk // the one that was read last
+	chunk parsedChunk // the last chunk read
 
 	text, reasoning, refusal text
 	calls                    []*call
@@ -47,12 +44,12 @@ type Assembler struct {
 	progress
 }
 
-// progress is the state of one answer, without what keeps its memory for the next.
+// progress is the part of an Assembler's state that belongs to one answer and is not reused as memory for the next.
 type progress struct {
 	reasoningField string
 	blobs          []lathe.Blob
-	current        *call  // the one that the last piece belonged to
-	announced      string // the name of the call that a piece begins, said before
+	current        *call  // the call to which the last piece belonged
+	announced      string // name of the call that begins with the current piece, if an earlier piece contained it
 	extra          []lathe.Member
 
 	finish     string
@@ -60,17 +57,17 @@ type progress struct {
 	usage      lathe.Usage
 	cost       *float64
 	done       bool
-	cutOff     bool // the server gave up the answer: no call is whole
-	line       int  // lines walked
+	cutOff     bool // the server gave up the answer: no call is complete
+	line       int  // number of chunks read
 	damage     damage
 	soundness
 }
 
-// adder says what a string is added to.
+// An adder is the destination of a string: a text, its delta kind and, for arguments, its call.
 type adder struct {
 	t    *text
 	kind lathe.DeltaKind
-	c    *call // of DeltaCallArgs
+	c    *call // for DeltaCallArgs
 }
 
 // NewAssembler returns an Assembler for one answer. opts may be nil.
@@ -78,7 +75,7 @@ func NewAssembler(opts *AssemblerOptions) *Assembler {
 	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
-// Reset makes the Assembler ready for another answer. What it returned before stays valid.
+// Reset prepares the Assembler for another answer. Values that it has returned remain valid.
 func (a *Assembler) Reset() {
 	for _, c := range a.calls {
 		c.args.reset()
@@ -95,12 +92,12 @@ func (a *Assembler) Reset() {
 	a.Assembly, a.progress = a.Next(), progress{}
 }
 
-// Done reports whether the server said [DONE].
+// Done reports whether [DONE] was received.
 func (a *Assembler) Done() bool { return a.done }
 
-// Append takes in the data of one event and appends the deltas that it makes. Data that cannot be
-// read is skipped and counted. An error that the server reports is an *[APIError]; an answer above
-// its limits wraps [ErrTooLarge]; both are final. Append does not keep data.
+// Append reads the data of one event and appends its deltas. Data that cannot be parsed is skipped and counted as a fault. If the server
+// reports an error, Append returns an *[APIError]; if the answer exceeds a limit, an error that wraps [ErrTooLarge]. Both are final. Append
+// does not retain data.
 func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
 	if a.Err != nil {
 		return dst, a.Err
@@ -118,7 +115,7 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 	return dst, a.Err
 }
 
-// takeOther takes in a line that is no chunk.
+// takeOther handles a line that is not a chunk.
 func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
 	a.Unsound = a.Unsound || !a.finishSeen || string(line) != "[DONE]"
 	switch {
@@ -135,7 +132,7 @@ func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
 	return dst
 }
 
-// commit does what the chunk that was read from data says.
+// commit applies the chunk that was read from data.
 func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
 	in := &a.chunk
 	a.Faults = wire.CountFault(a.Faults, FaultDuplicateMember, in.dups)
@@ -171,7 +168,7 @@ func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
 	return dst
 }
 
-// inBandError returns the error that the line reports, nil for none.
+// inBandError returns the error that a line of the stream reports, or nil.
 func (a *Assembler) inBandError(obj []byte) error {
 	in := &a.chunk
 	switch {
@@ -223,7 +220,7 @@ func (a *Assembler) takeChoice(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// add adds a string literal, or nothing if v is none.
+// add adds the text of a JSON string, or nothing if v is no string or empty.
 func (a *Assembler) add(dst []lathe.Delta, to adder, v value) []lathe.Delta {
 	if !v.full() {
 		return dst
@@ -244,7 +241,7 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 		return dst
 	}
 	if len(raw) == 2 {
-		// Some servers say "" in every chunk, some only at the end.
+		// Some servers send "" in every chunk, others only at the end.
 		if !a.chunk.emptyDelta() || a.finishSeen || a.blank() {
 			return dst
 		}
@@ -263,14 +260,13 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 	return a.endCalls(dst)
 }
 
-// blank reports whether nothing came yet.
+// blank reports whether no content was received yet.
 func (a *Assembler) blank() bool {
 	return a.text.len() == 0 && a.reasoning.len() == 0 && a.refusal.len() == 0 &&
 		len(a.calls) == 0 && len(a.blobs) == 0
 }
 
-// keep returns the text of a string value, in memory that short strings share. What is no string
-// is kept as it is written.
+// keep returns the text of a string, in memory that short strings share. Other values are returned as JSON text.
 func (a *Assembler) keep(v value) string {
 	b := v.body()
 	if len(b) == 0 {

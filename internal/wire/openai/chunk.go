@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A value is a value of a chunk as it is written, a part of the chunk's bytes. It is nil for a member that is missing.
+// A value is the JSON text of a value in a chunk. It shares the memory of the chunk, and is nil if the member is missing.
 type value []byte
 
 // ok reports whether there is a value other than null.
@@ -14,10 +14,10 @@ func (v value) ok() bool { return len(v) > 0 && v[0] != 'n' }
 
 func (v value) isString() bool { return kind(v) == '"' }
 
-// full reports whether v is a string that is not empty.
+// full reports whether v is a non-empty string.
 func (v value) full() bool { return v.isString() && len(v) > 2 }
 
-// body returns what stands between the quotes of a string, and any other value as it is.
+// body returns the bytes between the quotes of a string, not unescaped, and any other value unchanged.
 func (v value) body() []byte {
 	if v.isString() {
 		return v[1 : len(v)-1]
@@ -25,36 +25,37 @@ func (v value) body() []byte {
 	return v
 }
 
-// A parsedChunk has the members that count of a chunk or of a whole completion. Of a member that comes twice in one object the last counts.
+// A parsedChunk contains the members that are read from a chunk or from a whole completion. If an object has a member twice, the last one
+// is used.
 type parsedChunk struct {
-	dups     int // members that came twice
-	badCalls int // values of a wrong type: tool_calls itself, or elements of it
+	dups     int // number of repeated members
+	badCalls int // number of values with a wrong type: tool_calls itself, or its elements
 
 	id, model, usage, xgroq, failure, object value
 	choices                                  value
 	hasChoices                               bool
 	extraChoices                             int
 
-	taken bool // a choice was taken
+	taken bool // a choice was read
 	choice
-	piece   piece // that is being read
-	escaped bool  // there are escapes
+	piece   piece // the piece that is being read
+	escaped bool  // the chunk contains escapes
 }
 
-// A choice is what counts of the first choice.
+// A choice contains the members that are read from the first choice.
 type choice struct {
 	index, finish, choiceUsage, choiceError value
 	delta, message                          value
-	whole                                   bool // it is a message
+	whole                                   bool // the choice has a message and not a delta
 	content, refusal, role                  value
 	toolCalls, functionCall                 value
-	legacy                                  *piece // of functionCall
+	legacy                                  *piece // content of functionCall
 	reasoning                               [len(reasoningFields)]value
 	pieces                                  []piece
 	extra                                   []extraMember
 }
 
-// reasoningFields are the members that servers send reasoning in, the likeliest first.
+// reasoningFields are the members in which servers send reasoning, the most frequent first.
 var reasoningFields = [...]string{"reasoning_content", "reasoning", "thinking"}
 
 // A piece is one element of tool_calls.
@@ -68,7 +69,7 @@ type extraMember struct {
 	value value
 }
 
-// read takes b apart. It reports whether b is one JSON object: only then may the values be used.
+// read parses the members of b. It returns false if b is not one JSON object; the values must then not be used.
 func (c *parsedChunk) read(b []byte) bool {
 	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}, escaped: bytes.IndexByte(b, '\\') >= 0}
 	end, err := rawjson.Scan(b, 0)
@@ -83,7 +84,7 @@ func (c *parsedChunk) read(b []byte) bool {
 	return true
 }
 
-// members has take read the members of an object that is valid.
+// members calls take for each member of a valid object, with its unescaped name.
 func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value)) {
 	for key, v := range rawjson.Members(obj) {
 		name := key[1 : len(key)-1]
@@ -94,7 +95,7 @@ func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte,
 	}
 }
 
-// set sets a member that is to come once in its object.
+// set sets a member, and counts it as repeated if it was set before.
 func (c *parsedChunk) set(to *value, v value) {
 	if *to != nil {
 		c.dups++
@@ -121,7 +122,7 @@ func (c *parsedChunk) top(name []byte, v value) {
 	}
 }
 
-// element reads one element of choices. The first whose index is 0 or not said is taken.
+// element reads one element of choices. Only the first element whose index is 0 or missing is used; others are counted.
 func (c *parsedChunk) element(v value) {
 	if c.taken || kind(v) != '{' {
 		c.extraChoices++
@@ -227,7 +228,7 @@ func (c *parsedChunk) call(v value) {
 	c.pieces = append(c.pieces, p)
 }
 
-// function returns what a function object has. Its other members are not read.
+// function returns the name and the arguments in a function object. Other members are ignored.
 func (c *parsedChunk) function(v value) piece {
 	c.piece = piece{}
 	c.members(v, (*parsedChunk).inPiece)
@@ -254,7 +255,7 @@ func (c *parsedChunk) inPiece(name []byte, v value) {
 	}
 }
 
-// emptyDelta reports whether the choice has a delta that says nothing.
+// emptyDelta reports whether the choice has a delta without members.
 func (c *choice) emptyDelta() bool {
 	return !c.whole && len(c.delta) > 0 && rawjson.SkipSpace(c.delta, 1) == len(c.delta)-1
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Completion is a whole answer, as a server sends it to a client that does not stream.
+// A Completion is a complete answer in the form for clients that do not stream.
 type Completion struct {
 	ID, Model string
 	Created   int64
 	Finish    *lathe.Finish
-	Extra     []lathe.Member // further members of the object, after the known ones
+	Extra     []lathe.Member // additional members, written after the known ones
 }
 
 func knownInCompletion(name string) bool {
@@ -21,7 +21,7 @@ func knownInCompletion(name string) bool {
 	return false
 }
 
-// AppendCompletion appends the body of an answer.
+// AppendCompletion appends the body of a complete answer.
 func AppendCompletion(dst wire.JSON, c *Completion) wire.JSON {
 	f := c.Finish
 	if f == nil {
@@ -35,8 +35,8 @@ func AppendCompletion(dst wire.JSON, c *Completion) wire.JSON {
 	return dst.Extra(c.Extra, knownInCompletion).Lit("}")
 }
 
-// appendAnswer appends the message of an answer: as in a request, with the members that an answer
-// always has, and with its reasoning.
+// appendAnswer appends the message of an answer. It has the form of a message in a request, with its reasoning and with the members that an
+// answer always has.
 func appendAnswer(dst wire.JSON, m *lathe.Message) wire.JSON {
 	answer := *m
 	answer.Role, answer.Name = lathe.RoleAssistant, ""

@@ -8,10 +8,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendContent appends the value of content: null where that is allowed and there is nothing, a
-// string for text alone, else an array of parts. A user's text in several parts stays several;
-// an assistant's commentary is text like the rest, with a blank line where it ends. alien says that the parts were
-// read from another wire: what that wire knows and this one does not is left out.
+// appendContent appends the value of content: null if nullable is set and there is no content, a string if there is only text, otherwise an
+// array of parts. Several texts of a user remain separate parts. Commentary of an assistant is joined with the other text, separated by a
+// blank line. alien is set if the parts are from another wire; members and parts that only that wire defines are then left out.
 func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JSON {
 	texts, blobs, extra := 0, 0, false
 	for _, p := range ps {
@@ -27,7 +26,7 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 			if !alien {
 				blobs++
 			}
-		default: // members of their own
+		default: // other parts have separate members
 		}
 	}
 	switch {
@@ -44,7 +43,7 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 				p.Extra = nil
 			}
 			if p.Text == "" && len(p.Extra) == 0 {
-				continue // refused by some servers
+				continue // some servers refuse empty texts
 			}
 			dst = dst.Next().Lit(`{"type":"text","text":`).Quote(p.Text).Members(p.Extra, knownInText).Lit("}")
 		case lathe.Blob:
@@ -59,7 +58,7 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 			if !alien {
 				dst = dst.Next().Raw(p.JSON)
 			}
-		default: // members of their own
+		default: // other parts have separate members
 		}
 	}
 	return dst.Lit("]")
@@ -67,7 +66,7 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 
 func knownInText(name string) bool { return name == "type" || name == "text" }
 
-// appendPlain appends the text parts as one string.
+// appendPlain appends the texts joined to one string.
 func appendPlain(dst wire.JSON, ps []lathe.Part) wire.JSON {
 	seen, commentary := false, false
 	return appendJoined(dst, ps, func(p lathe.Part) (string, bool) {
@@ -84,7 +83,7 @@ func appendPlain(dst wire.JSON, ps []lathe.Part) wire.JSON {
 	})
 }
 
-// fileScheme begins the URL of a Blob that names a file which the server keeps.
+// fileScheme is the prefix of the URL of a Blob that refers to a file stored by the server.
 const fileScheme = "openai-file:"
 
 func appendBlob(dst wire.JSON, b *lathe.Blob) wire.JSON {
@@ -111,7 +110,7 @@ func appendBlob(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	return dst.Lit("}}")
 }
 
-// partType returns the type of content part that b is sent as.
+// partType returns the type of the content part as which b is sent.
 func partType(b *lathe.Blob) string {
 	switch {
 	case strings.HasPrefix(b.URL, fileScheme):

@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// foreign reports whether w is another wire than this one.
+// foreign reports whether w is a wire other than this one.
 func foreign(w lathe.Wire) bool { return w != "" && w != lathe.WireOpenAIChat }
 
-// A dropped list has the paths of what a request does not send.
+// A dropped list contains the paths of the members that a request does not send.
 type dropped []string
 
 func (d *dropped) add(path ...string) {
@@ -38,7 +38,7 @@ func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string
 	}
 }
 
-// droppedOfHead returns the paths of what appendHead does not send; ofTools are those of its tools.
+// droppedOfHead returns the paths of the members that appendHead does not send. ofTools are the paths below the tools.
 func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []string {
 	var d dropped
 	if opts == nil {
@@ -60,7 +60,7 @@ func droppedOfHead(req *lathe.Request, opts *EncodeOptions, ofTools []string) []
 	return append(d, ofTools[:min(len(ofTools), wire.MaxDropped-len(d))]...)
 }
 
-// appendDropped appends the paths of what [AppendMessages] does not send of messages.
+// appendDropped appends the paths of the parts and members of messages that [AppendMessages] does not send.
 func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []string {
 	d := dropped(list)
 	if opts == nil {
@@ -140,7 +140,7 @@ func (Upstream) HasForm(m *lathe.Message, p lathe.Part) bool {
 	return true
 }
 
-// sendsBlob reports whether a blob that was read from another wire can be sent: it has data that is no video, or the address of an image.
+// sendsBlob reports whether a blob from another wire can be sent: it has data that is not a video, or the URL of an image.
 func sendsBlob(b *lathe.Blob) bool {
 	if b.Data != nil {
 		return !strings.HasPrefix(b.MediaType, "video/")
@@ -148,8 +148,8 @@ func sendsBlob(b *lathe.Blob) bool {
 	return wire.Fetchable(b.URL) && (b.MediaType == "" || partType(&lathe.Blob{MediaType: b.MediaType}) == "image_url")
 }
 
-// sendsReasoning reports whether reasoning is sent back: that of another model is not, nor what a vendor protects in a
-// form of another wire.
+// sendsReasoning reports whether reasoning of the history is sent. Reasoning of another model, and protected reasoning in the form of
+// another wire, is not.
 func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) bool {
 	switch {
 	case r.Entry != "" && r.Entry != opts.Entry, r.Data != "":
@@ -157,15 +157,15 @@ func sendsReasoning(m *lathe.Message, r *lathe.Reasoning, opts *EncodeOptions) b
 	case opts.ReasoningField != ReasoningSame:
 		return opts.ReasoningField != ""
 	}
-	// The member of another wire has no meaning here, but the server may refuse calls without any reasoning.
+	// A member name of another wire is not valid here, but the server may refuse calls without any reasoning.
 	return !foreign(m.Wire) || ownField(r.Field) || opts.Takes.Reasoning == destination.Calls && r.Entry == "" && r.Text != "" && len(m.Calls()) > 0
 }
 
-// ownField reports whether the reasoning of a message of another wire is in a member of this one. The caller has then found out that
-// the entry wrote it, and in which member.
+// ownField reports whether field is a reasoning member of this wire. In a message from another wire, that means that the caller has
+// determined that this entry wrote the reasoning, and in which member.
 func ownField(field string) bool { return field == reasoningFields[0] || field == reasoningFields[1] }
 
-// ofOther reports whether a message is known to be of another model than the one that is asked.
+// ofOther reports whether a message is known to be from a model other than that of the request.
 func ofOther(m *lathe.Message, opts *EncodeOptions) bool {
 	for _, p := range m.Parts {
 		if r, ok := p.(lathe.Reasoning); ok && r.Entry != "" && r.Entry != opts.Entry {
@@ -175,8 +175,8 @@ func ofOther(m *lathe.Message, opts *EncodeOptions) bool {
 	return false
 }
 
-// protected reports whether a member of a message holds reasoning that a vendor protects. Like all reasoning it is sent to
-// the model alone that wrote it.
+// protected reports whether a member of a message contains reasoning that a vendor protects. Like all reasoning, it is sent only to the
+// model that wrote it.
 func protected(name string) bool {
 	switch name {
 	case "reasoning_details", "thinking_blocks", "reasoning_signature", "thought_signature", "extra_content", "provider_specific_fields":

@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// reserved are the members of a request that Request.Overrides cannot replace.
+// reserved reports whether name is a member of a request that Request.Overrides cannot replace.
 func reserved(name string) bool {
 	switch name {
 	case "model", "messages", "tools", "tool_choice", "response_format", "stream":
@@ -14,8 +14,9 @@ func reserved(name string) bool {
 	return false
 }
 
-// appendHead appends a request up to and with the bracket that opens messages, which come last: a
-// conversation grows by appending. An override replaces the member that Sampling would send. It returns the paths of what is not sent of the tools.
+// appendHead appends a request up to and including the opening bracket of messages, which are the last member, so that an encoded
+// conversation grows at its end. An override replaces the member that Sampling would set. The paths of members of the tools that are not
+// sent are returned.
 func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
 	if opts == nil {
 		opts = &EncodeOptions{}
@@ -77,20 +78,19 @@ func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, free 
 	return dst
 }
 
-// AppendMessages appends messages to dst, which is empty or ends with a head or a message, with the commas between them. It omits
-// messages without a role. opts may be nil.
+// AppendMessages appends messages, separated by commas. dst must be empty or end with a head or a message. Messages without a role are
+// omitted. opts may be nil.
 //
-// A tool call is sent as it is, with two exceptions: arguments that are not a JSON object are replaced
-// (see [wire.SentArguments]), and a name that the wire does not allow is sent with the offending characters
-// replaced. The result's name, code and error mark have no place on the wire. Of messages that were read from another
-// wire, what this wire has no form for is not sent.
+// Tool calls are sent unchanged, with two exceptions: arguments that are not a JSON object are replaced (see [wire.SentArguments]), and
+// characters of a name that the wire does not allow are replaced. The wire has no members for the name, code and error mark of a result.
+// Parts and members of messages from another wire for which this wire has no form are not sent.
 func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wire.JSON {
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
 	for i := range msgs {
 		if msgs[i].Role == "" {
-			continue // see [wire.Fit] and [destination.Conversation]
+			continue // not sent; see [wire.Fit] and [destination.Conversation]
 		}
 		if n := len(dst); n > 0 && dst[n-1] == '}' {
 			dst = dst.Lit(",")
@@ -100,7 +100,7 @@ func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wi
 	return dst
 }
 
-// knownInMessage are the members of a message that its fields and parts stand for.
+// knownInMessage reports whether name is a member of a message that has a field or a part in the internal form.
 func knownInMessage(name string) bool {
 	switch name {
 	case "role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call":
@@ -109,7 +109,7 @@ func knownInMessage(name string) bool {
 	return false
 }
 
-// appendMessage appends a message of a request, or that of an answer.
+// appendMessage appends a message of a request or, if answer is set, of an answer.
 func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) wire.JSON {
 	alien := foreign(m.Wire)
 	extra := m.Extra
@@ -157,7 +157,7 @@ func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer 
 
 type parts struct{ refusal, reasoning, calls bool }
 
-// shape says which kinds of part a message has.
+// shape returns which kinds of parts a message has.
 func shape(m *lathe.Message) parts {
 	var has parts
 	for _, p := range m.Parts {
@@ -169,7 +169,7 @@ func shape(m *lathe.Message) parts {
 		case lathe.ToolCall:
 			has.calls = true
 		case lathe.Text, lathe.Blob, lathe.Opaque: // content
-		case lathe.ToolResult: // a message of its own
+		case lathe.ToolResult: // a separate message
 		}
 	}
 	return has
@@ -195,8 +195,8 @@ func resultParts(r lathe.ToolResult, alien bool) []lathe.Part {
 	return ps
 }
 
-// appendReasoning appends the reasoning of a message under one member and returns the member's name. Of a request, only
-// the reasoning that may be sent back counts.
+// appendReasoning appends the reasoning of a message as one member, and returns the name of that member. In a request, only reasoning that
+// sendsReasoning accepts is included.
 func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) (wire.JSON, string) {
 	sends := func(p lathe.Part) (lathe.Reasoning, bool) {
 		r, ok := p.(lathe.Reasoning)
@@ -214,7 +214,7 @@ func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answe
 	if opts.ReasoningField != ReasoningSame {
 		field = opts.ReasoningField
 	} else if found && foreign(m.Wire) && !ownField(field) {
-		field = defaultReasoningField // that of its wire has no meaning here
+		field = defaultReasoningField // the field of the other wire is not valid here
 	}
 	if !found || field == "" || opts.ReasoningField == ReasoningSame && knownInMessage(field) {
 		return dst, ""
@@ -223,14 +223,14 @@ func appendReasoning(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answe
 	return appendJoined(dst, m.Parts, func(p lathe.Part) (string, bool) { r, ok := sends(p); return r.Text, ok }), field
 }
 
-// appendJoined appends one string of the texts that pick finds.
+// appendJoined appends one string with the texts that pick returns.
 func appendJoined(dst wire.JSON, ps []lathe.Part, pick func(lathe.Part) (string, bool)) wire.JSON {
 	dst = dst.Lit(`"`)
 	for _, p := range ps {
 		if s, ok := pick(p); ok {
 			start := len(dst) - 1
 			last := dst[start]
-			dst = dst[:start].Quote(s) // its opening quote goes where the last byte was
+			dst = dst[:start].Quote(s) // the opening quote overwrites the last byte, which is then restored
 			dst[start] = last
 			dst = dst[:len(dst)-1]
 		}
@@ -243,15 +243,15 @@ func appendCall(dst wire.JSON, c *lathe.ToolCall, answer bool) wire.JSON {
 	if answer && (c.Arguments != "" || c.Incomplete) {
 		dst = dst.Quote(c.Arguments)
 	} else {
-		dst = dst.Quote(wire.SentText(c.Arguments)) // {} where the model wrote nothing, which clients could not parse
+		dst = dst.Quote(wire.SentText(c.Arguments)) // {} for empty arguments, which clients could not parse
 	}
 	return appendExtraInner(dst, c.Extra, knownInFunction).Lit("}").Members(c.Extra, knownInCall).Lit("}")
 }
 
-// Sendable reports whether servers take the arguments of a call as they are.
+// Sendable reports whether servers accept the arguments of a call unchanged.
 func Sendable(args string) bool { return wire.Sendable([]byte(args)) }
 
-// knownInCall are the members of a call that its fields stand for, and those that mean nothing in a request.
+// knownInCall reports whether name is a member of a call that has a field in the internal form, or that has no meaning in a request.
 func knownInCall(name string) bool {
 	switch name {
 	case "id", "type", "function", "index":

@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// maxErrorText bounds each text of an [APIError] that was read.
+// maxErrorText bounds each text of a parsed [APIError], in bytes.
 const maxErrorText = 2048
 
-// An APIError is an error as OpenAI's API words it: what a server answered or said within a
-// stream, and what ParseRequest says about a request.
+// An APIError is an error in the form of OpenAI's API: the error response of a server, an error within a stream, or the error that
+// ParseRequest returns.
 type APIError = wire.APIError
 
-// AppendError appends the body of an error answer.
+// AppendError appends the body of an error response.
 func AppendError(to []byte, e *APIError) []byte {
 	dst := wire.JSON(to)
 	dst = dst.Lit(`{"error":{"message":`).Quote(e.Message)
@@ -40,13 +40,13 @@ func AppendError(to []byte, e *APIError) []byte {
 	return dst.Lit("}}")
 }
 
-// ParseError reads the body of an answer with the given HTTP status, whatever it is. It knows
-// OpenAI's shape and those of other servers; of a body that is not JSON, nothing is taken.
+// ParseError parses the body of a response with the given HTTP status. It supports OpenAI's form and those of other servers. If the body is
+// not JSON, only the status is used.
 func ParseError(status int, body []byte) *APIError {
 	e := &APIError{}
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
 		i := rawjson.SkipSpace(body, 0)
-		if body[i] == '[' { // Google's servers wrap the object
+		if body[i] == '[' { // servers of Google send an array with the object
 			for el := range rawjson.Elements(body) {
 				body = el
 				break
@@ -62,7 +62,7 @@ func ParseError(status int, body []byte) *APIError {
 	return e
 }
 
-// readError reads an object that holds an error in one of the known shapes.
+// readError reads an object that contains an error in one of the known forms; false if it contains none.
 func readError(obj []byte) (*APIError, bool) {
 	inner, found := rawjson.Get(obj, "error")
 	if found && string(inner) != "null" {
@@ -117,8 +117,8 @@ func errorObject(obj []byte) *APIError {
 	return e
 }
 
-// wordsBehind returns what a router says of the server behind it: the server's name and its own words,
-// which stand in raw as an object, a list of them, or the text of either.
+// wordsBehind returns the name and the error text of the server behind a router, from the metadata that the router adds. The text is in
+// raw: an error object, a list of these, or a string that contains either or is plain text.
 func wordsBehind(metadata []byte) string {
 	if kind(metadata) != '{' {
 		return ""
@@ -160,7 +160,8 @@ func httpStatus(v []byte) int {
 	return 0
 }
 
-// boundedText returns the text of a string, and the raw text of a number, an object or an array.
+// boundedText returns the text of a string, or the JSON text of a number, an object or an array, truncated to maxErrorText bytes. It
+// returns "" for other values.
 func boundedText(v []byte) string {
 	switch kind(v) {
 	case '"':
@@ -171,5 +172,5 @@ func boundedText(v []byte) string {
 	return string(texts.Cut(v, maxErrorText))
 }
 
-// kind returns the first byte of a value, which says what it is; 0 for none.
+// kind returns the first byte of a value, which determines its type; 0 for an empty value.
 func kind(v []byte) byte { return wire.Kind(v) }

@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// finishReason returns the reason that a server's word stands for, and whether the word is known.
+// finishReason maps a server's finish_reason to the internal one. It returns false if the value is not known.
 func finishReason(raw string) (lathe.FinishReason, bool) {
-	switch raw { // the two most frequent ones as OpenAI writes them
+	switch raw { // the most frequent values
 	case "tool_calls":
 		return lathe.FinishToolCalls, true
 	case "stop":
@@ -28,7 +28,7 @@ func finishReason(raw string) (lathe.FinishReason, bool) {
 	return lathe.FinishUnknown, false
 }
 
-// reason returns the normalised finish reason of the whole answer.
+// reason returns the internal finish reason of the complete answer.
 func (a *Assembler) reason() lathe.FinishReason {
 	if a.finish == "" {
 		a.Fault(FaultFinishMissing)
@@ -56,9 +56,8 @@ func (a *Assembler) reason() lathe.FinishReason {
 	return r
 }
 
-// broken reports whether the answer broke off. A stream is whole when the server said so: with
-// [DONE] after something came, or with a finish reason. Where only one of the two came, each call
-// must have whole arguments, unless the reason says why it has not.
+// broken reports whether the answer is incomplete. A stream is complete if the server has sent [DONE] after some content, or a finish
+// reason. If it sent only one of the two, each call must also have complete arguments, unless the finish reason explains why it has not.
 func (a *Assembler) broken() bool {
 	if !a.done && !a.finishSeen || !a.finishSeen && a.blank() {
 		return true
@@ -78,15 +77,15 @@ func (a *Assembler) broken() bool {
 	return false
 }
 
-// finished is a Finish with the memory of its message, so that both are one allocation.
+// A finished is a Finish together with the memory of its parts, so that one allocation suffices.
 type finished struct {
 	lathe.Finish
 	parts [4]lathe.Part
 }
 
-// Finish returns the whole answer after the last Append; it is called once. cleanEOF says that the
-// stream ended rather than broke. The error is that of Append if there was one, and
-// [ErrIncomplete] if the answer broke off: no half of an answer is ever returned.
+// Finish returns the complete answer after the last Append. It is called once. cleanEOF is set if the stream ended without an error of the
+// connection. Finish returns the error of Append if there was one, and [ErrIncomplete] if the answer is incomplete; it never returns part
+// of an answer.
 func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	if a.Err != nil {
 		return nil, a.Err
@@ -97,7 +96,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	return a.assemble(cleanEOF), nil
 }
 
-// assemble returns the answer as far as it came. cleanEOF is that of [Assembler.Finish].
+// assemble returns the answer as far as it was received. cleanEOF is that of [Assembler.Finish].
 func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	a.endCalls(nil)
 	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost}}
@@ -137,10 +136,9 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	return &f.Finish
 }
 
-// Unreadable ends an answer in whose place, or within which, the server reported that it could not parse the call that
-// the model wrote. It appends the deltas that end the answer and returns what was received. No call in it is
-// to be executed: the last one has its ParseError set, the others are Incomplete. If the server sent none, the answer gets a
-// call without a name. It replaces Finish.
+// Unreadable ends an answer for which the server reported that it could not parse the call that the model wrote. It is called instead of
+// Finish. It appends the deltas that end the answer, and returns what was received. No call in the answer may be executed: the last one has
+// ParseError set, the others are Incomplete. If there is no call, a call without a name is added.
 func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
 	a.Err, a.done, a.cutOff = nil, true, true
 	a.Fault(FaultUnreadableCall)
@@ -159,10 +157,9 @@ func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish)
 	return dst, f
 }
 
-// Complete reads the body of an answer that was not streamed, in place of all that the Assembler
-// has read before. It gives what the same answer streamed would: the deltas, appended to dst, and
-// the whole. The error is an *[APIError] for an error in place of an answer, [ErrNoCompletion] for
-// a body that is something else, or one that wraps [ErrTooLarge].
+// Complete parses the body of an answer that was not streamed. It resets the Assembler first. It appends the deltas, and returns the
+// answer, as if the answer had been streamed. The error is an *[APIError] if the body is an error, [ErrNoCompletion] if it is no
+// completion, or an error that wraps [ErrTooLarge].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
 	dst, err := a.Append(dst, body)
@@ -178,7 +175,7 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	return dst, f, err
 }
 
-// ParseCompletion is [Assembler.Complete] for one answer, without its deltas. opts may be nil.
+// ParseCompletion does what [Assembler.Complete] does, without deltas. opts may be nil.
 func ParseCompletion(body []byte, opts *AssemblerOptions) (*lathe.Finish, error) {
 	_, f, err := NewAssembler(opts).Complete(nil, body)
 	return f, err

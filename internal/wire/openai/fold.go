@@ -8,16 +8,16 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A fold is the sum of the chunks of one answer: the message that a client of the stream assembles.
+// A fold joins the chunks of an answer that is not streamed to one message, as a client of the stream would.
 type fold struct {
 	head                        *wire.AnswerHead
 	content, reasoning, refusal strings.Builder
 	annotations                 []json.RawMessage
 	calls                       []lathe.ToolCall
-	args                        []byte // of the last call
+	args                        []byte // arguments of the last call
 }
 
-// text returns the text that the frames with a member add to.
+// text returns the builder for frames whose text is in the member key.
 func (f *fold) text(key string) *strings.Builder {
 	switch key {
 	case `{"content":`:
@@ -28,7 +28,7 @@ func (f *fold) text(key string) *strings.Builder {
 	return &f.reasoning
 }
 
-// endCall sets the arguments of the last call.
+// endCall sets the arguments of the last call and clears args.
 func (f *fold) endCall() {
 	f.calls[len(f.calls)-1].Arguments = string(f.args)
 	f.args = f.args[:0]

@@ -10,29 +10,29 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A call is one that is being put together.
+// A call is a call of an answer, as far as it was received.
 type call struct {
-	n        int   // its number within the turn
-	index    int64 // on the wire
+	n        int   // number of the call within the turn
+	index    int64 // index on the wire
 	hasIndex bool
 	id, name string
 	args     text
-	braces   bool // the arguments so far are {}, which may be a placeholder: held back
-	started  bool // DeltaCallStart was made
-	again    bool // named once more when its arguments were whole: what begins as arguments is another call's
-	ended    bool // DeltaCallEnd was made
+	braces   bool // the arguments so far are {}, which may be a placeholder and are buffered
+	started  bool // DeltaCallStart was emitted
+	again    bool // its name was repeated after its arguments were complete: further arguments belong to another call
+	ended    bool // DeltaCallEnd was emitted
 	extra    []lathe.Member
 
-	line    int // of the stream, that the last piece came in
+	line    int // number of the chunk that contained the last piece
 	balance balance
 }
 
-// A balance follows argument text as it grows and tells whether it is a whole value: brackets
-// closed, nothing behind them. What stands inside need not be valid. Each byte is looked at once.
+// A balance reports, as argument text grows, whether the text is one complete JSON value: all brackets are closed and nothing follows. The
+// text within brackets need not be valid. Each byte is scanned once.
 type balance struct {
 	at, depth         int
 	inString, escaped bool
-	closed, over      bool // the value is whole; something follows it
+	closed, over      bool // closed: the value is complete; over: something follows it
 }
 
 func (b *balance) whole(s string) bool {
@@ -64,7 +64,7 @@ func (b *balance) whole(s string) bool {
 	return b.closed && !b.over
 }
 
-// whole reports whether the arguments are a whole value.
+// whole reports whether the arguments are one complete JSON value.
 func (c *call) whole() bool {
 	if c.braces {
 		return true
@@ -77,7 +77,7 @@ func (c *call) whole() bool {
 	return c.balance.whole(s)
 }
 
-// takePiece adds one element of tool_calls, the pos-th of its line.
+// takePiece reads the element of tool_calls at position pos of its chunk.
 func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delta {
 	in := &a.chunk
 	var id, name []byte
@@ -94,7 +94,7 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
 	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
-		a.Fault(FaultCallsMalformed) // a piece that says nothing begins no call
+		a.Fault(FaultCallsMalformed) // an empty piece begins no call
 		return dst
 	}
 	if c == nil {
@@ -136,7 +136,7 @@ func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta
 	return a.addArgs(dst, c, p.args, (*text).addRaw)
 }
 
-// wireIndex returns the index of a piece, if it has a good one.
+// wireIndex returns the index of a piece; false if it is missing or not valid.
 func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 	if !p.index.ok() {
 		return 0, false
@@ -182,12 +182,11 @@ func (a *Assembler) byIndex(index int64) *call {
 	return nil
 }
 
-// find returns the call to which a piece belongs, or nil if it begins a new one. This is the rule in the
-// comment of Assembler.
+// find returns the call to which a piece belongs, or nil if the piece begins a new call. The comment of Assembler states the rules.
 func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, pos int) *call {
 	in := &a.chunk
 	if in.whole || len(a.calls) == 0 {
-		return nil // each element of a whole message is a call
+		return nil // each element of a complete message is a separate call
 	}
 	if hasIndex {
 		if c := a.byIndex(index); c != nil {
@@ -218,7 +217,7 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	case len(name) == 0 && len(id) == 0 && len(in.pieces) > 1 && pos < len(a.calls):
 		return a.calls[pos]
 	case len(name) == 0 || last.name == "":
-		return last // with a name that comes late
+		return last // the name may be received late
 	case last.name != string(name) || a.begins(last, p, id, name):
 		return nil
 	case len(id) > 0 && last.id != "" && last.args.len() == 0:
@@ -227,18 +226,18 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	return last
 }
 
-// goesOn returns the last call for a piece with a new index and without an id or a name, if the arguments of the call are not whole; else
-// nil.
+// goesOn returns the last call, for a piece with a new index and without id and name, if the arguments of that call are incomplete;
+// otherwise nil.
 func (a *Assembler) goesOn(id, name []byte) *call {
 	if len(id)+len(name)+len(a.announced) > 0 || a.current.whole() {
 		return nil
 	}
-	a.Fault(FaultIndexChanged) // its first piece had another index
+	a.Fault(FaultIndexChanged) // the index differs from that of its first piece
 	return a.current
 }
 
-// announce takes a piece of c that may be of a further call at its index: one that only says the name
-// of a call whose arguments are whole, and then one that begins as arguments do.
+// announce returns c, or nil if a piece with the index of c begins a new call. That is so if the arguments of c are complete, an earlier
+// piece only repeated the name, and this piece contains the beginning of arguments.
 func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
 	switch {
 	case len(id) > 0 || !c.whole():
@@ -252,7 +251,7 @@ func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
 	return c
 }
 
-// begins reports whether a piece that names the call c begins another one all the same.
+// begins reports whether a piece begins a new call although its index or id is that of c.
 func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
 	if len(name) == 0 || c.name == "" {
 		return false
@@ -276,7 +275,7 @@ func (a *Assembler) begins(c *call, p *piece, id, name []byte) bool {
 	return true
 }
 
-// beginsArgs reports whether the arguments of a piece begin as arguments do.
+// beginsArgs reports whether the arguments in a piece look like the beginning of arguments: a bracket, or a quoted string.
 func (a *Assembler) beginsArgs(p *piece) bool {
 	if !p.args.ok() {
 		return false
@@ -288,7 +287,7 @@ func (a *Assembler) beginsArgs(p *piece) bool {
 	return raw[0] == '{' || raw[0] == '[' || bytes.HasPrefix(raw, []byte(`\"`))
 }
 
-// sameArgs reports whether the arguments of a piece are those that the call has.
+// sameArgs reports whether the arguments of a piece equal those of the call.
 func (a *Assembler) sameArgs(c *call, p *piece) bool {
 	raw := p.args
 	if raw[0] == '"' {
@@ -340,7 +339,7 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 	}
 }
 
-// addArgs adds to the argument text of c. {} may be a placeholder, and is held back.
+// addArgs adds text to the arguments of c. If the arguments are only {}, which may be a placeholder, they are buffered.
 func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, add func(*text, []byte, *damage) string) []lathe.Delta {
 	if c.args.len() == 0 {
 		if string(body) == "{}" {
@@ -359,7 +358,7 @@ func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, add func(*t
 	return dst
 }
 
-// start begins c for the consumer, after the calls before it.
+// start emits DeltaCallStart for c and for all earlier calls, unless they were emitted.
 func (a *Assembler) start(dst []lathe.Delta, c *call) []lathe.Delta {
 	if c.started {
 		return dst
@@ -371,7 +370,7 @@ func (a *Assembler) start(dst []lathe.Delta, c *call) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 }
 
-// endWhole ends the calls whose arguments are whole, when another begins.
+// endWhole ends all calls whose arguments are complete. It is called when another call begins.
 func (a *Assembler) endWhole(dst []lathe.Delta) []lathe.Delta {
 	for _, c := range a.calls {
 		if !c.ended && c.whole() {
@@ -381,7 +380,7 @@ func (a *Assembler) endWhole(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// endCalls ends all calls and gives up what is held back.
+// endCalls ends all calls, and emits all text that is buffered.
 func (a *Assembler) endCalls(dst []lathe.Delta) []lathe.Delta {
 	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
 		if s := to.t.flush(&a.damage); s != "" {
@@ -415,7 +414,7 @@ func (a *Assembler) end(dst []lathe.Delta, c *call) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
 }
 
-// incomplete reports whether c was cut off, by a limit on the output or by the server.
+// incomplete reports whether c was truncated by an output limit or by the server.
 func (a *Assembler) incomplete(c *call) bool {
 	if a.cutOff {
 		return true
@@ -427,7 +426,7 @@ func (a *Assembler) incomplete(c *call) bool {
 	return false
 }
 
-// takeLegacy adds a function_call, the old form of the one call of an answer.
+// takeLegacy reads a function_call, the deprecated form for the only call of an answer.
 func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
 	in := &a.chunk
 	if len(a.calls) == 0 {

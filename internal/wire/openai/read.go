@@ -8,16 +8,16 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A ChatRequest is a request as a server reads it.
+// A ChatRequest is a parsed request of a client.
 type ChatRequest = wire.ClientRequest
 
-// A reader reads a request.
+// A reader parses one request.
 type reader struct {
 	wire.Reader
-	called map[string]string // the names of the calls so far, by id: results do not repeat them
+	called map[string]string // name by id of the calls so far, because results do not repeat names
 }
 
-// Names of members that are read, by the object that has them.
+// Names of the members that the codec reads, by object.
 var (
 	requestNames = rawjson.NewNames("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
 		"temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "reasoning_effort", "response_format", "user", "n",
@@ -33,8 +33,8 @@ var (
 		"url", "detail", "data", "format", "filename", "file_id", "file_data")
 )
 
-// ParseRequest reads the body of a request as [ParseAny] does. It refuses forms that no [lathe.Request] has, and a tool choice that the tools
-// do not allow.
+// ParseRequest parses the body of a request like [ParseAny]. It also refuses forms that a [lathe.Request] cannot represent, and a tool
+// choice that does not match the tools.
 func ParseRequest(body []byte) (*ChatRequest, error) {
 	req, err := ParseAny(body)
 	if err != nil {
@@ -49,13 +49,13 @@ func ParseRequest(body []byte) (*ChatRequest, error) {
 	return req, nil
 }
 
-// ParseAny reads the body of a request. It is strict where a mistake would change what is asked, and keeps members that it does not know;
-// null is the same as nothing. It takes forms that no [lathe.Request] has, which a server can pass on without reading them:
-// ChatRequest.Foreign says that there are some. It does not compare tool_choice with the tools. The error is an *[APIError] with status 400
-// that names the member at fault.
+// ParseAny parses the body of a request. It is strict where a mistake would change the meaning of the request, and stores unknown members;
+// null is treated as absent. It accepts forms that a [lathe.Request] cannot represent but that a server can relay: ChatRequest.Foreign is
+// set if there are any. It does not compare tool_choice with the tools. The error is an *[APIError] with status 400 that names the member
+// at fault.
 //
-// A member whose name equals one that Lathe reads under Unicode case folding, but is not that name, is refused: a
-// server that ignores case would take it in place of the one that was checked.
+// A member whose name equals a name that Lathe reads only under Unicode case folding is refused: a model server that ignores case would use
+// it instead of the member that was checked.
 func ParseAny(body []byte) (*ChatRequest, error) {
 	r := &reader{Reader: wire.NewReader(body), called: map[string]string{}}
 	return r.ParseBody(requestNames, r.read)
@@ -66,7 +66,7 @@ func (r *reader) read(o wire.Object) {
 	r.Model, r.User, s.ReasoningEffort = o.OptString("model"), o.OptString("user"), o.OptString("reasoning_effort")
 	s.Temperature, s.TopP, s.Seed = o.Float("temperature"), o.Float("top_p"), o.Int("seed")
 	s.MaxTokens = o.Count("max_tokens")
-	if n := o.Count("max_completion_tokens"); n != nil { // the newer word
+	if n := o.Count("max_completion_tokens"); n != nil { // takes precedence over max_tokens
 		s.MaxTokens = n
 	}
 	if n := o.Count("n"); n != nil {
@@ -103,7 +103,7 @@ func (r *reader) read(o wire.Object) {
 		r.readChoice(choice)
 	}
 	if o.Get("messages") != nil {
-		r.Messages = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // most messages are longer
+		r.Messages = make([]lathe.Message, 0, min(o.Len("messages"), len(r.Body)/200)) // an estimate: most messages are longer
 		for el := range o.Elements("messages") {
 			r.Messages = append(r.Messages, r.message(el))
 		}
@@ -117,7 +117,7 @@ func (r *reader) read(o wire.Object) {
 	}
 }
 
-// checkChoice refuses a tool choice that the tools do not allow.
+// checkChoice returns an error if the tool choice does not match the tools.
 func checkChoice(r *ChatRequest) *APIError {
 	switch r.ToolChoice.Mode {
 	case lathe.ChoiceRequired:
@@ -150,12 +150,12 @@ func (r *reader) readTools(o wire.Object) {
 	}
 }
 
-// tool reads one tool. It returns nil for a tool that no [lathe.Request] has.
+// tool parses one tool. It returns nil for a tool that a [lathe.Request] cannot represent.
 func (r *reader) tool(v []byte) *lathe.ToolSpec {
 	o := r.Object("", v, toolNames)
 	if typ := o.Get("type"); !rawjson.EqualKey(typ, "function") {
 		const only = "Only tools of type function are supported."
-		if !rawjson.EqualKey(typ, "custom") { // with others the model server would call servers of the client's choice
+		if !rawjson.EqualKey(typ, "custom") { // with other types, the model server would call servers that the client chooses
 			o.Fail("type", only)
 		}
 		r.Refer("type", only)
@@ -200,7 +200,7 @@ func (r *reader) readChoice(v []byte) {
 	fn.DropRest()
 }
 
-// sameChoice reports whether the value of tool_choice says c.
+// sameChoice reports whether given, a value of tool_choice, is equivalent to c.
 func sameChoice(given []byte, c lathe.ToolChoice) bool {
 	r := reader{Reader: wire.NewReader(nil)}
 	return r.Try(func() { r.readChoice(given) }) == nil && (r.ToolChoice == c || r.Foreign != nil)

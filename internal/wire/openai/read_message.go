@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// message reads one message of a request.
+// message parses one message of a request.
 func (r *reader) message(v []byte) lathe.Message {
 	o := r.Object("", v, messageNames)
 	m := lathe.Message{Role: lathe.Role(o.String("role")), Name: o.OptString("name")}
@@ -64,7 +64,7 @@ func isReasoning(name string) bool {
 	return name == reasoningFields[0] || name == reasoningFields[1] || name == reasoningFields[2]
 }
 
-// result reads what a message of the role tool says.
+// result parses the content of a message with the role tool.
 func (r *reader) result(o wire.Object) lathe.ToolResult {
 	res := lathe.ToolResult{CallID: o.String("tool_call_id")}
 	res.Name = r.called[res.CallID]
@@ -77,7 +77,7 @@ func (r *reader) result(o wire.Object) lathe.ToolResult {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case lathe.Text:
-			res.Extra = append(res.Extra, p.Extra...) // of equal names the last is sent
+			res.Extra = append(res.Extra, p.Extra...) // of members with equal names, the last is sent
 		case lathe.Blob:
 			res.Blobs = append(res.Blobs, p)
 		default: // content has no other parts
@@ -86,7 +86,7 @@ func (r *reader) result(o wire.Object) lathe.ToolResult {
 	return res
 }
 
-// call reads one call of a message.
+// call parses one call of a message.
 func (r *reader) call(v []byte) lathe.ToolCall {
 	o := r.Object("", v, callNames)
 	c := lathe.ToolCall{ID: o.OptString("id")}
@@ -96,7 +96,7 @@ func (r *reader) call(v []byte) lathe.ToolCall {
 	typ := o.Get("type")
 	o.Skip("function", "index")
 	c.Extra = o.Rest()
-	if typ != nil && !rawjson.EqualKey(typ, "function") { // what its type says is in Extra
+	if typ != nil && !rawjson.EqualKey(typ, "function") { // the members for its type are in Extra
 		r.Refer("type", "Only calls of type function are supported.")
 		c.Name = "custom"
 		return c
@@ -107,7 +107,8 @@ func (r *reader) call(v []byte) lathe.ToolCall {
 	return c
 }
 
-// content appends the content of a message, a string or an array of parts. Nothing, and a string with nothing in it, is no part.
+// content parses the content of a message, a string or an array of parts, and appends its parts. Missing content and an empty string give
+// no part.
 func (r *reader) content(parts []lathe.Part, o wire.Object) []lathe.Part {
 	v := o.Get("content")
 	switch wire.Kind(v) {
@@ -146,14 +147,14 @@ func (r *reader) part(v []byte) lathe.Part {
 	return b
 }
 
-// blob reads a content part that is not text: image_url, input_audio, file, and others that hold a URL in the same way (video_url). Of a part
-// with members that Blob has no field for, Raw is kept. ok is false for a part of an unknown type.
+// blob parses a content part that is not text: image_url, input_audio, file, and others that contain a URL in the same way (video_url). Raw
+// is set if the part has members for which Blob has no field. ok is false for a part of an unknown type.
 func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 	o := r.Object("", v, partNames)
 	typ := o.String("type")
 	switch inner := o.Get(typ); {
 	case wire.Kind(inner) == '{':
-	case typ == "image_url" && wire.Kind(inner) == '"': // some clients send the address itself
+	case typ == "image_url" && wire.Kind(inner) == '"': // some clients send the URL directly
 		b.Raw = bytes.Clone(v)
 		setURL(&b, o, typ)
 		return b, true
@@ -167,7 +168,7 @@ func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 		o.Fail(typ, "There is neither an address nor data.")
 	}
 	if kind, isURL := strings.CutSuffix(typ, "_url"); isURL && b.MediaType == "" && kind != "image" {
-		b.MediaType = kind + "/*" // video_url and audio_url of vLLM and others
+		b.MediaType = kind + "/*" // video_url and audio_url, which vLLM and others support
 	}
 	if !o.IsRead() || !in.IsRead() || partType(&b) != typ || b.URL != "" && b.Data != nil {
 		b.Raw = bytes.Clone(v)
@@ -175,7 +176,7 @@ func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 	return b, true
 }
 
-// readContent reads the object inside of a content part of a type.
+// readContent parses the inner object of a content part of type typ.
 func readContent(b *lathe.Blob, o wire.Object, typ string) {
 	switch typ {
 	case "image_url":
@@ -199,14 +200,14 @@ func readContent(b *lathe.Blob, o wire.Object, typ string) {
 	}
 }
 
-// readBlob reads such a part of an answer.
+// readBlob parses such a part of an answer; ok is false if it is not valid.
 func readBlob(v []byte) (b lathe.Blob, ok bool) {
 	r := reader{Reader: wire.NewReader(nil)}
 	err := r.Try(func() { b, ok = r.blob(v) })
 	return b, ok && err == nil
 }
 
-// setURL sets the URL of b from a member, or its data if the URL holds them.
+// setURL sets the URL of b from a member, or its data if that is a data URL.
 func setURL(b *lathe.Blob, o wire.Object, name string) {
 	if o.Get(name) == nil {
 		return

@@ -8,14 +8,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Cut returns the object body without the members that drop claims. All other bytes stay. body must be valid.
+// Cut returns the object body without the members for whose names drop returns true. All other bytes are unchanged. body must be valid.
 func Cut(body []byte, drop func(name string) bool) []byte {
 	return rawjson.AppendEdited(make([]byte, 0, len(body)), body, func(name string, value []byte) ([]byte, []byte, bool) { return nil, value, !drop(name) }, nil)
 }
 
-// AppendRelayed appends the body of a client's request for the model server: byte for byte, except for
-// the model's name; the members of req.Overrides; stream_options, so that the server sends the usage; the name of the
-// token limit, if opts sets it; and tool_choice and parallel_tool_calls, if req differs. body must be valid.
+// AppendRelayed appends the body of a client's request for the model server. It is unchanged except for the model's name; the members of
+// req.Overrides; stream_options, so that the server sends the usage; the name of the token limit, if opts sets it; and tool_choice and
+// parallel_tool_calls, if those of req differ. body must be valid.
 func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	var changes wire.Changes
 	for _, m := range req.Overrides {
@@ -49,7 +49,7 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	})
 }
 
-// withUsage returns stream_options that ask for the usage, with the other members of given.
+// withUsage returns the value of stream_options given with include_usage set.
 func withUsage(given []byte) []byte {
 	if v, _ := rawjson.Get(given, "include_usage"); string(v) == "true" {
 		return given

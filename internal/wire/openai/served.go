@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Served is the codec of chat completions as a server speaks them.
+// Served is the codec of chat completions for requests of clients.
 type Served struct{}
 
 var _ wire.Served = Served{}

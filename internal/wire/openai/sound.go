@@ -6,22 +6,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// UsageOnly reports whether what Append took last holds the usage and nothing else of an answer.
+// UsageOnly reports whether the last chunk contains only the usage.
 func (a *Assembler) UsageOnly() bool {
 	return a.walked && a.chunk.usage.ok() && a.chunk.hasChoices && !a.chunk.taken && a.chunk.extraChoices == 0
 }
 
-// A soundness records the parts of an answer that were sent to a client unchanged.
+// A soundness is the state for deciding whether the parts of an answer can be sent to a client unchanged.
 type soundness struct {
-	cited          bool // the deltas have the annotations
-	walked         bool // what Append took last
-	role, roleTold bool // the role has arrived; AppendShown has sent it
-	shown, told    int  // calls begun on the wire, and of those the ones that AppendShown has sent
+	cited          bool // the annotations were emitted
+	walked         bool // the last data was a chunk
+	role, roleTold bool // role: the role was received; roleTold: AppendShown has emitted it
+	shown, told    int  // shown: calls begun on the wire; told: those that AppendShown has emitted
 }
 
-// judge reports whether every client can read the line that was walked without a change: no fault had to be tolerated, the role came first,
-// calls follow one another with id and name, and the finish reason fits the content. It returns false for damage that at least one official
-// client cannot read.
+// judge reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first, calls
+// follow one another with id and name, and the finish reason matches the content. It returns false for deviations that at least one
+// official client cannot read.
 func (a *Assembler) judge() bool {
 	in := &a.chunk
 	switch {
@@ -32,7 +32,7 @@ func (a *Assembler) judge() bool {
 	case !in.hasChoices:
 		return false
 	case !in.taken:
-		return true // it ends with the usage, or begins with nothing
+		return true // the last chunk with the usage, or an empty first chunk
 	case in.legacy != nil, string(in.index) != "0", in.content.ok() && !in.content.isString(), !a.judgeFinish():
 		return false
 	case in.delta != nil && !a.role:
@@ -48,16 +48,15 @@ func (a *Assembler) judge() bool {
 	return true
 }
 
-// holdsBack reports whether a character was cut in two, or arguments may be a placeholder: what comes next
-// may change what they are.
+// holdsBack reports whether a character is incomplete, or arguments may be a placeholder, so that the next chunk may change their meaning.
 func (a *Assembler) holdsBack() bool {
 	waits := func(t *text) bool { return t.n > 0 || t.high != 0 }
 	return waits(&a.text) || waits(&a.reasoning) || waits(&a.refusal) || a.current != nil && (a.current.braces || waits(&a.current.args))
 }
 
-// AppendShown appends deltas for the parts of the last chunk that a client has seen and for which Append has
-// returned no delta yet: the role, as an empty text, and the beginnings of calls, which Append returns together
-// with their arguments. It appends nothing if the answer is not sound.
+// AppendShown appends deltas for those parts of the last chunk that a client has received and for which Append has returned no delta yet:
+// the role, as an empty text, and the beginnings of calls, which Append returns only together with their arguments. It appends nothing if
+// the answer is not sound.
 func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	if a.Unsound {
 		return dst
@@ -73,7 +72,7 @@ func (a *Assembler) AppendShown(dst []lathe.Delta) []lathe.Delta {
 	return dst
 }
 
-// judgePiece accepts a piece that belongs to the last call, or begins the next one with all its members.
+// judgePiece reports whether a piece belongs to the last call, or begins the next call and has all members.
 func (a *Assembler) judgePiece(p *piece) bool {
 	index, err := strconv.Atoi(string(p.index))
 	switch {
@@ -81,24 +80,24 @@ func (a *Assembler) judgePiece(p *piece) bool {
 		return false
 	case index == a.shown-1:
 		return true
-	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].whole(): // one call is whole before the next begins
+	case index != a.shown, index >= len(a.calls), index > 0 && !a.calls[index-1].whole(): // a call must be complete before the next begins
 		return false
 	}
 	a.shown++
 	return p.id.full() && p.name.full() && p.typ.full() && p.args.isString()
 }
 
-// judgeFinish takes no finish reason, or one that says what the answer is.
+// judgeFinish reports whether there is no finish reason, or one that matches the content of the answer.
 func (a *Assembler) judgeFinish() bool {
 	in := &a.chunk
 	if !in.finish.ok() {
 		return true
 	}
-	if len(in.pieces) > 0 && !in.whole { // the client would get no sign that the call is complete
+	if len(in.pieces) > 0 && !in.whole { // the client could not detect that the call is complete
 		return false
 	}
 	for _, c := range a.calls {
-		if c.args.len() == 0 { // clients would parse an empty text
+		if c.args.len() == 0 { // clients could not parse empty arguments
 			return false
 		}
 	}
@@ -111,7 +110,7 @@ func (a *Assembler) judgeFinish() bool {
 	return string(in.finish) == `"length"` || string(in.finish) == `"content_filter"`
 }
 
-// judgeWhole looks at an answer that was not streamed.
+// judgeWhole does what judge does for an answer that was not streamed.
 func (a *Assembler) judgeWhole() bool {
 	in := &a.chunk
 	if !in.taken || in.legacy != nil || !in.role.isString() || !in.finish.ok() || !a.judgeFinish() || in.content.ok() && !in.content.isString() {
@@ -126,5 +125,5 @@ func (a *Assembler) judgeWhole() bool {
 	return true
 }
 
-// Finished reports whether the server has said why the model stopped.
+// Finished reports whether a finish reason was received.
 func (a *Assembler) Finished() bool { return a.finishSeen }

@@ -8,43 +8,42 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A ChunkWriter is a [wire.Writer] of chat completions, which show no call of this server. It writes the frames of a stream in the
-// form that OpenAI's own clients need: the role comes first and alone, each piece of a call names
-// its index, the id and the name come once, one call is whole before the next begins, a whole call
-// without arguments gets {}, and the finish reason stands alone. What cannot be sent yet (a call
-// while another is open, a call whose id or name is not known) is held until it can. The usage follows in a
-// chunk of its own if the client asked for it, and every other chunk says "usage":null.
+// A ChunkWriter is the [wire.Writer] of chat completions, which do not show calls of this server. It writes the chunks of a stream in the
+// form that OpenAI's own clients require: the role is first and in a chunk without content, each piece of a call has the index, the id and
+// the name are sent once, a call is complete before the next one begins, a complete call without arguments has the arguments {}, and the
+// finish reason is in a chunk without content. What cannot be sent yet (a call while another is open, a call without id or name) is
+// buffered. If the client requested the usage, it follows in a separate chunk, and every other chunk has "usage":null.
 type ChunkWriter struct {
-	// AnyName says that the names of calls are sent also if no server sends such.
+	// AnyName is set if names of calls are written unchanged even if the wire does not allow them.
 	AnyName bool
 
-	head, tail   []byte // of every frame, around the delta
-	passed       string // the id of chunks that were passed; "": none was
+	head, tail   []byte // start and end of every frame, around the delta
+	passed       string // id of the last chunk that Pass has passed on; "": none
 	includeUsage bool
 	created      int64
 	started      bool
 	open         *outCall // the call that is being sent
 	calls        []*outCall
-	sent         int    // calls begun on the wire
-	scratch      []byte // frames that are not sent
+	sent         int    // number of calls begun on the wire
+	scratch      []byte // buffer for frames that are not sent
 	padded       bool
-	finished     bool // the finish reason was sent by other means
-	usage        bool // and the usage
+	finished     bool // Pass has passed a finish reason on
+	usage        bool // Pass has passed the usage on
 
-	fold   *fold // of an answer that is not streamed: nothing is written before its end
-	length int   // characters of the content so far
+	fold   *fold // for an answer that is not streamed: nothing is written before its end; else nil
+	length int   // number of characters of the content so far
 }
 
-// An outCall is a call as far as it is known.
+// An outCall is a call, as far as it was received.
 type outCall struct {
-	index    int // of the call within the turn
+	index    int // index of the call within the turn
 	id, name string
-	args     []byte // not sent yet
-	began    bool   // on the wire
+	args     []byte // arguments not yet sent
+	began    bool   // its first frame was sent
 	argsSent bool
-	ended    bool // nothing more will come
-	cut      bool // by a limit on the output
-	closed   bool // wholly on the wire
+	ended    bool // the call has ended: nothing more is received
+	cut      bool // truncated by an output limit
+	closed   bool // completely sent
 }
 
 // NewWriter implements [wire.Served].
@@ -61,14 +60,14 @@ func (Served) NewWriter(head *wire.AnswerHead) wire.Writer {
 	return w
 }
 
-// setNames makes the following frames bear an id and a model.
+// setNames sets the id and the model of the frames that follow.
 func (w *ChunkWriter) setNames(id, model string) {
 	head := make(wire.JSON, 0, 160+len(id)+len(model)).Lit(`data: {"id":`).Quote(id).Lit(`,"object":"chat.completion.chunk","created":`).Int(w.created).
 		Str("model", model)
 	w.head, w.tail = head.Lit(`,"choices":[{"index":0,"delta":`), []byte(w.end("null"))
 }
 
-// end returns what follows a delta.
+// end returns the end of a frame after its delta. finish is the encoded finish reason.
 func (w *ChunkWriter) end(finish string) string {
 	s := `,"logprobs":null,"finish_reason":` + finish + `}]`
 	if w.includeUsage {
@@ -77,7 +76,7 @@ func (w *ChunkWriter) end(finish string) string {
 	return s + "}\n\n"
 }
 
-// AppendStart implements [wire.Writer]: it appends the frame with the role.
+// AppendStart implements [wire.Writer]. It appends the frame with the role.
 func (w *ChunkWriter) AppendStart(dst []byte) []byte {
 	return w.start(dst, `""`)
 }
@@ -128,8 +127,9 @@ func (w *ChunkWriter) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	return dst
 }
 
-// close closes a frame whose delta began at from. If frames are padded, it adds a member `obfuscation`, so that the size of a frame does not
-// reveal its content: all texts of up to 64 encoded bytes give frames of one size, those of up to 128 bytes the next, and so on.
+// close appends the end of a frame whose delta began at index from. If frames are padded, it adds a member `obfuscation`, so that the size
+// of a frame does not reveal its content. Frames with texts of up to 64 encoded bytes have the same size, those of up to 128 bytes the next
+// size, and so on.
 func (w *ChunkWriter) close(dst wire.JSON, from int) wire.JSON {
 	size := len(dst) - from
 	if dst = dst.Raw(w.tail); !w.padded {
@@ -152,7 +152,7 @@ func (w *ChunkWriter) text(dst wire.JSON, key, text string) wire.JSON {
 	return w.close(dst, from)
 }
 
-// cite appends a frame with the sources of the text that ends.
+// cite appends a frame with the sources of the text that has ended.
 func (w *ChunkWriter) cite(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	t, _ := d.Part.(lathe.Text)
 	list := wire.Citations(d, lathe.WireOpenAIChat, max(0, w.length-utf8.RuneCountInString(t.Text)))
@@ -184,7 +184,7 @@ func (w *ChunkWriter) call(index int) *outCall {
 	return c
 }
 
-// advance sends what can be sent of the calls, in their order.
+// advance sends all that can be sent of the calls, in their order.
 func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 	for {
 		if w.open == nil {
@@ -218,12 +218,12 @@ func (w *ChunkWriter) advance(dst wire.JSON) wire.JSON {
 	}
 }
 
-// begin appends the frame that begins a call.
+// begin appends the first frame of a call, with its id and name.
 func (w *ChunkWriter) begin(dst wire.JSON, c *outCall) wire.JSON {
 	c.began = true
 	w.sent++
 	if w.fold != nil {
-		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // its arguments are written as they are
+		w.fold.calls = append(w.fold.calls, lathe.ToolCall{ID: c.id, Name: c.name, Incomplete: true}) // keeps the arguments as written
 		return dst
 	}
 	return w.start(dst, "null").Raw(w.head).Lit(`{"tool_calls":[{"index":`).Int(int64(w.sent-1)).Str("id", c.id).
@@ -242,7 +242,7 @@ func (w *ChunkWriter) args(dst wire.JSON, c *outCall, text string) wire.JSON {
 	return w.close(dst.Lit("}}]}"), from)
 }
 
-// AppendFinish implements [wire.Writer]. The last frame but [DONE] gets the further members of extra.
+// AppendFinish implements [wire.Writer]. The members of extra are added to the last frame before [DONE].
 func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
 	dst := wire.JSON(to)
 	switch {
@@ -253,7 +253,7 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 	}
 	for i, call := range f.Message.Calls() {
 		c := w.call(i)
-		if c.closed || call.ID == "" && call.Name == "" && call.Arguments == "" { // the latter is no call
+		if c.closed || call.ID == "" && call.Name == "" && call.Arguments == "" { // an empty call is ignored
 			continue
 		}
 		if !c.began {
@@ -297,16 +297,17 @@ func (*ChunkWriter) AppendKeepAlive(dst []byte) []byte {
 	return wire.JSON(dst).Lit(": keep-alive\n\n")
 }
 
-// AppendServerCall implements [wire.Writer].
+// AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no form for calls of the server.
 func (*ChunkWriter) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
 
-// AppendApproval implements [wire.Writer].
+// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
 func (*ChunkWriter) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
-// AppendCarrier implements [wire.Writer].
+// AppendCarrier implements [wire.Writer]. It appends nothing, since the wire has no item for a carrier.
 func (*ChunkWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
 
-// Pass implements [wire.Writer]. The following frames bear the id and model of those that were passed: some clients refuse chunks of another id.
+// Pass implements [wire.Writer]. Frames that follow have the id and model of the passed ones, because some clients refuse chunks with
+// another id.
 func (w *ChunkWriter) Pass(raw *lathe.Raw) []byte {
 	for _, d := range raw.Deltas {
 		switch d.Kind {
@@ -327,7 +328,7 @@ func (w *ChunkWriter) Pass(raw *lathe.Raw) []byte {
 	return raw.Bytes
 }
 
-// wireReason returns the finish reason in OpenAI's words.
+// wireReason returns the finish_reason of the wire.
 func wireReason(r lathe.FinishReason) string {
 	switch r {
 	case lathe.FinishToolCalls, lathe.FinishLength, lathe.FinishContentFilter:

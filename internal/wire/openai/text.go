@@ -8,29 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// firstText is the memory that a text starts with, if the one before it has left too little. It
-// grows fourfold.
+// firstText is the initial size in bytes of the memory of a text, if the previous text has left less. The memory grows fourfold.
 const firstText = 2 << 10
 
-// maxShared is the largest memory that a text leaves to the next one.
+// maxShared is the largest memory in bytes that a text leaves to the next one.
 const maxShared = 4 << 10
 
-// A text grows by the texts of JSON strings. A character that was cut in two, as bytes or as a
-// pair of surrogates, is held back until its other half comes: at most three bytes. What add
-// returns are parts of one memory that is never written again, so they may be kept.
+// A text grows by the texts of JSON strings. A character that is split between two strings, as bytes or as a pair of surrogates, is
+// buffered until the rest is received. The strings that add returns share memory that is never overwritten, so they may be kept.
 type text struct {
 	b    strings.Builder
-	base int     // what is before it in b belongs to texts of earlier answers
-	held [4]byte // the beginning of a character
-	n    int     // bytes held
-	high rune    // a high surrogate that waits for its low one
+	base int     // index in b at which this text begins; earlier bytes belong to texts of earlier answers
+	held [4]byte // the first bytes of an incomplete character
+	n    int     // number of bytes in held
+	high rune    // a high surrogate without its low surrogate; 0: none
 }
 
 func (t *text) len() int { return t.b.Len() - t.base }
 
 func (t *text) string() string { return t.b.String()[t.base:] }
 
-// reset begins another text, in what is left of the memory.
+// reset begins another text in the remaining memory.
 func (t *text) reset() {
 	if t.b.Cap() > maxShared {
 		t.b.Reset()
@@ -38,10 +36,10 @@ func (t *text) reset() {
 	t.base, t.n, t.high = t.b.Len(), 0, 0
 }
 
-// damage counts what was wrong with a text.
+// A damage counts invalid characters and split characters that were joined.
 type damage struct{ invalid, joined int }
 
-// add decodes body, the text of a valid JSON string between its quotes, and returns what it adds.
+// add decodes body, the part of a valid JSON string between its quotes, and returns the text that it adds.
 func (t *text) add(body []byte, d *damage) string {
 	if len(body) > t.b.Cap()-t.b.Len() {
 		t.grow(len(body))
@@ -56,7 +54,7 @@ func (t *text) add(body []byte, d *damage) string {
 	return t.b.String()[start:]
 }
 
-// addRaw adds bytes as they are.
+// addRaw adds bytes unchanged, except that invalid UTF-8 becomes U+FFFD, and returns the text that it adds.
 func (t *text) addRaw(raw []byte, d *damage) string {
 	t.grow(len(raw))
 	start := t.b.Len()
@@ -110,7 +108,7 @@ func (t *text) escape(e []byte, d *damage) {
 		t.b.WriteByte(escapes[e[1]])
 		return
 	}
-	n, _ := strconv.ParseUint(string(e[2:]), 16, 16) // it is valid
+	n, _ := strconv.ParseUint(string(e[2:]), 16, 16) // the digits are valid
 	r := rune(n)
 	switch {
 	case t.high != 0:
@@ -131,7 +129,7 @@ func (t *text) escape(e []byte, d *damage) {
 	}
 }
 
-// bytes adds raw bytes; those of a character that is not whole yet are held.
+// bytes adds bytes of UTF-8. Those of an incomplete character at the end are buffered.
 func (t *text) bytes(b []byte, d *damage) {
 	for t.n > 0 && len(b) > 0 {
 		if b[0]&0xC0 != 0x80 {
@@ -186,7 +184,7 @@ func (t *text) bad(d *damage) {
 
 func (t *text) dropHeld(d *damage) {
 	for ; t.n > 0; t.n-- {
-		t.bad(d) // each byte for itself, as when they come whole
+		t.bad(d) // one per byte, as when all bytes are in one string
 	}
 }
 
@@ -197,7 +195,7 @@ func (t *text) dropHigh(d *damage) {
 	}
 }
 
-// flush gives up waiting for the rest of a character, and returns what that adds.
+// flush replaces an incomplete character by U+FFFD, and returns the text that this adds.
 func (t *text) flush(d *damage) string {
 	if t.n == 0 && t.high == 0 {
 		return ""
@@ -208,7 +206,7 @@ func (t *text) flush(d *damage) string {
 	return t.b.String()[start:]
 }
 
-// whole returns the text, in memory of about its size.
+// whole returns the text. If its memory is much larger than the text, it returns a copy.
 func (t *text) whole() string {
 	s := t.string()
 	if t.b.Cap() > maxShared && t.b.Cap() > 2*len(s) {

@@ -8,16 +8,16 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// noArguments is the schema sent for a tool that has none.
+// noArguments is the schema sent for a tool without a schema.
 const noArguments = `{"type":"object","properties":{}}`
 
-// appendTools appends the tools that are functions, and those that the server executes itself as they are. It returns the paths of
-// what is not sent of the functions.
+// appendTools appends the functions, and unchanged the tools that the model server executes. It returns the paths of members of the
+// functions that are not sent.
 func appendTools(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.JSON, dropped []string) {
 	dst, dropped = opts.Definitions.Append(dst.Lit("["), opts.Shared, req.Tools, wire.Form{Strict: opts.Strict, Schema: opts.Takes.Schema},
 		func(dst []byte, t *lathe.ToolSpec) ([]byte, []string) { return appendDefinition(dst, t, opts) })
 	for i, t := range req.HostedTools {
-		if len(req.Tools)+i > 0 { // the definitions may be shared: then they are not in dst
+		if len(req.Tools)+i > 0 { // shared definitions are not in dst
 			dst = dst.Lit(",")
 		}
 		dst = dst.Compact(t)
@@ -25,7 +25,7 @@ func appendTools(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire
 	return dst.Lit("]"), dropped
 }
 
-// appendDefinition appends the definition of a function. It returns the paths below the tool of what is not sent.
+// appendDefinition appends the definition of a function. It returns the paths, below the tool, of members that are not sent.
 func appendDefinition(dst wire.JSON, t *lathe.ToolSpec, opts *EncodeOptions) (_ wire.JSON, notSent []string) {
 	var d dropped
 	dst = dst.Lit(`{"type":"function","function":{"name":`).Quote(t.Name).OptStr("description", t.Description).Lit(`,"parameters":`)
@@ -58,7 +58,7 @@ func appendDefinition(dst wire.JSON, t *lathe.ToolSpec, opts *EncodeOptions) (_ 
 	return dst.Members(t.Extra, knownInCall).Lit("}"), d
 }
 
-// strictTool returns the schema with which a tool is sent as strict; ok is false if it cannot be.
+// strictTool returns the schema for sending a tool as strict; ok is false if that is not possible.
 func strictTool(t *lathe.ToolSpec, opts *EncodeOptions) (s wire.StrictSchema, ok bool) {
 	schema := []byte(t.Schema)
 	if rawjson.SkipSpace(schema, 0) == len(schema) {
@@ -74,16 +74,15 @@ func strictTool(t *lathe.ToolSpec, opts *EncodeOptions) (s wire.StrictSchema, ok
 	return wire.StrictOpenAI.StrictArguments(schema)
 }
 
-// notStrict claims all members of a tool of another wire but strict, which means the same on all wires.
+// notStrict reports whether a member of a tool from another wire is left out: all are except strict, which means the same on all wires.
 func notStrict(name string) bool { return name != "strict" }
 
 func knownInFunction(name string) bool {
 	return name == "name" || name == "description" || name == "parameters" || name == "arguments"
 }
 
-// appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4
-// forbids and some servers still refuse. Where a value is data and not a schema, and below depth
-// levels, nothing is removed.
+// appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4 forbids and some servers refuse. Values
+// that are data and not schemas, and whatever is nested deeper than depth levels, are only compacted.
 func appendSchema(dst wire.JSON, schema []byte, depth int) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
 	if depth == 0 || kind(schema) != '{' && kind(schema) != '[' {
@@ -114,7 +113,7 @@ func appendSchema(dst wire.JSON, schema []byte, depth int) wire.JSON {
 	return dst.Lit("}")
 }
 
-// appendSchemaMap appends an object whose keys are names, not keywords, and whose values are schemas.
+// appendSchemaMap appends an object whose member names are arbitrary and whose values are schemas.
 func appendSchemaMap(dst wire.JSON, obj []byte, depth int) wire.JSON {
 	if depth <= 0 || kind(obj) != '{' {
 		return dst.Compact(obj)
@@ -134,10 +133,10 @@ func appendToolChoice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 	return dst.Lit(`{"type":"function","function":{"name":`).Quote(c.Name).Lit("}}")
 }
 
-// innerMember is the name under which further members of a function object are kept. See [lathe.ToolSpec].Extra.
+// innerMember is the name of the member of Extra that contains the unknown members of a function object. See [lathe.ToolSpec].Extra.
 const innerMember = "function"
 
-// appendInner appends the further members of a function object as one member, if there are some.
+// appendInner appends the unknown members of a function object as one member, if there are any.
 func appendInner(dst, inner []lathe.Member) []lathe.Member {
 	if len(inner) == 0 {
 		return dst
@@ -145,7 +144,7 @@ func appendInner(dst, inner []lathe.Member) []lathe.Member {
 	return append(dst, lathe.Member{Name: innerMember, Value: json.RawMessage(wire.JSON("{").Members(inner, nil).Lit("}"))})
 }
 
-// appendExtraInner appends the further members of a function object that extra keeps.
+// appendExtraInner appends the unknown members of a function object that extra contains.
 func appendExtraInner(dst wire.JSON, extra []lathe.Member, known func(string) bool) wire.JSON {
 	for _, m := range extra {
 		if m.Name == innerMember {

@@ -18,7 +18,7 @@ func appendUsage(dst wire.JSON, u *lathe.Usage, cost *float64) wire.JSON {
 	return dst.Lit("}")
 }
 
-// takeUsage takes in a usage object. Servers that send one in every chunk count up: the last counts.
+// takeUsage reads a usage object. If a server sends one in every chunk, the counts are cumulative and the last one applies.
 func (a *Assembler) takeUsage(raw []byte) {
 	if kind(raw) != '{' {
 		return
@@ -68,9 +68,9 @@ func (a *Assembler) takeUsage(raw []byte) {
 	a.Faults = wire.CountFault(a.Faults, FaultUsageInvalid, bad)
 }
 
-// tokens reads a number of tokens, also one that is written as a string or a float.
+// tokens parses a number of tokens, which may also be a string or a float. It returns false if it is negative or not a number.
 func tokens(v []byte) (int64, bool) {
-	if len(v) > 0 && len(v) <= 18 { // digits alone, that cannot overflow
+	if len(v) > 0 && len(v) <= 18 { // only digits, too few to overflow
 		var n int64
 		for i, c := range v {
 			if c-'0' > 9 {

@@ -5,10 +5,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A wholeWriter writes an answer that is not streamed: the object that ends its stream.
+// A wholeWriter writes an answer that is not streamed: the response object with which its stream would end.
 type wholeWriter struct {
 	*writer
-	events []byte // not sent
+	events []byte // buffer for events, which are discarded
 }
 
 // AppendStart implements [wire.Writer].

@@ -13,22 +13,22 @@ import (
 
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
-	faultBadLine        = "bad_line"              // data that is no JSON object of a known shape; skipped
+	faultBadLine        = "bad_line"              // data that is not a JSON object of a known form; skipped
 	faultAfterDone      = "after_done"            // data after the end; skipped
-	faultUnknownEvent   = "unknown_event"         // skipped
-	faultUnknownContent = "unknown_content"       // a part of a message of a type that is not known; skipped
-	faultEventOrder     = "event_order"           // an event of an item or part that was not announced, or was closed
-	faultItemOpen       = "item_open"             // an item without an end in an answer that is complete
-	faultTextDiffers    = "text_differs"          // the whole text is not what its pieces gave; the pieces count
-	faultArgsDiffer     = "arguments_differ"      // the same of the arguments of a call, which is not executed
-	faultFinishUnknown  = "finish_reason_unknown" // a reason for an incomplete answer
-	faultUsageInvalid   = "usage_invalid"         // a count that is no number of tokens
-	faultReasoningTwice = "reasoning_twice"       // a summary and the thoughts themselves; the first counted
-	faultIDMissing      = "id_missing"            // a call that has no id
-	faultNameMissing    = "name_missing"          // a call that has no name
+	faultUnknownEvent   = "unknown_event"         // an event of an unknown type; skipped
+	faultUnknownContent = "unknown_content"       // a content part of an unknown type; skipped
+	faultEventOrder     = "event_order"           // an event about an item or part that has not begun or has ended
+	faultItemOpen       = "item_open"             // an item without an end in a complete answer
+	faultTextDiffers    = "text_differs"          // the complete text differs from its pieces, which are used
+	faultArgsDiffer     = "arguments_differ"      // the complete arguments of a call differ from their pieces; the call is not executed
+	faultFinishUnknown  = "finish_reason_unknown" // an unknown reason for an incomplete answer
+	faultUsageInvalid   = "usage_invalid"         // a token count that is not a number
+	faultReasoningTwice = "reasoning_twice"       // reasoning as a summary and as content; the first one is used
+	faultIDMissing      = "id_missing"            // a call without an id
+	faultNameMissing    = "name_missing"          // a call without a name
 )
 
-// Words of the wire.
+// Values of the wire.
 const (
 	statusInProgress = "in_progress"
 	statusCompleted  = "completed"
@@ -46,7 +46,7 @@ const (
 )
 
 const (
-	// maxItems limits the items of an answer and the parts of an item.
+	// maxItems bounds the items of an answer, and the parts of an item.
 	maxItems = 1024
 	// itemSize is the number of bytes that an item or a part counts against MaxBytes in addition to its text.
 	itemSize = 64
@@ -54,20 +54,20 @@ const (
 
 // An Assembler assembles an answer from the events of a stream: see [wire.Assembler].
 //
-// An event belongs to the item with its index or, if it has no index, with its id. Items are in the order in which they begin. If
-// the last event of an item has more text than its pieces had, the rest is appended as a further piece.
+// An event belongs to the item with its index or, if the event has no index, to the item with its id. Items are in the order in which they
+// begin. If the last event of an item has more text than its pieces, the rest is emitted as another piece.
 type Assembler struct {
 	wire.Assembly
 	items   items
 	calls   int
 	usage   lathe.Usage
 	cost    *float64
-	created bool   // the answer has begun
-	whole   bool   // it was not streamed
+	created bool   // response.created or a similar event was read
+	whole   bool   // the answer is not streamed
 	ended   bool   // the terminal event was read
 	closed  bool   // [DONE] was read
-	status  string // of the terminal event
-	reason  string // why the answer is incomplete
+	status  string // type of the terminal event: completed, incomplete or failed
+	reason  string // reason why the answer is incomplete
 }
 
 // NewAssembler implements [wire.Upstream].
@@ -111,7 +111,7 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	return dst, a.Err
 }
 
-// take reads one event.
+// take handles one event. data is its JSON text.
 func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 	switch string(e.typ) {
 	case `"response.output_text.delta"`:
@@ -145,7 +145,7 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 	case `"response.content_part.added"`, `"response.content_part.done"`:
 		return a.readPart(dst, e)
 	case `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
-		return dst // the pieces and the end of the item say the same
+		return dst // the pieces and the end of the item have the same content
 	case `"response.created"`, `"response.in_progress"`, `"response.queued"`:
 		a.created = true
 		a.readNames(e.response)
@@ -162,7 +162,7 @@ func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
 	case `"keepalive"`, `"ping"`, `"response.output_text.annotation.added"`:
 		return dst
 	}
-	if it := a.find(e); it == nil || it.kind != itemOpaque { // else it is the progress of an item that is kept as it is
+	if it := a.find(e); it == nil || it.kind != itemOpaque { // other events about an opaque item report only its progress
 		a.Fault(faultUnknownEvent)
 	}
 	return dst
@@ -244,7 +244,7 @@ func (all items) at(index int) *item {
 	return nil
 }
 
-// begin begins an item.
+// begin adds an item. It returns nil if a limit is reached; a.Err is then set.
 func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Delta, *item) {
 	if len(a.items) == maxItems {
 		a.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
@@ -273,7 +273,7 @@ func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Del
 	return dst, it
 }
 
-// added reads the beginning of an item.
+// added handles response.output_item.added.
 func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
@@ -293,7 +293,8 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 	return dst
 }
 
-// itemOf returns the item that a piece belongs to. It begins an item for a piece without one.
+// itemOf returns the item to which a piece belongs. If there is none, it begins one; if the item has another kind or has ended, it returns
+// nil.
 func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) ([]lathe.Delta, *item) {
 	it := a.find(e)
 	switch {
@@ -311,8 +312,8 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 	return dst, it
 }
 
-// readPart reads the beginning of a part of a message, or its end, which has the annotations. What else the end says, the pieces and
-// the end of the item say too.
+// readPart handles the beginning of a part of a message, or its end. Of the end only the annotations are read, because the pieces and the
+// end of the item contain the rest.
 func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 	it := a.find(e)
 	if string(e.typ) == `"response.content_part.done"` {
@@ -345,7 +346,7 @@ func number(raw []byte, other int) int {
 	return other
 }
 
-// partOf returns a part of a message; nil if there are too many.
+// partOf returns the part of a message with an index, and adds it if necessary. It returns nil if there are too many parts.
 func (a *Assembler) partOf(it *item, index int, kind partKind) *part {
 	for i := len(it.parts) - 1; i >= 0; i-- {
 		if it.parts[i].index == index {

@@ -9,19 +9,19 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// typeCompaction is the type of the item that stands for a conversation that was compacted, and typeTrigger that of the item at the end of
-// the input that asks for one.
+// typeCompaction is the type of the item that replaces a compacted conversation. typeTrigger is the type of the item at the end of the
+// input that requests a compaction.
 const (
 	typeCompaction = "compaction"
 	typeTrigger    = "compaction_trigger"
 )
 
-// unused are members of a request that mean nothing in a request to compact a conversation, which agents send nevertheless.
+// unused are members that have no effect in a request to compact a conversation, although agents send them.
 var unused = []string{"tools", "tool_choice", "parallel_tool_calls", "max_output_tokens", "max_tool_calls", "text", "include",
 	"truncation", "top_logprobs"}
 
-// ParseCompaction parses the body of a request to compact a conversation. The members are those of ParseRequest. Tools and
-// the form of the answer have no effect: the request lists them in Dropped. The error is an *[wire.APIError].
+// ParseCompaction parses the body of a request to compact a conversation, which has the members that ParseRequest reads. Tools and the
+// format of the answer have no effect and are listed in Dropped. The error is an *[wire.APIError].
 func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 	req, err := c.ParseRequest(body)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 	return req, nil
 }
 
-// PrepareCompaction removes from a request what has no effect on a compaction.
+// PrepareCompaction removes the members without effect on a compaction from a request.
 func PrepareCompaction(req *wire.ClientRequest) {
 	for _, name := range unused {
 		if get(req.Body, name) != nil && len(req.Dropped) < wire.MaxDropped {
@@ -45,7 +45,7 @@ func PrepareCompaction(req *wire.ClientRequest) {
 	}
 	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
 	req.Tools, req.Allowed, req.ToolChoice, req.ParallelToolCalls = nil, nil, lathe.ToolChoice{}, nil
-	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item == "" }) // the input is sent
+	req.Hosted = slices.DeleteFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item == "" }) // tools in the input are sent with it
 	for _, s := range []*lathe.Sampling{&req.Sampling, req.Updated} {
 		if s != nil {
 			s.MaxTokens, s.ResponseFormat = nil, nil
@@ -53,17 +53,17 @@ func PrepareCompaction(req *wire.ClientRequest) {
 	}
 }
 
-// A Compaction is the answer to a request to compact a conversation.
+// A Compaction is the response to a request to compact a conversation.
 type Compaction struct {
-	ID      string // as in [wire.AnswerHead]
+	ID      string // see [wire.AnswerHead]
 	Created int64  // Unix time in seconds
-	// Kept are messages of users that the compacted conversation repeats before the compaction item.
+	// Kept are user messages that precede the compaction item in the compacted conversation.
 	Kept   []lathe.Message
-	Sealed string // the content of the compaction item
+	Sealed string // encrypted_content of the compaction item
 	Usage  lathe.Usage
 }
 
-// AppendCompaction appends the body of the answer.
+// AppendCompaction appends the body of the response.
 func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
 	dst = dst.Lit("{").Str("id", r.id).Lit(`,"object":"response.compaction"`).Num("created_at", c.Created).Arr("output")
@@ -72,7 +72,7 @@ func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 		dst = dst.Next().Lit("{").Str("id", r.itemID(prefixMessage, i)).Lit(`,"type":"message","role":"user","status":"completed","content":[`)
 		parts := slices.Clone(c.Kept[i].Parts)
 		for j, p := range parts {
-			if blob, ok := p.(lathe.Blob); ok && blob.Detail == "" { // required in output
+			if blob, ok := p.(lathe.Blob); ok && blob.Detail == "" { // the wire requires it in output
 				blob.Detail = "auto"
 				parts[j] = blob
 			}
@@ -83,14 +83,14 @@ func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 	return appendUsage(append(dst, `,"usage":`...), &c.Usage).Lit("}")
 }
 
-// Item returns the compaction item.
+// Item returns the JSON of the compaction item.
 func (c *Compaction) Item() []byte {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
 	dst := wire.JSON("{").Str("id", r.itemID(prefixCompaction, len(c.Kept))).Str("type", typeCompaction)
 	return dst.Str(fieldEncrypted, c.Sealed).Lit("}")
 }
 
-// CompactionContent returns the encrypted_content of an item; "" if the item is not a compaction item.
+// CompactionContent returns the encrypted_content of a compaction item, or "" for other items.
 func CompactionContent(item []byte) string {
 	if rawjson.Text(get(item, "type")) != typeCompaction {
 		return ""
@@ -98,7 +98,7 @@ func CompactionContent(item []byte) string {
 	return text(item, fieldEncrypted)
 }
 
-// AppendCount appends the body of the answer to a request to count tokens.
+// AppendCount appends the response with a number of tokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
 	return dst.Lit(`{"object":"response.input_tokens"`).Num("input_tokens", tokens).Lit("}")
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// fileScheme is the scheme of the URL of a Blob that refers to a file stored by OpenAI's servers.
+// fileScheme is the prefix of the URL of a Blob that refers to a file stored by OpenAI's servers.
 const fileScheme = "openai-file:"
 
-// appendBlob appends an image or a file as a part of the input. own is whether Raw was received on this wire. If the wire has no
-// part for b, appendBlob appends nothing and returns false.
+// appendBlob appends an image or a file as a part of the input. own is set if the blob is from this wire, so that Raw may be sent. If the
+// wire has no part for b, appendBlob appends nothing and returns false.
 func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	if !sendsBlob(b, own) {
 		return dst, false
@@ -43,7 +43,7 @@ func appendBlob(dst wire.JSON, b *lathe.Blob, own bool) (wire.JSON, bool) {
 	return dst.Lit("}"), true
 }
 
-// sendsBlob reports whether the wire has a form for b. own says that b was read from this wire.
+// sendsBlob reports whether the wire has a part for b. own is set if the blob is from this wire.
 func sendsBlob(b *lathe.Blob, own bool) bool {
 	if own && len(b.Raw) > 0 {
 		return true
@@ -51,7 +51,7 @@ func sendsBlob(b *lathe.Blob, own bool) bool {
 	return (wire.Fetchable(b.URL) || strings.HasPrefix(b.URL, fileScheme) || b.Data != nil) && !strings.HasPrefix(b.MediaType, "audio/") && !strings.HasPrefix(b.MediaType, "video/")
 }
 
-// HasForm implements [wire.Upstream]. Answers have no images and files.
+// HasForm implements [wire.Upstream]. Assistant messages cannot have images and files.
 func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Blob:

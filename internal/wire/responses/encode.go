@@ -13,14 +13,14 @@ import (
 type encoder struct {
 	req     *lathe.Request
 	opts    *wire.EncodeOptions
-	custom  map[string]bool // tools that take text
-	texts   map[string]bool // ids of calls of such tools
+	custom  map[string]bool // tools whose input is text
+	texts   map[string]bool // ids of calls of these tools
 	dropped []string
-	looked  bool // for MCP tools among the hosted ones
-	mcp     bool
+	looked  bool // mcp has been determined
+	mcp     bool // the hosted tools include MCP tools
 }
 
-// reserved reports whether Request.Overrides cannot replace the member.
+// reserved reports whether name is a member that Request.Overrides cannot replace.
 func reserved(name string) bool {
 	switch name {
 	case "model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id", "background", "conversation", "prompt":
@@ -29,11 +29,11 @@ func reserved(name string) bool {
 	return false
 }
 
-// merged reports whether an override of the member is merged with it instead of replacing it.
+// merged reports whether an override is merged with the member of that name and does not replace it.
 func merged(name string) bool { return name == "text" || name == "reasoning" || name == "include" }
 
-// AppendRequest implements [wire.Upstream]. The input is the last member, so that a growing conversation keeps its beginning.
-// The request has "store": false, unless an override replaces it, and asks for reasoning as opaque data. The overrides `text`,
+// AppendRequest implements [wire.Upstream]. The input is the last member, so that the encoded beginning of a growing conversation stays the
+// same. The request has "store": false, unless an override replaces it, and requests reasoning as opaque data. Overrides named `text`,
 // `reasoning` and `include` are merged with the members of the request.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
 	dst := wire.JSON(to)
@@ -68,7 +68,7 @@ func (e *encoder) drop(path string) {
 
 func (e *encoder) free(name string) bool { return !wire.Named(e.req.Overrides, name) }
 
-// has reports whether the server has not refused the feature.
+// has reports whether the feature may be used, because the server has not refused it.
 func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
 
 func (e *encoder) include(dst wire.JSON) wire.JSON {
@@ -116,7 +116,8 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	return e.text(dst)
 }
 
-// appendObject appends a member whose value is an object of the members own, followed by those of an override of the same name.
+// appendObject appends a member whose value is an object with the members of own, followed by those of the override of that name. An empty
+// object is omitted.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
 	first := wire.JSON(slices.Clip(own)).Lit("}")
 	own = own.
@@ -138,7 +139,7 @@ func (e *encoder) reasoning(dst wire.JSON) wire.JSON {
 	return e.appendObject(dst, "reasoning", own)
 }
 
-// text appends the response format. Its json_schema is flat on this wire, where chat completions has a nested object.
+// text appends the member text with the response format. On this wire a json_schema is flat, where chat completions has a nested object.
 func (e *encoder) text(dst wire.JSON) wire.JSON {
 	own := wire.JSON("{")
 	switch format := e.req.Sampling.ResponseFormat; text(format, "type") {
@@ -159,8 +160,8 @@ func (e *encoder) text(dst wire.JSON) wire.JSON {
 	return e.appendObject(dst, "text", own)
 }
 
-// input appends instructions and input. If the first message is a system message of one text, it becomes the instructions,
-// unless the input would then be empty.
+// input appends instructions and input. If the first message is a system message with one text, it becomes the instructions, unless the
+// input would then be empty.
 func (e *encoder) input(dst wire.JSON) wire.JSON {
 	messages := e.req.Messages
 	first := 0
@@ -173,7 +174,7 @@ func (e *encoder) input(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("input")
 	for i := first; i < len(messages); i++ {
 		if messages[i].Role == "" {
-			continue // it is part of another: see [wire.Fit] and [destination.Conversation]
+			continue // not sent, or part of another message: see [wire.Fit] and [destination.Conversation]
 		}
 		dst = e.message(dst, &messages[i], "messages["+strconv.Itoa(i)+"]")
 	}
@@ -186,7 +187,7 @@ func (e *encoder) speaker(m *lathe.Message, at string) {
 	}
 }
 
-// own reports whether the raw JSON in a message was received on this wire.
+// own reports whether a message, and raw JSON in it, is from this wire.
 func own(m *lathe.Message) bool { return m.Wire == lathe.WireResponses }
 
 func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
@@ -227,7 +228,7 @@ func knownInItem(name string) bool {
 	return false
 }
 
-// plain returns the text of content that can be encoded as one string.
+// plain returns the text of content that can be encoded as one string; false if it cannot.
 func plain(parts []lathe.Part) (string, bool) {
 	if len(parts) == 0 {
 		return "", true
@@ -236,7 +237,7 @@ func plain(parts []lathe.Part) (string, bool) {
 	return t.Text, ok && len(parts) == 1 && len(t.Extra) == 0
 }
 
-// parts appends the content of an input message.
+// parts appends the content parts of an input message. own is set if the message is from this wire.
 func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) wire.JSON {
 	for i, p := range parts {
 		ok := true
@@ -265,7 +266,7 @@ func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) 
 	return dst
 }
 
-// textExtra appends the unknown members of a part with text, or records them as dropped if they are of another wire.
+// textExtra appends the unknown members of part i, a text, or records them as dropped if they are from another wire.
 func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, own bool, at string, i int) wire.JSON {
 	if own {
 		return dst.Members(extra, func(name string) bool { return name == "type" || name == "text" || name == "phase" })
@@ -274,7 +275,7 @@ func (e *encoder) textExtra(dst wire.JSON, extra []lathe.Member, own bool, at st
 	return dst
 }
 
-// result appends the result of a call.
+// result appends the items for the results in a tool message.
 func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		r, ok := p.(lathe.ToolResult)

@@ -13,16 +13,16 @@ import (
 // AppendError implements [wire.Served]. The body has the form of all APIs of OpenAI.
 func (Codec) AppendError(dst []byte, e *wire.APIError) []byte { return openai.AppendError(dst, e) }
 
-// ParseError implements [wire.Upstream]. It parses the body of an error answer, an `error` event in both of its forms, and a
-// failed response.
+// ParseError implements [wire.Upstream]. It parses the body of an error response, an `error` event in either of its forms, and a failed
+// response.
 func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
-		if inner := get(body, "response"); inner != nil { // the event response.failed
+		if inner := get(body, "response"); inner != nil { // data of the event response.failed
 			body = inner
 		}
 	}
 	e := openai.ParseError(status, body)
-	if e.Type == "error" { // the type of the event
+	if e.Type == "error" { // the type of the event, not of the error
 		e.Type = ""
 	}
 	if n, err := strconv.Atoi(e.Code); status == 0 && err == nil && n >= 400 && n < 600 {
@@ -38,7 +38,7 @@ func (Codec) Refused(e *wire.APIError) string {
 	}
 	message := strings.ToLower(e.Message)
 	switch {
-	case e.Code == "invalid_encrypted_content": // of one request: another model or account wrote it
+	case e.Code == "invalid_encrypted_content": // about this request only: another model or account wrote the content
 		return wire.FeatureBound
 	case strings.Contains(message, "encrypted content is not supported"),
 		(e.Param == "include" || strings.HasPrefix(e.Param, "include[")) && strings.Contains(message, "encrypted_content"):
@@ -49,7 +49,7 @@ func (Codec) Refused(e *wire.APIError) string {
 	return ""
 }
 
-// errorCode returns the code of a failed response, one that clients of this wire know.
+// errorCode returns the code of a failed response, which is one that clients of this wire support or that of e.
 func errorCode(e *wire.APIError) string {
 	switch {
 	case e.Code == lathe.CodeContextLength:
@@ -64,7 +64,7 @@ func errorCode(e *wire.APIError) string {
 	return "server_error"
 }
 
-// errorType returns the type of an error, as [openai.AppendError] writes it.
+// errorType returns the type of an error, the same as that which [openai.AppendError] writes.
 func errorType(e *wire.APIError) string {
 	switch {
 	case e.Type != "":

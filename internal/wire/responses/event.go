@@ -4,11 +4,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An ev is an event: the raw values of the members that the assembler reads. A member is nil if it is absent or null.
+// An ev is an event: the encoded values of the members that the assembler reads. A value is nil if the member is absent or null.
 type ev struct {
 	typ                         []byte
 	index, content, summary, id []byte
-	delta, text                 []byte // of a piece, and of a whole
+	delta, text                 []byte // delta: a piece of text; text: the complete text
 	item, part, response        []byte
 }
 
@@ -26,7 +26,7 @@ func (e *ev) read(data []byte) bool {
 	return true
 }
 
-// set keeps one member, if it is read.
+// set sets the field for a member, if there is one.
 func (e *ev) set(key, v []byte) {
 	switch string(key) {
 	case `"type"`:

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// end reads the response object at the end of a stream, or of an answer that is not streamed.
+// end reads the response object at the end of a stream, or the body of an answer that is not streamed.
 func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lathe.Delta {
 	a.readNames(response)
 	if status == statusFailed {
@@ -54,7 +54,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 	return dst
 }
 
-// settle compares an item of the response object with the item that was streamed, and adds an item that was not streamed.
+// settle compares item index of the response object with the streamed item, and adds the item if it was not streamed.
 func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
 	it := a.items.match(index, raw)
 	if it == nil && !a.whole {
@@ -130,7 +130,7 @@ func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
 	return f, nil
 }
 
-// finishReason returns the finish reason for the status and the content of the response.
+// finishReason returns the internal finish reason for the status and the content of the response. calls is set if it has calls.
 func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
 	if a.status == statusIncomplete {
 		switch a.reason {
@@ -150,7 +150,7 @@ func (a *Assembler) finishReason(calls bool) lathe.FinishReason {
 	return lathe.FinishStop
 }
 
-// parts returns the message, item by item.
+// parts returns the parts of the message, item by item.
 func (a *Assembler) parts() (parts []lathe.Part) {
 	for _, it := range a.items {
 		switch it.kind {
@@ -215,7 +215,7 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	case status == "":
 		status = statusCompleted
 	case status != statusCompleted && status != statusIncomplete && status != statusFailed:
-		return dst, nil, wire.ErrIncomplete // queued, in_progress, cancelled
+		return dst, nil, wire.ErrIncomplete // status queued, in_progress or cancelled
 	}
 	a.whole = true
 	dst = a.end(dst, body, status)

@@ -13,13 +13,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// answer appends the items of an assistant message, in the order of its parts. Consecutive texts of one phase are one item.
+// answer appends the items of an assistant message, in the order of its parts. Consecutive texts of the same phase are one message item.
 func (e *encoder) answer(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	e.speaker(m, at)
 	if !own(m) {
 		e.members(m.Extra, at)
 	}
-	phase, open := "", false // of the message item that the last parts went into
+	phase, open := "", false // of the message item to which the last parts were added
 	shut := func() {
 		if open {
 			dst = dst.Lit("]")
@@ -49,8 +49,8 @@ func (e *encoder) answer(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	return dst
 }
 
-// contentPhase reports whether a part is content of a message item, and returns the phase of that item as JSON ("": none). An
-// empty text is not content.
+// contentPhase reports whether a part is content of a message item, and returns the phase of that item as JSON ("": none). An empty text is
+// no content.
 func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 	switch p := p.(type) {
 	case lathe.Text:
@@ -67,7 +67,7 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 	}
 }
 
-// said appends a text or a refusal of an assistant message.
+// said appends part i of an assistant message, a text or a refusal, as a content part.
 func (e *encoder) said(dst wire.JSON, p lathe.Part, own bool, at string, i int) wire.JSON {
 	dst = dst.Next()
 	if r, ok := p.(lathe.Refusal); ok {
@@ -78,7 +78,7 @@ func (e *encoder) said(dst wire.JSON, p lathe.Part, own bool, at string, i int) 
 	return e.textExtra(dst, t.Extra, own, at, i).Lit("}")
 }
 
-// item appends a part that is an item of its own.
+// item appends part i of a message as a separate item, or records it as dropped.
 func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string, i int) wire.JSON {
 	sent := false
 	switch p := p.(type) {
@@ -92,7 +92,7 @@ func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string,
 		if sent = own(m) && e.knows(p.JSON); sent {
 			dst = dst.Next().Raw(p.JSON)
 		}
-	case lathe.Text, lathe.Refusal: // empty
+	case lathe.Text, lathe.Refusal: // empty texts are not sent
 		sent = true
 	case lathe.Blob, lathe.ToolResult:
 	}
@@ -102,8 +102,8 @@ func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string,
 	return dst
 }
 
-// returns reports whether reasoning is sent back to the server: only opaque data that the same model wrote is. What a client has brought is
-// left out if the server has refused it.
+// returns reports whether reasoning is sent to the server: only opaque data that the same model wrote. Reasoning that the client has sent
+// is left out if the server has refused it.
 func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 	known := p.Entry == e.opts.Entry
 	if p.Entry == "" {
@@ -112,7 +112,7 @@ func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 	return own(m) && p.Data != "" && known && e.has(FeatureEncrypted)
 }
 
-// appendReasoning appends a reasoning item; id may be "".
+// appendReasoning appends a reasoning item. id may be "".
 func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 	dst = dst.Lit("{").OptStr("id", id).Str("type", "reasoning").Lit(`,"summary":[`)
 	if summary != "" {
@@ -121,8 +121,8 @@ func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 	return dst.Lit("]").OptStr(fieldEncrypted, data).Lit("}")
 }
 
-// knows reports whether the server accepts an item. With "store": false it accepts no references to ids, and it accepts MCP items
-// only if it executes MCP tools for this request.
+// knows reports whether the server accepts an opaque item. With "store": false it accepts no references to ids. It accepts MCP items only
+// if it executes MCP tools for this request.
 func (e *encoder) knows(item []byte) bool {
 	typ := text(item, "type")
 	if strings.HasPrefix(typ, "mcp_") {
@@ -166,7 +166,7 @@ func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wi
 	return dst.Lit("}")
 }
 
-// appendStatus appends the status of an item of the model, which strict servers require.
+// appendStatus appends the status of an item that the model wrote, if the destination requires one.
 func appendStatus(dst wire.JSON, opts *wire.EncodeOptions) wire.JSON {
 	if opts.Takes.Status != destination.Yes {
 		return dst
@@ -177,7 +177,7 @@ func appendStatus(dst wire.JSON, opts *wire.EncodeOptions) wire.JSON {
 // noArguments is the schema of a function without arguments.
 const noArguments = `{"type":"object","properties":{}}`
 
-// tools appends the tools, and the tool choice if there are tools.
+// tools appends the members tools, tool_choice and parallel_tool_calls, if the request has tools.
 func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	req := e.req
 	tools := req.Tools
@@ -187,7 +187,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 			if !fromItem(t) {
 				tools = append(tools, t)
 			} else if isCustom(t) {
-				_, _ = e.definition(nil, t) // it notes that calls of the tool have text
+				_, _ = e.definition(nil, t) // records that calls of the tool have text as input
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// appendDefinitions appends the member tools: tools, and those that the model's server executes.
+// appendDefinitions appends the member tools: the given tools and the hosted tools.
 func appendDefinitions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.JSON {
 	req := e.req
 	dst = dst.Arr("tools")
@@ -217,7 +217,7 @@ func appendDefinitions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.
 		e.drop(path)
 	}
 	for i, t := range req.HostedTools {
-		if len(tools)+i > 0 { // the definitions may be shared: then they are not in dst
+		if len(tools)+i > 0 { // shared definitions are not in dst
 			dst = dst.Lit(",")
 		}
 		if disallowed(t) {
@@ -228,10 +228,10 @@ func appendDefinitions(dst wire.JSON, e *encoder, tools []*lathe.ToolSpec) wire.
 	return dst.Lit("]")
 }
 
-// disallowed reports whether the model may not call a hosted tool.
+// disallowed reports whether a hosted tool is marked as one that the model may not call.
 func disallowed(hosted []byte) bool { return get(hosted, wire.DisallowedMember) != nil }
 
-// allowedNames returns the names of the tools that the model may call, if some are disallowed, also hosted ones; else nil.
+// allowedNames returns the names of the tools that the model may call if some tools, hosted ones included, are disallowed; otherwise nil.
 func allowedNames(req *lathe.Request) []string {
 	names := wire.Allowed(req.Tools)
 	if names != nil || !slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return disallowed(t) }) {
@@ -244,7 +244,7 @@ func allowedNames(req *lathe.Request) []string {
 	return names
 }
 
-// fromItem reports whether the definition of a tool is in an item of the input, which the server gets as it is.
+// fromItem reports whether the definition of a tool is in an item of the input, which the server receives unchanged.
 func fromItem(t *lathe.ToolSpec) bool {
 	return t.Wire == lathe.WireResponses && t.Origin == wire.OriginInput
 }
@@ -256,7 +256,7 @@ func (e *encoder) choice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 	return e.chosen(dst, c.Name)
 }
 
-// chosen appends the object that names a tool in a tool choice.
+// chosen appends the object that refers to a tool in a tool choice.
 func (e *encoder) chosen(dst wire.JSON, name string) wire.JSON {
 	typ := "function"
 	if e.custom[name] {
@@ -265,7 +265,7 @@ func (e *encoder) chosen(dst wire.JSON, name string) wire.JSON {
 	return dst.Lit("{").Str("type", typ).Str("name", name).Lit("}")
 }
 
-// allowed appends a tool choice that allows the tools names and those of the vendor.
+// allowed appends a tool choice that allows the tools with the given names and the hosted tools that are not disallowed.
 func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON {
 	dst = dst.Lit(`{"type":"allowed_tools"`).Str("mode", cmp.Or(mode, lathe.ChoiceAuto)).Arr("tools")
 	for _, name := range names {
@@ -284,7 +284,7 @@ func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON 
 	return dst.Lit("]}")
 }
 
-// definition is a [wire.EncodeDefinition]. Only the tools of clients depend on FeatureCustom, and they are not kept.
+// definition is a [wire.EncodeDefinition]. FeatureCustom affects only tools of clients, whose definitions are not cached.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.dropped
 	e.dropped = nil
@@ -293,8 +293,8 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 	return dst, dropped
 }
 
-// tool appends a tool, and records the paths below it of what the wire cannot express. For a tool of another wire it always writes
-// `strict`, since the default is true on this wire only.
+// tool appends a tool, and records the paths below it that the wire cannot express. For a tool of another wire it always writes `strict`,
+// because only on this wire the default is true.
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
@@ -343,7 +343,8 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	return dst.Bool("strict", strict).Lit("}")
 }
 
-// argumentsOf returns the schema of a tool's arguments, spelled out as the destination takes it, and the schema with the changes.
+// argumentsOf returns the schema of a tool's arguments, fitted to the destination only if that changes nothing but its spelling, and the
+// fitted schema with the paths of its changes.
 func argumentsOf(t *lathe.ToolSpec, opts *wire.EncodeOptions) (schema, fitted []byte, changes []string) {
 	if schema = rawjson.AppendCompact(nil, t.Schema); len(schema) == 0 {
 		schema = []byte(noArguments)
@@ -362,7 +363,7 @@ func knownInTool(name string) bool {
 	return false
 }
 
-// strictOf reports whether a tool of another wire has a strict schema.
+// strictOf reports whether a tool of another wire is declared as strict.
 func strictOf(t *lathe.ToolSpec) bool {
 	v := wire.MemberValue(t.Extra, "strict")
 	if fn := wire.MemberValue(t.Extra, "function"); v == nil && fn != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// An itemKind determines the parts of a message that an item becomes.
+// An itemKind is the type of an item, as far as it determines the parts of the message.
 type itemKind uint8
 
 const (
-	itemOpaque itemKind = iota // of an unknown type, kept unchanged
+	itemOpaque itemKind = iota // unknown type; kept unchanged
 	itemMessage
 	itemReasoning
 	itemCall
@@ -35,7 +35,7 @@ func kindOf(typ string) itemKind {
 	return itemOpaque
 }
 
-// A partKind is the type of a part of a message.
+// A partKind is the type of a content part of a message item.
 type partKind uint8
 
 const (
@@ -54,13 +54,13 @@ func partKindOf(typ string) partKind {
 	return partOther
 }
 
-// The members of a reasoning item that contain text.
+// Names of the members of a reasoning item that contain text.
 const (
 	thoughtSummary = "summary"
 	thoughtContent = "content"
 )
 
-// An item is the part of an output item that has been read.
+// An item is an output item, as far as it was received.
 type item struct {
 	index int
 	id    string
@@ -74,16 +74,16 @@ type item struct {
 
 	call             int // index of a call
 	callID, callName string
-	args             strings.Builder // in the internal form
+	args             strings.Builder // in the internal form, a JSON object
 	started, cut     bool
 	extra            []lathe.Member
 
 	text  strings.Builder // of reasoning
-	from  string          // the member that the text came from
-	piece int             // index of the last piece
-	data  string          // opaque
+	from  string          // member that contained the text
+	piece int             // index of the last text in that member
+	data  string          // opaque data of reasoning
 
-	raw []byte // of an item that is kept as it is
+	raw []byte // JSON of an opaque item
 }
 
 // isAnnounced reports whether raw announces the item again: both have the same id, or the same call id.
@@ -101,7 +101,7 @@ type part struct {
 	extra     []lathe.Member
 }
 
-// write appends text to b and returns it as a string that shares b's memory. strings.Builder does not overwrite it.
+// write appends text to b and returns it as a string that shares the memory of b. strings.Builder never overwrites it.
 func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	start := b.Len()
 	b.Write(text)
@@ -109,7 +109,7 @@ func (a *Assembler) write(b *strings.Builder, text []byte) string {
 	return b.String()[start:]
 }
 
-// rest returns the part of whole that follows the pieces in b. It returns false if whole does not begin with them.
+// rest returns the part of whole that follows the text in b. It returns false if whole does not begin with that text.
 func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 	n := b.Len()
 	if len(whole) < n || string(whole[:n]) != b.String() {
@@ -118,7 +118,7 @@ func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 	return whole[n:], true
 }
 
-// readText reads an event with a piece, or with the complete text, of a part of a message.
+// readText handles an event with a piece of a content part or, if whole is set, with its complete text.
 func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, whole bool) []lathe.Delta {
 	dst, it := a.itemOf(dst, e, itemMessage, "message")
 	if it == nil {
@@ -135,7 +135,7 @@ func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, 
 	return a.appendText(dst, it, p, a.Unquote(v), whole)
 }
 
-// appendText appends a piece to a part of a message. If whole is set, text is the complete text, of which it appends the rest.
+// appendText appends a piece to a content part. If whole is set, text is the complete text, and only what its pieces lacked is appended.
 func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte, whole bool) []lathe.Delta {
 	if whole {
 		more, ok := rest(&p.text, text)
@@ -162,7 +162,8 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 	return delta.Append(dst, kind, 0, a.write(&p.text, text))
 }
 
-// followsText reports whether the part before p, in its item or as the last of the item before, is a text.
+// followsText reports whether the part before p is a text. It is the previous part of the item or, for the first part, the last part of the
+// previous item.
 func followsText(items []*item, it *item, p *part) bool {
 	if i := slices.Index(it.parts, p); i > 0 {
 		return it.parts[i-1].kind == partText
@@ -178,7 +179,7 @@ func followsText(items []*item, it *item, p *part) bool {
 	return n > 0 && items[i-1].parts[n-1].kind == partText
 }
 
-// cite adds the annotations of a text that has ended.
+// cite adds the annotations of a text that has ended, unless it already has annotations.
 func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
 	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
 		return dst
@@ -189,16 +190,16 @@ func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
-// readReasoning reads an event with a piece, or with the complete text, of one text of a reasoning item.
+// readReasoning handles an event with a piece of a text of a reasoning item. Complete texts are ignored.
 func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, v []byte, whole bool) []lathe.Delta {
 	dst, it := a.itemOf(dst, e, itemReasoning, "reasoning")
-	if it == nil || whole { // the end of the item has all texts
+	if it == nil || whole { // the end of the item contains all texts
 		return dst
 	}
 	return a.appendReasoning(dst, it, from, number(index, 0), a.Unquote(v))
 }
 
-// appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines.
+// appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines. Text from a second member is ignored.
 func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, index int, text []byte) []lathe.Delta {
 	if len(text) == 0 {
 		return dst
@@ -214,7 +215,7 @@ func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, in
 	return delta.Append(dst, lathe.DeltaReasoning, 0, a.write(&it.text, text))
 }
 
-// readArguments reads an event with a piece of the arguments of a call, or with all of them.
+// readArguments handles an event with a piece of the arguments of a call or, if whole is set, with all of them.
 func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []byte, whole bool) []lathe.Delta {
 	typ := "function_call"
 	if kind == itemCustom {
@@ -227,7 +228,8 @@ func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []b
 	return a.appendArguments(dst, it, a.Unquote(v), whole)
 }
 
-// appendArguments appends a piece to the arguments of a call. If whole is set, text is all of the arguments, of which it appends the rest.
+// appendArguments appends a piece to the arguments of a call. If whole is set, text is the complete arguments, and only what the pieces
+// lacked is appended.
 func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, whole bool) []lathe.Delta {
 	if it.kind == itemCustom {
 		text = quoted(text)
@@ -249,7 +251,7 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 	return delta.Append(it.start(dst), lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
 }
 
-// sameObject reports whether two texts are JSON of equal values: some servers encode the arguments again at the end of a call.
+// sameObject reports whether two texts are JSON with equal values: some servers re-encode the arguments at the end of a call.
 func sameObject(pieces string, whole []byte) bool {
 	a, err := rawjson.AppendCanonical(nil, []byte(pieces))
 	if err != nil {
@@ -259,19 +261,19 @@ func sameObject(pieces string, whole []byte) bool {
 	return err == nil && string(a) == string(b)
 }
 
-// customOpen and customClose enclose the escaped text of a custom tool in the arguments of a function.
+// customOpen and customClose enclose the escaped input of a custom tool, which is one string argument in the internal form.
 const (
 	customOpen  = `{"input":"`
 	customClose = `"}`
 )
 
-// quoted returns the text of a JSON string for text, without the quotes.
+// quoted returns text as a JSON string without the quotes.
 func quoted(text []byte) []byte {
 	q := rawjson.AppendQuote(nil, string(text))
 	return q[1 : len(q)-1]
 }
 
-// name reads the id and the name of a call. If a server sends no call_id, the id is that of the item.
+// name reads the id and the name of a call. If the item has no call_id, its own id is used.
 func (it *item) name(raw []byte) {
 	if id := text(raw, "call_id"); id != "" {
 		it.callID = id
@@ -283,7 +285,7 @@ func (it *item) name(raw []byte) {
 	}
 }
 
-// start begins a call, once.
+// start emits DeltaCallStart, unless it was emitted.
 func (it *item) start(dst []lathe.Delta) []lathe.Delta {
 	if it.started {
 		return dst
@@ -292,7 +294,7 @@ func (it *item) start(dst []lathe.Delta) []lathe.Delta {
 	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
 }
 
-// finished reads the end of an item.
+// finished handles response.output_item.done.
 func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
 	if wire.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
@@ -313,7 +315,7 @@ func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
 	return a.close(dst, it, e.item)
 }
 
-// close reads the final form of an item.
+// close reads the complete item at its end.
 func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
 	it.done = true
 	switch it.kind {
@@ -416,7 +418,7 @@ func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.D
 	return a.endCall(dst, it)
 }
 
-// endCall ends a call. The arguments of a call without any are {}.
+// endCall emits the end of a call. A call without arguments gets the arguments {}.
 func (a *Assembler) endCall(dst []lathe.Delta, it *item) []lathe.Delta {
 	dst = it.start(dst)
 	if !it.cut {

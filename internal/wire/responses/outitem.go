@@ -9,34 +9,34 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// itemRoom is the space, in bytes, that is reserved for the members of an item or part beside its text.
+// itemRoom is the space in bytes that is allocated for the members of an item or part other than its text.
 const itemRoom = 256
 
-// An outItem is an output item that the writer has begun and not ended.
+// An outItem is an output item that the writer has begun and not yet ended.
 type outItem struct {
 	kind      itemKind
 	index     int
 	id        string
-	phase     string   // of a message
-	part      partKind // the one that is open; of reasoning, partText: a summary
-	parts     int      // parts that are ended
-	content   []byte   // of those, with the commas between them
-	cited     []byte   // annotations of the open part, with commas between them
-	citations int      // their number
-	chars     int      // characters of the open text
+	phase     string   // phase of a message
+	part      partKind // kind of the open part; for reasoning, partText is a summary
+	parts     int      // number of parts that have ended
+	content   []byte   // JSON of the ended parts, separated by commas
+	cited     []byte   // annotations of the open part, separated by commas
+	citations int      // number of annotations in cited
+	chars     int      // number of characters of the open text
 	encoded   []byte   // text of the open part, or arguments or input of a call, as the characters of a JSON string
-	head      []byte   // of a call: the item up to its arguments
+	head      []byte   // for a call: the JSON of the item before its arguments
 	data      string   // opaque data of reasoning
-	cut       bool     // by the end of the output
-	raw       []byte   // of an item of another type: as it began
+	cut       bool     // the end of the output truncated the item
+	raw       []byte   // for an opaque item: its JSON when it began
 }
 
-// text returns the text of the open part, or the arguments or input of a call, as far as they were written.
+// text returns what was written of the open part, or of the arguments or input of a call.
 func (it *outItem) text() string {
 	return rawjson.Text(it.appendEncoded(nil))
 }
 
-// appendText appends a member whose value is that text.
+// appendText appends a member with that text as its value.
 func (it *outItem) appendText(dst wire.JSON, key string) wire.JSON {
 	return it.appendEncoded(dst.Key(key))
 }
@@ -49,13 +49,13 @@ func appendIndex(dst wire.JSON, index int) wire.JSON {
 	return dst.Lit("_").Int(int64(index))
 }
 
-// take returns the output index of the next item.
+// take returns and reserves the output index of the next item.
 func (w *writer) take() int {
 	w.next++
 	return w.next - 1
 }
 
-// begin returns a new item and makes it the open one.
+// begin returns a new item and adds it to the open items.
 func (w *writer) begin(kind itemKind, prefix string) *outItem {
 	it := &outItem{kind: kind, index: w.take()}
 	it.id = w.res.itemID(prefix, it.index)
@@ -63,7 +63,7 @@ func (w *writer) begin(kind itemKind, prefix string) *outItem {
 	return it
 }
 
-// current returns the open item of a kind; nil if there is none.
+// current returns the last open item if it has the kind, else nil.
 func (w *writer) current(kind itemKind) *outItem {
 	if n := len(w.open); n > 0 && w.open[n-1].kind == kind {
 		return w.open[n-1]
@@ -80,7 +80,7 @@ func (w *writer) done(dst wire.JSON, index int, item []byte) wire.JSON {
 	return w.event(dst, "response.output_item.done").Num("output_index", int64(index)).Val("item", item).EndEvent()
 }
 
-// keep stores an item for the response object at the end of the stream.
+// keep stores the JSON of an item for the response object at the end of the stream.
 func (w *writer) keep(index int, item []byte) {
 	if n := len(w.output); n > 0 && w.output[n-1].index > index {
 		w.unordered = true
@@ -88,7 +88,7 @@ func (w *writer) keep(index int, item []byte) {
 	w.output = append(w.output, outDone{index, item})
 }
 
-// items returns the completed items in the order of the output.
+// items returns the completed items in the order of their output indexes.
 func (w *writer) items() []outDone {
 	if w.unordered {
 		slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
@@ -96,17 +96,17 @@ func (w *writer) items() []outDone {
 	return w.output
 }
 
-// of appends the beginning of an event of an item.
+// of appends the beginning of an event about an item.
 func (w *writer) of(dst wire.JSON, typ string, it *outItem) wire.JSON {
 	return w.event(dst, typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
-// ofPart appends the beginning of an event of the open part of an item. index is the member for the index of the part.
+// ofPart appends the beginning of an event about the open part of an item. index is the name of the member for the index of the part.
 func (w *writer) ofPart(dst wire.JSON, typ string, it *outItem, index string) wire.JSON {
 	return w.of(dst, typ, it).Num(index, int64(it.parts))
 }
 
-// show appends the events for a delta with text or with the data of reasoning.
+// show appends the events for a delta that is not part of a call.
 func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
 	switch d.Kind {
 	case lathe.DeltaText:
@@ -119,7 +119,7 @@ func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
 		return w.think(dst, d.Text)
 	case lathe.DeltaReasoningData:
 		if d.Name != fieldEncrypted {
-			return dst // means nothing on this wire
+			return dst // data of another wire is not sent
 		}
 		it := w.current(itemReasoning)
 		if it == nil {
@@ -145,7 +145,7 @@ func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
 	}
 }
 
-// endText writes the annotations of the open text, and ends it if its wire is that of the writer.
+// endText writes the annotations of the open text, and ends the text if it is from this wire.
 func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	it := w.current(itemMessage)
 	if it == nil || it.part != partText {
@@ -166,7 +166,7 @@ func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	return dst
 }
 
-// say appends a piece of a part of a message.
+// say appends a piece of a content part of a message, and the beginning of the item and of the part if necessary.
 func (w *writer) say(dst wire.JSON, kind partKind, phase, text string) wire.JSON {
 	it := w.current(itemMessage)
 	if it == nil || it.phase != phase && (it.phase == phaseCommentary || phase == phaseCommentary) {
@@ -187,13 +187,13 @@ func (w *writer) say(dst wire.JSON, kind partKind, phase, text string) wire.JSON
 	return w.sayText(dst, it, text)
 }
 
-// sayText appends a piece of the open text of a message.
+// sayText appends a piece of the open text of a message item.
 func (w *writer) sayText(dst wire.JSON, it *outItem, text string) wire.JSON {
 	it.chars += utf8.RuneCountInString(text)
 	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
 }
 
-// think appends a piece of reasoning as a summary, whose events all clients know.
+// think appends a piece of reasoning as a summary, because all clients support the events for summaries.
 func (w *writer) think(dst wire.JSON, text string) wire.JSON {
 	it := w.current(itemReasoning)
 	if it == nil {
@@ -228,7 +228,7 @@ func (w *writer) beginCall(dst wire.JSON, c *outCall) wire.JSON {
 	return w.added(dst, it.index, it.call(statusInProgress))
 }
 
-// args sends a piece of the arguments of a call, or the input of a custom tool.
+// args appends a piece of the arguments of a call, or of the input of a custom tool.
 func (w *writer) args(dst wire.JSON, it *outItem, text string) wire.JSON {
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
@@ -237,7 +237,7 @@ func (w *writer) args(dst wire.JSON, it *outItem, text string) wire.JSON {
 	return w.delta(dst, it, typ, "", "", text)
 }
 
-// closeItems ends the open items.
+// closeItems ends all open items.
 func (w *writer) closeItems(dst wire.JSON) wire.JSON {
 	for _, it := range w.open {
 		dst = w.closeItem(dst, it)
@@ -271,7 +271,7 @@ func (w *writer) closeItem(dst wire.JSON, it *outItem) wire.JSON {
 	}
 }
 
-// closePart ends the open part of a message or of reasoning.
+// closePart ends the open part of a message or of reasoning, if any.
 func (w *writer) closePart(dst wire.JSON, it *outItem) wire.JSON {
 	if it.part == partOther {
 		return dst
@@ -293,7 +293,7 @@ func (w *writer) closePart(dst wire.JSON, it *outItem) wire.JSON {
 	return dst.Val("part", part).EndEvent()
 }
 
-// endPart records a part that is ended.
+// endPart records the JSON of a part that has ended.
 func (it *outItem) endPart(part []byte) {
 	if it.parts == 0 {
 		it.content = part
@@ -304,7 +304,7 @@ func (it *outItem) endPart(part []byte) {
 	it.part, it.encoded, it.cited, it.citations, it.chars = partOther, it.encoded[:0], it.cited[:0], 0, 0
 }
 
-// appendPart appends the open part with its text.
+// appendPart appends the JSON of the open part with its text.
 func (it *outItem) appendPart(dst wire.JSON) wire.JSON {
 	switch {
 	case it.kind == itemReasoning:
@@ -315,7 +315,7 @@ func (it *outItem) appendPart(dst wire.JSON) wire.JSON {
 	return it.appendText(append(dst, `{"type":"output_text"`...), "text").Lit(`,"annotations":[`).Raw(it.cited).Lit(`],"logprobs":[]}`)
 }
 
-// message returns the item of a message.
+// message returns the JSON of a message item.
 func (it *outItem) message(status string) []byte {
 	dst := make(wire.JSON, 0, len(it.content)+itemRoom).Lit("{").Str("id", it.id).Lit(`,"type":"message","role":"assistant"`).Str("status", status).
 		OptStr("phase", it.phase).Lit(`,"content":[`).Raw(it.content)
@@ -327,7 +327,7 @@ func (it *outItem) reasoning() []byte {
 	return dst.Lit("}")
 }
 
-// call returns the item of a call.
+// call returns the JSON of a call item.
 func (it *outItem) call(status string) []byte {
 	name := "arguments"
 	if it.kind == itemCustom {
@@ -337,7 +337,7 @@ func (it *outItem) call(status string) []byte {
 	return dst.Str("status", status).Lit("}")
 }
 
-// serverCall appends all events of a call of this server.
+// serverCall appends all events for a call that this server executed.
 func (w *writer) serverCall(dst wire.JSON, c *wire.ServerCall) wire.JSON {
 	it := &outItem{kind: itemOpaque, index: w.take()}
 	it.id = w.res.itemID(prefixServer, it.index)
@@ -372,7 +372,7 @@ func (w *writer) serverCall(dst wire.JSON, c *wire.ServerCall) wire.JSON {
 	return w.done(dst, it.index, item(args, status, true))
 }
 
-// label returns the server_label of a call.
+// label returns the server_label of a call; the default is "lathe".
 func label(server string) string {
 	if server == "" {
 		return "lathe"

@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer. Some servers end a stream with a
-// response whose output is empty: clients that read the last event alone then get the items of the events before it.
+// Pass implements [wire.Writer]. Later events have the id and the model of the relayed answer. If a server ends its stream with a response
+// whose output is empty, Pass fills the output with the items of earlier events, for clients that read only the last event.
 func (w *writer) Pass(raw *lathe.Raw) []byte {
 	if w.ended && w.closed {
 		return raw.Bytes
@@ -40,14 +40,14 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		case lathe.DeltaCallStart:
 			w.passCall(d)
 		case lathe.DeltaCallArgs:
-			if c := w.call(d.Index); c.item != nil && c.item.kind == itemCustom { // sent as text, and compared with it at the end
+			if c := w.call(d.Index); c.item != nil && c.item.kind == itemCustom { // already sent as text; compared with the call at its end
 				c.args = append(c.args, d.Text...)
 			}
 		case lathe.DeltaCallEnd:
 			if c := w.call(d.Index); c.item != nil && !slices.Contains(w.open, c.item) {
 				c.ended, c.closed = true, true
 			}
-		default: // the event has said it
+		default: // passEvent has recorded it
 		}
 	}
 	w.drain()
@@ -62,7 +62,7 @@ func orEmpty(v []byte) []byte {
 	return v
 }
 
-// filled returns the data of an event with the items of the stream as the output of its response.
+// filled returns the data of an event with items as the output of its response.
 func filled(data []byte, items []outDone) []byte {
 	fill := func(dst []byte) []byte {
 		dst = wire.JSON(dst).Lit("[")
@@ -92,7 +92,7 @@ func filled(data []byte, items []outDone) []byte {
 	return rawjson.AppendEdited(nil, data, inEvent, nil)
 }
 
-// passCall records that a relayed event began a call.
+// passCall records the call that a relayed event has begun.
 func (w *writer) passCall(d lathe.Delta) {
 	it := w.lastCall
 	if it == nil {
@@ -105,7 +105,7 @@ func (w *writer) passCall(d lathe.Delta) {
 	}
 }
 
-// drain removes closed calls from the queue.
+// drain removes completed calls from the start of the queue.
 func (w *writer) drain() {
 	for len(w.queue) > 0 && w.queue[0].call != nil && w.queue[0].call.closed {
 		w.queue[0] = op{}
@@ -159,13 +159,13 @@ func (w *writer) passEvent(e *ev, data []byte) {
 	}
 }
 
-// appendCharacters appends the text of a piece as the characters of a JSON string.
+// appendCharacters appends text as the characters of a JSON string, without quotes.
 func appendCharacters(dst wire.JSON, text string) wire.JSON {
 	quoted := rawjson.AppendQuote(nil, text)
 	return dst.Raw(quoted[1 : len(quoted)-1])
 }
 
-// passed returns the open item of an event; nil if there is none.
+// passed returns the open item to which a relayed event belongs, or nil.
 func (w *writer) passed(e *ev) *outItem {
 	index := number(e.index, -1)
 	for _, it := range w.open {

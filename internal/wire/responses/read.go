@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Names of the members that are read, by object.
+// Names of the members that the codec reads, by object.
 var (
 	requestNames = rawjson.NewNames("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "stream",
 		"stream_options", "temperature", "top_p", "max_output_tokens", "presence_penalty", "frequency_penalty", "text", "reasoning",
@@ -29,31 +29,32 @@ var (
 // A reader parses one request.
 type reader struct {
 	wire.Reader
-	labels  []string                 // server_label of each of Hosted
-	inner   map[wire.ToolName]string // names in Request, by what the client calls the tools
-	taken   map[string]bool          // names in Request of the tools
-	loading bool                     // the tools are those of an item
-	tools   []*lathe.ToolSpec        // those of the request
+	labels  []string                 // server_label of each element of Hosted
+	inner   map[wire.ToolName]string // internal names of tools by the client's names
+	taken   map[string]bool          // internal names that are in use
+	loading bool                     // the tools being read are those of an input item
+	tools   []*lathe.ToolSpec        // all tools read so far
 }
 
 func newReader(body []byte) *reader {
 	return &reader{Reader: wire.NewReader(body), inner: map[wire.ToolName]string{}, taken: map[string]bool{}}
 }
 
-// ParseRequest implements [wire.Served]. A member that is null counts as absent. ParseRequest refuses a member whose name
-// differs only under Unicode case folding from one that it reads.
+// ParseRequest implements [wire.Served]. A member whose value is null is treated as absent. A member whose name equals one that is read
+// only under Unicode case folding is refused.
 //
-// The items mcp_call, mcp_list_tools, mcp_approval_request and item_reference, and items of unknown types, become [lathe.Opaque]
-// parts of an assistant message, in their place. The caller resolves those that it wrote, or refuses them. An
-// mcp_approval_response becomes an element of Approvals only. ParseRequest refuses a result whose call is not in the request,
-// unless the call may be in the response of PreviousID or of an item_reference.
+// Items of the types mcp_call, mcp_list_tools, mcp_approval_request and item_reference, and of unknown types, become [lathe.Opaque] parts
+// of an assistant message at their place. The caller resolves those that it wrote, and refuses others. An mcp_approval_response only
+// becomes an element of Approvals. A result whose call is not in the request is refused, unless the call may be in the response of
+// PreviousID or of an item_reference.
 func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	r := newReader(body)
 	return r.ParseBody(requestNames, r.read)
 }
 
 func (r *reader) read(o wire.Object) {
-	// The tools are parsed first, since the names of calls in the input are mapped by them, and the choice after it, since items have tools.
+	// Tools are read first, because they determine the internal names of calls in the input. The tool choice is read after the input,
+	// because input items may also declare tools.
 	r.readTools(o)
 	in := r.readInput(o)
 	r.readChoice(o)
@@ -85,12 +86,12 @@ func (r *reader) read(o wire.Object) {
 		o.Fail("model", "Say which model to use.")
 	case o.Get("input") == nil && r.PreviousID == "":
 		o.Fail("input", "There must be an input.")
-	case in.orphan != nil && r.PreviousID == "" && !in.references: // else the call may be in a response that the input refers to
+	case in.orphan != nil && r.PreviousID == "" && !in.references: // otherwise the call may be in a response to which the input refers
 		r.Fail(in.orphan.Param, "%s", in.orphan.Message)
 	}
 }
 
-// readOther reads a member that Request has no field for, or whose other members it has none for.
+// readOther handles a member that is not read by read: it reads part of it, refuses it, or stores it in Unknown.
 func (r *reader) readOther(o wire.Object, name string, v []byte) {
 	switch name {
 	case "text":
@@ -121,22 +122,22 @@ func (r *reader) readOther(o wire.Object, name string, v []byte) {
 	r.keep(name, bytes.Clone(v))
 }
 
-// keep stores a member that Request has no field for.
+// keep stores a member in Unknown.
 func (r *reader) keep(name string, v []byte) {
 	r.Unknown = append(r.Unknown, lathe.Member{Name: name, Value: v})
 }
 
-// keepRest stores the members of an object that have not been read, as one member of the request.
+// keepRest stores the unread members of an object in Unknown, as one member with the given name.
 func (r *reader) keepRest(name string, o wire.Object) {
 	if rest := o.Rest(); len(rest) > 0 {
 		r.keep(name, wire.JSON("{").Members(rest, nil).Lit("}"))
 	}
 }
 
-// codeUnsupported is the code of errors for members that Lathe does not have.
+// codeUnsupported is the error code for members that Lathe does not support.
 const codeUnsupported = "unsupported_parameter"
 
-// readUpdates sets Updated.
+// readUpdates sets Updated to the sampling after all configuration updates in the input.
 func (r *reader) readUpdates(updates []update) {
 	if len(updates) == 0 {
 		return
@@ -159,7 +160,7 @@ func (r *reader) readUpdates(updates []update) {
 	r.Sampling, r.Unknown, r.Updated = given, unknown, &updated
 }
 
-// readText parses `text`, which contains the response format. It keeps unknown members of it as a member `text` of Unknown.
+// readText parses `text`, which contains the response format. Its unknown members are stored as a member `text` of Unknown.
 func (r *reader) readText(at string, v []byte) {
 	o := r.Object(at, v, textNames)
 	raw := o.Get("format")
@@ -175,12 +176,12 @@ func (r *reader) readText(at string, v []byte) {
 		r.Sampling.ResponseFormat = json.RawMessage(wire.JSON(`{"type":"json_schema","json_schema":{`).Members(members(raw, "type"), nil).Lit("}}"))
 	case "":
 		format.Fail("type", "Must be a string.")
-	default: // json_object, and those of other servers
+	default: // json_object, and formats of other servers
 		r.Sampling.ResponseFormat = bytes.Clone(raw)
 	}
 }
 
-// readReasoning parses `reasoning`. It keeps unknown members of it as a member `reasoning` of Unknown.
+// readReasoning parses `reasoning`. Its unknown members are stored as a member `reasoning` of Unknown.
 func (r *reader) readReasoning(at string, v []byte) {
 	o := r.Object(at, v, reasoningNames)
 	s := &r.Sampling
@@ -195,7 +196,7 @@ func (r *reader) readReasoning(at string, v []byte) {
 	r.keepRest("reasoning", o)
 }
 
-// members returns copies of the members of obj that are not in except and not null.
+// members returns copies of the members of obj that are not null and whose names are not in except.
 func members(obj []byte, except ...string) []lathe.Member {
 	return wire.OtherMembers(obj, except...)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readChoice parses the tool choice and compares it with the tools. If it is a set of allowed tools, readChoice
-// bars the client's other tools in Request and in Hosted.
+// readChoice parses the tool choice and compares it with the tools. If it is a set of allowed tools, readChoice marks the other tools of
+// the client, in Tools and in Hosted, as disallowed.
 func (r *reader) readChoice(body wire.Object) {
 	const at = "tool_choice"
 	switch wire.Kind(body.Get(at)) {
@@ -22,7 +22,7 @@ func (r *reader) readChoice(body wire.Object) {
 	case "function", typeCustom:
 		r.ToolChoice = lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: r.chosen(o)}
 	case "allowed_tools":
-		if o.Get(typ) != nil { // the form of chat completions
+		if o.Get(typ) != nil { // as on chat completions
 			o = o.Object(typ, choiceNames)
 		}
 		r.readAllowed(o)
@@ -40,7 +40,7 @@ func (r *reader) readChoice(body wire.Object) {
 	}
 }
 
-// setMode sets the tool choice to the mode in a member.
+// setMode sets the tool choice to the mode that the member name contains.
 func (r *reader) setMode(o wire.Object, name string) {
 	mode := o.String(name)
 	switch mode {
@@ -55,7 +55,7 @@ func (r *reader) setMode(o wire.Object, name string) {
 	r.ToolChoice.Mode = mode
 }
 
-// chosen returns the name in Request of the tool in a tool choice, which has the form of this wire or of chat completions.
+// chosen returns the internal name of the tool to which a tool choice refers. The choice has the form of this wire or of chat completions.
 func (r *reader) chosen(o wire.Object) string {
 	if o.Get("function") != nil {
 		o = o.Object("function", choiceNames)
@@ -67,7 +67,7 @@ func (r *reader) chosen(o wire.Object) string {
 func (r *reader) readAllowed(o wire.Object) {
 	r.Allowed = []string{}
 	names := map[string]bool{}
-	var allowed [maxHosted]bool // of Hosted
+	var allowed [maxHosted]bool // by index in Hosted
 	for el := range o.Elements("tools") {
 		choice := r.Object("", el, choiceNames)
 		typ := choice.String("type")
@@ -82,7 +82,7 @@ func (r *reader) readAllowed(o wire.Object) {
 			r.Allowed = append(r.Allowed, name)
 		}
 	}
-	hosted := 0 // that are allowed
+	hosted := 0 // number of allowed hosted tools
 	for i := range r.Hosted {
 		if r.Hosted[i].Disallowed = !allowed[i]; allowed[i] {
 			hosted++
@@ -101,7 +101,7 @@ func (r *reader) readAllowed(o wire.Object) {
 	r.setMode(o, "mode")
 }
 
-// sameHosted reports whether a tool choice names the i-th hosted tool.
+// sameHosted reports whether a tool choice refers to hosted tool i.
 func (r *reader) sameHosted(i int, choice wire.Object, typ string) bool {
 	if r.Hosted[i].Type != typ {
 		return false
@@ -110,7 +110,7 @@ func (r *reader) sameHosted(i int, choice wire.Object, typ string) bool {
 	return label == "" || label == r.labels[i]
 }
 
-// sameChoice reports whether the tool choice of a body is c.
+// sameChoice reports whether the tool choice of a body is equivalent to c.
 func sameChoice(body []byte, c lathe.ToolChoice) bool {
 	r := newReader(nil)
 	err := r.Try(func() {

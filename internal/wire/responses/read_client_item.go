@@ -9,9 +9,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A clientItem is a type of call that the vendor has a tool for and the client executes, such as local_shell_call. In the internal form it
-// is a call of a function with the name tool, whose arguments are the member args, and its output is the result, so that a model of any
-// wire sees both. A server of this wire gets the items as they came.
+// A clientItem is a type of call for which the vendor defines a tool and which the client executes, such as local_shell_call. In the
+// internal form it is a call of a function named tool, with the member args as its arguments, and its output is the result, so that models
+// of all wires receive both. Servers of this wire receive the items unchanged.
 type clientItem struct{ tool, args string }
 
 var clientItems = map[string]clientItem{
@@ -22,8 +22,8 @@ var clientItems = map[string]clientItem{
 	"tool_search_call": {"tool_search", "arguments"},
 }
 
-// readClientItem parses a call of a clientItem or its output. It returns false for other items, and for those that the vendor's server
-// executed.
+// readClientItem parses a call of a clientItem, or the output of one. It returns false for other items, and for calls that the vendor's
+// server executed.
 func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 	call, isOutput := strings.CutSuffix(typ, "_output")
 	if call == "tool_search" {
@@ -58,7 +58,7 @@ func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 	return true
 }
 
-// readClientOutput reads an output: a text, a screenshot, or JSON, which becomes text.
+// readClientOutput reads an output: a text, a screenshot, or other JSON, which becomes text.
 func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
 	switch output := o.Get("output"); {
 	case wire.Kind(output) == '"':
@@ -68,14 +68,14 @@ func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
 		res.Blobs = []lathe.Blob{b}
 	case output != nil:
 		res.Content = string(rawjson.AppendCompact(nil, output))
-	default: // what the item says itself, such as its status
+	default: // members of the item itself, such as its status
 		res.Content = string(wire.JSON("{").Members(members(item, "type", "id", "call_id"), nil).Lit("}"))
 	}
 }
 
-// addTools adds the tools that an item of the input gives the model. They are available in the whole request. A tool that the
-// request has already is not added again. Of an item that is not known, such as the output of a search that the vendor executed, only
-// the vendor's tools are added: the functions are no tools of the client.
+// addTools adds the tools that an item of the input declares. They are available in the whole request. A tool that the request already has
+// is not added again. If known is false, as for the output of a search that the vendor executed, only the vendor's tools are added, because
+// its functions are not tools of the client.
 func (r *reader) addTools(o wire.Object, known bool) {
 	v := o.Get("tools")
 	if v == nil || !known && wire.Kind(v) != '[' {
@@ -98,12 +98,13 @@ func (r *reader) addTools(o wire.Object, known bool) {
 	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], r.tools[n:]...)
 }
 
-// isFunction reports whether a tool of that type is one of the client.
+// isFunction reports whether a tool of that type is executed by the client.
 func isFunction(typ string) bool {
 	return typ == "" || typ == "function" || typ == typeCustom || typ == "namespace"
 }
 
-// sentAsItem returns the item that a call or a result was read from, if a server of this wire gets it as it came: with the same call_id.
+// sentAsItem returns the item from which a call or a result was read, if a server of this wire may receive it unchanged: it is from this
+// wire and has the same call_id. Otherwise it returns nil.
 func sentAsItem(own bool, extra []lathe.Member, id string) []byte {
 	if !own {
 		return nil

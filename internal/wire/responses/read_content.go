@@ -11,13 +11,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Media types of blobs whose type is not known.
+// Media types of blobs whose exact type is not known.
 const (
 	anyImage = "image/*"
 	anyFile  = "application/octet-stream"
 )
 
-// readContent parses a member that is a string or an array of parts. It omits empty texts. A part of an unknown type becomes a
+// readContent parses a member that is a string or an array of parts. Empty texts are omitted. A part of an unknown type becomes a
 // [lathe.Opaque].
 func (r *reader) readContent(o wire.Object, name string) (parts []lathe.Part) {
 	switch v := o.Get(name); wire.Kind(v) {
@@ -42,7 +42,7 @@ func textParts(s string) []lathe.Part {
 	return []lathe.Part{lathe.Text{Text: s}}
 }
 
-// readPart parses one part. It returns nil for an empty text. It omits empty lists of annotations, and log probabilities, which
+// readPart parses one part. It returns nil for an empty text. Empty lists of annotations, and log probabilities, are omitted because they
 // have no meaning in a request.
 func (r *reader) readPart(v []byte) lathe.Part {
 	o := r.Object("", v, partNames)
@@ -73,7 +73,7 @@ func (r *reader) readPart(v []byte) lathe.Part {
 	return lathe.Opaque{JSON: bytes.Clone(v)}
 }
 
-// readImage reads an image. Raw becomes raw if the image has members that [lathe.Blob] has no field for.
+// readImage parses an image part. Raw is set to raw if the image has members for which [lathe.Blob] has no field.
 func readImage(o wire.Object, raw []byte) (b lathe.Blob) {
 	o.SetURL(&b, "image_url", readSource(o, "image_url", "file_id"))
 	b.Detail = o.OptString("detail")
@@ -87,11 +87,11 @@ func readImage(o wire.Object, raw []byte) (b lathe.Blob) {
 	return b
 }
 
-// readFile is readImage for a file.
+// readFile parses a file part, and sets Raw as readImage does.
 func readFile(o wire.Object, raw []byte) (b lathe.Blob) {
 	url := readSource(o, "file_data", "file_url", "file_id")
 	b.Name = o.OptString("filename")
-	if o.Get("file_data") != nil && !strings.HasPrefix(url, "data:") { // some clients send base64 alone
+	if o.Get("file_data") != nil && !strings.HasPrefix(url, "data:") { // some clients send base64 without a data URL
 		var err error
 		if b.Data, err = base64.StdEncoding.DecodeString(url); err != nil {
 			o.Fail("file_data", "Must be a data URL or base64.")
@@ -124,7 +124,7 @@ func mediaOf(name string) string {
 	return anyFile
 }
 
-// readSource returns the address of a part: the value of the first of the members names that is present.
+// readSource returns the source of a part: the value of the first member in names that is present. A file_id is returned with fileScheme.
 func readSource(o wire.Object, names ...string) string {
 	for _, name := range names {
 		if o.Get(name) == nil {
@@ -143,7 +143,7 @@ func readSource(o wire.Object, names ...string) string {
 	return ""
 }
 
-// readOutput reads the output of a call: a string, or an array of parts.
+// readOutput reads the output of a call, which is a string or an array of parts.
 func (r *reader) readOutput(res *lathe.ToolResult, o wire.Object) {
 	if o.Get("output") == nil {
 		return
@@ -160,7 +160,7 @@ func (r *reader) readOutput(res *lathe.ToolResult, o wire.Object) {
 			res.Blobs = append(res.Blobs, p)
 		case lathe.Opaque:
 			res.Blobs = append(res.Blobs, lathe.Blob{Raw: p.JSON})
-		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // no content
+		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult: // cannot be content
 		}
 	}
 	res.Content = strings.Join(texts, "\n")

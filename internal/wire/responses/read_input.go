@@ -10,40 +10,40 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A turn is a message. An assistant message has the results of its calls with it.
+// A turn is a message; for an assistant message, with the results of its calls.
 type turn struct {
 	message lathe.Message
-	results []*lathe.Message // by call; nil: not there
-	closed  bool             // it has a result: what the model said next is another message
+	results []*lathe.Message // by index of the call; nil: no result yet
+	closed  bool             // a result was received, so that later items of the model are a new message
 }
 
-// A place is a call that waits for its result.
+// A place is a call without a result.
 type place struct {
 	turn *turn
 	call int
 }
 
-// An input reads the items of a request's input.
+// An input parses the items of a request's input.
 type input struct {
 	*reader
 	turns      []*turn
 	waiting    map[string][]place // calls without a result, by id
 	calls      map[string]string  // names of calls, by id
-	orphan     *wire.APIError     // the error of the first result without a call
-	references bool               // there are items that refer to others
+	orphan     *wire.APIError     // error for the first result without a call
+	references bool               // the input has items that refer to other items
 	updates    []update
 }
 
-// typeUpdate is the type of an item that changes the effort or the form of the answer for the turns after it.
+// typeUpdate is the type of an item that changes the effort or the response format for the turns that follow.
 const typeUpdate = "configuration_update"
 
-// An update is such an item, and its path.
+// An update is an item of type configuration_update with its path.
 type update struct {
 	at   string
 	item []byte
 }
 
-// readInput reads instructions and input into Messages.
+// readInput parses instructions and input, and sets Messages.
 func (r *reader) readInput(o wire.Object) *input {
 	in := &input{reader: r, waiting: map[string][]place{}, calls: map[string]string{}}
 	if s := o.OptString("instructions"); s != "" {
@@ -79,7 +79,7 @@ func (r *reader) readInput(o wire.Object) *input {
 	return in
 }
 
-// begin begins a message.
+// begin appends a message.
 func (r *input) begin(m lathe.Message) *turn {
 	m.Wire = lathe.WireResponses
 	t := &turn{message: m}
@@ -87,7 +87,8 @@ func (r *input) begin(m lathe.Message) *turn {
 	return t
 }
 
-// assistant returns the assistant message to which items of the model are added, and begins one if the last message is another.
+// assistant returns the assistant message to which items of the model are added. It begins one if the last message is no assistant message
+// or has ended.
 func (r *input) assistant() *turn {
 	if n := len(r.turns); n > 0 {
 		if t := r.turns[n-1]; t.message.Role == lathe.RoleAssistant && !t.closed {
@@ -118,7 +119,7 @@ func (r *input) readItem(v []byte) {
 		r.readApproval(o)
 		return
 	}
-	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // of the client's own calls, at the same time
+	r.Answered = r.Answered && strings.HasSuffix(typ, "_output") // results of the client's own calls in the same request
 	switch typ {
 	case "message":
 		r.readMessage(v, o)
@@ -135,7 +136,7 @@ func (r *input) readItem(v []byte) {
 	case "item_reference":
 		r.references = true
 		o.String("id")
-	case "mcp_call": // the model had the answers before it
+	case "mcp_call": // the model has received the answers before this item
 		r.Approvals = nil
 	}
 	if r.readClientItem(v, o, typ) {
@@ -153,7 +154,7 @@ func (r *input) readMessage(v []byte, o wire.Object) {
 	o.Skip("type", "id", "status")
 	switch m.Role {
 	case lathe.RoleAssistant:
-		r.Approvals = nil // the model had the answers before it
+		r.Approvals = nil // the model has received the answers before this message
 		r.readAnswer(v, o)
 		return
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
@@ -165,7 +166,7 @@ func (r *input) readMessage(v []byte, o wire.Object) {
 	r.begin(m)
 }
 
-// readAnswer parses a message item of the model. An item with content of an unknown type is kept as an opaque part.
+// readAnswer parses a message item of the model. An item with content of an unknown type becomes an opaque part.
 func (r *input) readAnswer(v []byte, o wire.Object) {
 	parts := r.readContent(o, "content")
 	phase := o.OptString("phase")
@@ -180,7 +181,7 @@ func (r *input) readAnswer(v []byte, o wire.Object) {
 				p.Extra = append(p.Extra, lathe.Member{Name: "phase", Value: bytes.Clone(raw)})
 			}
 			parts[i] = p
-		default: // has no phase
+		default: // other parts have no phase
 		}
 	}
 	o.DropRest()
@@ -188,7 +189,7 @@ func (r *input) readAnswer(v []byte, o wire.Object) {
 	t.message.Parts = append(t.message.Parts, parts...)
 }
 
-// readThoughts parses a reasoning item.
+// readThoughts parses a reasoning item. If it has a summary and content, only the summary is read.
 func (r *input) readThoughts(o wire.Object) {
 	p := lathe.Reasoning{ID: o.OptString("id"), Data: o.OptString(fieldEncrypted)}
 	summary, thoughts := r.readTexts(o, "summary"), r.readTexts(o, "content")
@@ -207,7 +208,7 @@ func (r *input) readThoughts(o wire.Object) {
 	}
 }
 
-// readTexts parses a member that is a list of parts with text and joins the texts with blank lines.
+// readTexts parses a member that is an array of parts with text, and returns the texts separated by blank lines.
 func (r *reader) readTexts(o wire.Object, name string) string {
 	if o.Get(name) == nil {
 		return ""
@@ -219,10 +220,10 @@ func (r *reader) readTexts(o wire.Object, name string) string {
 	return strings.Join(texts, partBreak)
 }
 
-// maxAnswers limits the answers to approvals in one request.
+// maxAnswers bounds the answers to approvals in one request.
 const maxAnswers = 256
 
-// partBreak stands between the parts of a summary.
+// partBreak separates the parts of a summary.
 const partBreak = "\n\n"
 
 func (r *input) readCall(o wire.Object, custom bool) {
@@ -242,7 +243,7 @@ func (r *input) readCall(o wire.Object, custom bool) {
 	r.addCall(c)
 }
 
-// addCall adds a call to the message of the model.
+// addCall adds a call to the assistant message.
 func (r *input) addCall(c lathe.ToolCall) {
 	t := r.assistant()
 	same := r.waiting[c.ID]
@@ -263,7 +264,7 @@ func (r *input) readResult(o wire.Object) {
 	r.addResult(res, o.Rest())
 }
 
-// addResult adds a result after the message with its call.
+// addResult adds a result after the message that contains its call. A result without a call is recorded in orphan.
 func (r *input) addResult(res lathe.ToolResult, extra []lathe.Member) {
 	id := res.CallID
 	m := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{res}, Extra: extra, Wire: lathe.WireResponses}
@@ -282,9 +283,9 @@ func (r *input) addResult(res lathe.ToolResult, extra []lathe.Member) {
 	r.begin(m)
 }
 
-// readApproval parses an answer to an approval. Its id may be in request_id, too: OpenAI's published schema requires that
-// name, which none of its properties has, and clients that are generated from the schema send it. Clients repeat such answers in the history of later requests: the caller must
-// accept answers that it has applied before.
+// readApproval parses an answer to an approval. Its id may also be in request_id: OpenAI's published schema requires that name although it
+// defines no such property, and clients generated from the schema send it. Clients repeat these answers in the history of later requests,
+// so the caller must accept answers that it has already applied.
 func (r *input) readApproval(o wire.Object) {
 	name := "approval_request_id"
 	id, other := o.Get(name), o.Get("request_id")

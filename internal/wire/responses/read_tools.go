@@ -14,13 +14,13 @@ import (
 // typeCustom is the type of a custom tool, whose input is text.
 const typeCustom = "custom"
 
-// maxHosted limits the hosted tools of a request.
+// maxHosted bounds the hosted tools of a request.
 const maxHosted = 128
 
-// inputName is the one argument of a custom tool in the internal form.
+// inputName is the name of the only argument of a custom tool in the internal form.
 const inputName = "input"
 
-// readTools parses the tools of a request. Those that are neither functions nor custom tools go to Hosted.
+// readTools parses the tools of a request. Tools that are neither functions nor custom tools are added to Hosted.
 func (r *reader) readTools(o wire.Object) {
 	if o.Get("tools") == nil {
 		return
@@ -31,7 +31,7 @@ func (r *reader) readTools(o wire.Object) {
 	r.Tools = r.tools
 }
 
-// readTool reads one tool of a namespace ("": none).
+// readTool parses one tool in a namespace ("": none).
 func (r *reader) readTool(v []byte, space string) {
 	o := r.Object("", v, toolNames)
 	var t *lathe.ToolSpec
@@ -93,7 +93,7 @@ func readFunction(o wire.Object) *lathe.ToolSpec {
 	return t
 }
 
-// readDeclaration reads the members that ToolSpec has fields for.
+// readDeclaration reads the members for which ToolSpec has fields.
 func readDeclaration(t *lathe.ToolSpec, o wire.Object) {
 	t.Name, t.Description = cmp.Or(o.OptString("name"), t.Name), cmp.Or(o.OptString("description"), t.Description)
 	if schema := o.OptObject("parameters"); schema != nil {
@@ -129,7 +129,7 @@ func (r *reader) readNamespace(o wire.Object) {
 	o.DropRest()
 }
 
-// nameOf returns the name in Request of a tool that the client names.
+// nameOf returns the internal name of the tool with the client's namespace and name.
 func (r *reader) nameOf(space, name string) string {
 	if inner, ok := r.inner[wire.ToolName{Namespace: space, Name: name}]; ok {
 		return inner
@@ -137,7 +137,7 @@ func (r *reader) nameOf(space, name string) string {
 	return joinName(space, name)
 }
 
-// joinName returns the name of a tool in a namespace ("": none) in a form that all wires allow.
+// joinName returns the name of a tool in a namespace ("": none) in a form that all wires accept.
 func joinName(space, name string) string {
 	full := name
 	if space != "" {
@@ -152,7 +152,7 @@ func joinName(space, name string) string {
 	return hashedName(space, name)
 }
 
-// hashedName returns a name that differs for each pair of namespace and name.
+// hashedName returns a valid name that differs for each pair of namespace and name.
 func hashedName(space, name string) string {
 	full := name
 	if space != "" {
@@ -166,13 +166,12 @@ func isCustom(t *lathe.ToolSpec) bool {
 	return t.Wire == lathe.WireResponses && string(wire.MemberValue(t.Extra, "type")) == `"custom"`
 }
 
-// customArguments returns the arguments of a call of a custom tool in the internal form.
+// customArguments returns the arguments of a call of a custom tool in the internal form: an object with the member input.
 func customArguments(input string) string {
 	return string(append(rawjson.AppendQuote([]byte(`{"input":`), input), '}'))
 }
 
-// customInput returns the text of a custom tool from arguments in the internal form. It returns arguments unchanged if they do
-// not have that form.
+// customInput returns the input of a custom tool from arguments in the internal form. Arguments in another form are returned unchanged.
 func customInput(arguments string) string {
 	raw := []byte(arguments)
 	if wire.Sendable(raw) {

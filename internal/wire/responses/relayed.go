@@ -9,15 +9,15 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// AppendRelayed implements [wire.Upstream]. It replaces the model's name and the overrides, tool_choice and parallel_tool_calls
-// if req differs from body, and sets "store": false. If body lets the server store the answer, AppendRelayed adds a request for
-// reasoning as opaque data, without which the client could not send the reasoning back.
+// AppendRelayed implements [wire.Upstream]. It replaces the model's name and the overrides, replaces tool_choice and parallel_tool_calls if
+// those of req differ from body, and sets "store": false. If body lets the server store the answer, AppendRelayed also requests reasoning
+// as opaque data, without which the client could not return the reasoning.
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	settings := rawjson.Without(body, "input") // the input may be long, and is passed once
+	settings := rawjson.Without(body, "input") // the input may be long and is only needed once
 	var changes wire.Changes
 	for _, m := range req.Overrides {
 		if !reserved(m.Name) && !merged(m.Name) {
@@ -54,7 +54,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 	return changes.Append(dst, body, nil)
 }
 
-// joined returns an object with the members of given and more. Those of more replace members of given with equal names.
+// joined returns an object with the members of given and of more. Members of more replace members of given with equal names.
 func joined(given, more []byte) []byte {
 	if wire.Kind(given) != '{' || wire.Kind(more) != '{' {
 		return more
@@ -63,7 +63,7 @@ func joined(given, more []byte) []byte {
 	return wire.JSON("{").Members(members(given), func(name string) bool { return wire.Named(list, name) }).Members(list, nil).Lit("}")
 }
 
-// relayedInclude returns the new value of include; nil if it does not change. add is whether to request reasoning as opaque data.
+// relayedInclude returns the new value of include, or nil if it does not change. add is set if reasoning is to be requested as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
 	names := func(v []byte) bool {

@@ -6,10 +6,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A resource writes the response objects of one answer. They always have all members, since clients distinguish absent and null.
+// A resource writes the response objects of one answer. They always have all members, since clients distinguish absent members from null.
 type resource struct {
 	id, model string
-	rest      string // the part that all ids of the answer have in common
+	rest      string // common part of all ids of the answer
 	created   int64
 	answer    *wire.AnswerHead
 	head      []byte // members before output
@@ -17,7 +17,7 @@ type resource struct {
 	limits    []byte // members after usage
 }
 
-// newResource returns the resource of an answer, which repeats members of its request.
+// newResource returns the resource of an answer. It repeats members of the request.
 func newResource(head *wire.AnswerHead) *resource {
 	r := &resource{rest: head.ID, model: head.Model, created: head.Created, answer: head}
 	if r.rest == "" || len(r.rest) > maxID-16 || !wire.PlainName(r.rest) {
@@ -32,7 +32,7 @@ func newResource(head *wire.AnswerHead) *resource {
 	if rawjson.SkipSpace(body, 0) == len(body) {
 		body = []byte("{}")
 	}
-	body = rawjson.Without(body, "input") // which is not repeated, and may be long
+	body = rawjson.Without(body, "input") // the input is not repeated and may be long
 	r.head = wire.JSON("{").StrOrNull("previous_response_id", req.PreviousID)
 	r.head = r.echo(r.head, body, "instructions", '"', "null")[1:]
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
@@ -46,7 +46,8 @@ func newResource(head *wire.AnswerHead) *resource {
 	return r
 }
 
-// echo appends a member of the request if the first byte of its value is typ ('0': any number), else with the value other.
+// echo appends the member name with its value in the request if the first byte of that value is typ ('0': any number), otherwise with the
+// value other.
 func (r *resource) echo(dst wire.JSON, obj []byte, name string, typ byte, other string) wire.JSON {
 	v := get(obj, name)
 	k := wire.Kind(v)
@@ -75,7 +76,8 @@ func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body [
 	return dst.Obj("reasoning").StrOrNull("effort", req.Sampling.ReasoningEffort).StrOrNull("summary", req.Sampling.ReasoningSummary).Lit("}")
 }
 
-// appendTool appends a tool: a function with all its members, other tools unchanged except for secrets in them.
+// appendTool appends a tool as the response repeats it: a function with all its members, and other tools unchanged except that members with
+// secrets are removed.
 func (r *resource) appendTool(dst wire.JSON, t []byte) wire.JSON {
 	typ := text(t, "type")
 	if typ != "function" {
@@ -123,7 +125,7 @@ func (r *resource) appendChoice(dst wire.JSON, choice []byte) wire.JSON {
 	return r.echo(dst, choice, "mode", '"', `"auto"`).Lit("}")
 }
 
-// appendTextForm appends the members of text, with format always.
+// appendTextForm appends the members of text, which always include format.
 func (r *resource) appendTextForm(dst wire.JSON, form []byte) wire.JSON {
 	dst = dst.Key("format")
 	format := get(form, "format")
@@ -150,10 +152,10 @@ func (r *resource) appendTextForm(dst wire.JSON, form []byte) wire.JSON {
 	return dst.Lit("}")
 }
 
-// A state has the members of a response object that change while the answer is written.
+// A state contains the members of a response object that change while the answer is written.
 type state struct {
 	status string
-	reason string // why it is incomplete
+	reason string // reason why the response is incomplete; "": it is not
 	output []outDone
 	err    *wire.APIError
 	usage  *lathe.Usage
@@ -193,13 +195,13 @@ func (r *resource) append(dst wire.JSON, s *state) wire.JSON {
 	return dst.Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
 }
 
-// resourceNames are the members that extra ones cannot replace.
+// resourceNames are the members of a response that additional members must not replace.
 var resourceNames = rawjson.NewNames("id", "object", "created_at", "completed_at", "status", "incomplete_details", "model",
 	"previous_response_id", "instructions", "output", "error", "tools", "tool_choice", "truncation", "parallel_tool_calls", "text",
 	"top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "reasoning", "usage", "max_output_tokens",
 	"max_tool_calls", "store", "background", "service_tier", "metadata", "safety_identifier", "prompt_cache_key")
 
-// itemID returns the id of the item at an index.
+// itemID returns the id of the item with an output index.
 func (r *resource) itemID(prefix string, index int) string {
 	return string(appendIndex(append([]byte(prefix), r.rest...), index))
 }

@@ -5,8 +5,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// strictSchema reports whether OpenAI's servers accept a schema as strict: its objects name all their properties as required
-// and allow no others, the root is an object, and no keyword is one that strict schemas do not have. depth bounds the levels.
+// strictSchema reports whether OpenAI's servers accept a schema as strict: the root is an object, every object lists all of its properties
+// as required and allows no others, and no keyword is one that strict schemas cannot have. It returns false for schemas nested deeper than
+// depth.
 func strictSchema(schema []byte, depth int) bool {
 	return rawjson.EqualKey(get(schema, "type"), "object") && get(schema, "anyOf") == nil && strictAt(schema, depth)
 }

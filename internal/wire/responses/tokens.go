@@ -8,7 +8,7 @@ import (
 
 var _ wire.Counter = Codec{}
 
-// counted are the members of a request to count tokens. The API refuses others.
+// counted are the members that a request to count tokens may have. The API refuses others.
 var counted = rawjson.NewNames("input", "instructions", "model", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools")
 
 // CountPath returns "/responses/input_tokens".

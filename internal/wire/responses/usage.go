@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendUsage appends a usage object with all its members: clients require them.
+// appendUsage appends a usage object with all members, because clients require them.
 func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
 	dst = dst.Lit("{").Num("input_tokens", u.InputTokens).Obj("input_tokens_details").Num("cached_tokens", u.CachedTokens).
 		Num("cache_write_tokens", u.CacheWriteTokens).Lit("}").Num("output_tokens", u.OutputTokens).Obj("output_tokens_details").
@@ -19,7 +19,7 @@ func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
 	return dst.Num("total_tokens", total).Lit("}")
 }
 
-// readUsage reads a usage object. It returns how many of its members are no number of tokens.
+// readUsage parses a usage object. bad is the number of members that are not a number of tokens.
 func readUsage(v []byte) (u lathe.Usage, bad int) {
 	count := func(obj []byte, name string, to *int64) {
 		raw := get(obj, name)

@@ -22,19 +22,19 @@ const (
 	prefixCompaction = "cmp_"
 )
 
-// A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that arrive while a call is
-// open, and calls whose id or name is not known yet, are queued. The text of a custom tool is written when it is complete.
+// A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that are received while a call is open,
+// and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
 type writer struct {
 	res       *resource
 	names     map[string]wire.ToolName
 	padded    bool
 	seq       int
 	next      int        // output index of the next item
-	open      []*outItem // own items: at most one
+	open      []*outItem // items begun by the writer (at most one) or passed on
 	output    []outDone
 	calls     []*outCall
 	queue     []op
-	started   int // events of startEvents that were sent
+	started   int // number of startEvents that were sent
 	ended     bool
 	closed    bool // [DONE] was sent
 	failed    bool // an `error` event was passed on
@@ -42,8 +42,8 @@ type writer struct {
 	unordered bool
 }
 
-// delta appends an event with a piece of the open part of an item, and keeps the piece. index is the member for the index of the part; "": there is
-// none. more are further members.
+// delta appends an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
+// index of the part; "": none. more are additional members, as JSON.
 func (w *writer) delta(dst wire.JSON, it *outItem, typ, index, more, text string) wire.JSON {
 	if dst = w.of(dst, typ, it); index != "" {
 		dst = dst.Num(index, int64(it.parts))
@@ -61,22 +61,22 @@ type outDone struct {
 	json  []byte
 }
 
-// An op is an element of the queue: a call, or an item to write after it.
+// An op is an element of the queue: a call, a delta, or a function that writes an item.
 type op struct {
 	call  *outCall
 	delta lathe.Delta
 	show  func(dst wire.JSON) wire.JSON
 }
 
-// An outCall is the part of a call that has been received.
+// An outCall is a call, as far as it was received.
 type outCall struct {
 	index    int
 	id, name string
-	args     []byte // not sent yet
+	args     []byte // arguments not yet sent
 	ended    bool   // all pieces were received
 	cut      bool
-	item     *outItem // nil: not begun
-	closed   bool     // wholly sent
+	item     *outItem // nil: the item has not begun
+	closed   bool     // completely sent
 }
 
 // NewWriter implements [wire.Served].
@@ -96,14 +96,14 @@ func newWriter(head *wire.AnswerHead) *writer {
 	return w
 }
 
-// event begins an event.
+// event appends the beginning of an event with the next sequence number.
 func (w *writer) event(dst wire.JSON, typ string) wire.JSON {
 	w.seq++
 	return dst.Event(typ).Num("sequence_number", int64(w.seq-1))
 }
 
-// piece appends a member with a piece of text, and ends the event. If events are padded, all texts of up to 64 encoded bytes give
-// events of one size, texts of up to 128 bytes events of the next size, and so on.
+// piece appends a member with a piece of text, and ends the event. If events are padded, events with texts of up to 64 encoded bytes have
+// the same size, those of up to 128 bytes the next size, and so on.
 func (w *writer) piece(dst wire.JSON, name, text string) wire.JSON {
 	dst = dst.Key(name)
 	from := len(dst)
@@ -111,7 +111,7 @@ func (w *writer) piece(dst wire.JSON, name, text string) wire.JSON {
 	return w.endPiece(dst, len(dst)-from)
 }
 
-// endPiece ends an event with a piece of that many encoded bytes: see piece.
+// endPiece ends an event with a piece of size encoded bytes, and pads it if events are padded.
 func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
 	if w.padded {
 		dst = dst.Str("obfuscation", wire.Padding(size))
@@ -119,7 +119,7 @@ func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
 	return dst.EndEvent()
 }
 
-// startEvents begin a stream.
+// startEvents are the types of the first events of a stream.
 var startEvents = [...]string{"response.created", "response.in_progress"}
 
 // AppendStart implements [wire.Writer].
@@ -153,12 +153,12 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 		return w.advance(dst)
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		return w.callDelta(dst, &d)
-	default: // is not shown
+	default: // other deltas are not written
 		return dst
 	}
 }
 
-// callDelta appends the events for a piece of a call.
+// callDelta handles a delta of a call, and appends the events that can be written.
 func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	c := w.call(d.Index)
 	switch d.Kind {
@@ -183,7 +183,8 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	return w.advance(dst)
 }
 
-// valid returns text with U+FFFD for each byte that is not UTF-8, so that the joined text equals its pieces joined by the client.
+// valid returns text with each byte that is not UTF-8 replaced by U+FFFD, so that the complete text equals the pieces that the client
+// joins.
 func valid(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -191,7 +192,7 @@ func valid(text string) string {
 	return rawjson.Text(rawjson.AppendQuote(nil, text))
 }
 
-// call returns the call of an index. A new one is queued.
+// call returns the call with an index, and queues a new one if there is none.
 func (w *writer) call(index int) *outCall {
 	for i := len(w.calls) - 1; i >= 0; i-- {
 		if w.calls[i].index == index {
@@ -204,7 +205,7 @@ func (w *writer) call(index int) *outCall {
 	return c
 }
 
-// advance writes the elements of the queue that can be written now.
+// advance writes all elements of the queue that can be written now.
 func (w *writer) advance(dst wire.JSON) wire.JSON {
 	for len(w.queue) > 0 {
 		o := &w.queue[0]
@@ -224,7 +225,7 @@ func (w *writer) advance(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// sendCall writes the received part of a call.
+// sendCall writes what was received of a call.
 func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
 	if c.item == nil {
 		if c.id == "" || c.name == "" {
@@ -256,13 +257,13 @@ func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
 	return w.closeItems(dst)
 }
 
-// AppendServerCall implements [wire.Writer]: a complete mcp_call item.
+// AppendServerCall implements [wire.Writer]. It writes a complete mcp_call item.
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	call := *c
 	return w.later(dst, func(dst wire.JSON) wire.JSON { return w.serverCall(dst, &call) })
 }
 
-// AppendApproval implements [wire.Writer]: an mcp_approval_request item.
+// AppendApproval implements [wire.Writer]. It writes an mcp_approval_request item.
 func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
 	return w.later(dst, func(dst wire.JSON) wire.JSON {
@@ -273,7 +274,7 @@ func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	})
 }
 
-// AppendCarrier implements [wire.Writer]: a reasoning item without a summary.
+// AppendCarrier implements [wire.Writer]. It writes a reasoning item without a summary.
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	return w.later(dst, func(dst wire.JSON) wire.JSON {
 		index := w.take()
@@ -283,7 +284,7 @@ func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	})
 }
 
-// later writes an item after the elements of the queue.
+// later queues the function show, which writes an item, and writes what can be written.
 func (w *writer) later(dst wire.JSON, show func(wire.JSON) wire.JSON) wire.JSON {
 	if w.ended {
 		return dst
@@ -309,7 +310,7 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	return w.terminal(dst, "response."+s.status, s)
 }
 
-// complete writes the remaining part of an answer, and returns the state at its end.
+// complete writes the rest of an answer, and returns the state of the response object at its end.
 func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 	for i, call := range f.Message.Calls() {
 		w.completeCall(w.call(i), &call)
@@ -319,7 +320,7 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 			c.ended, c.cut = true, true
 		}
 	}
-	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { // without an id or a name it cannot be written
+	w.queue = slices.DeleteFunc(w.queue, func(o op) bool { // a call without an id or a name cannot be written
 		return o.call != nil && o.call.item == nil && (o.call.id == "" || o.call.name == "")
 	})
 	s := &state{status: statusCompleted, usage: &f.Usage}
@@ -343,7 +344,7 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 	return s
 }
 
-// completeCall adds the parts of a call that no delta has contained.
+// completeCall adds what no delta contained of a call.
 func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 	if c.ended && (c.item != nil || c.id != "" && c.name != "") || call.ID == "" && call.Name == "" && call.Arguments == "" {
 		return
@@ -366,13 +367,13 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 	c.ended, c.cut = true, call.Incomplete
 }
 
-// terminal appends the event that ends the stream, and the mark of its end.
+// terminal appends the event that ends the stream, and [DONE].
 func (w *writer) terminal(dst wire.JSON, typ string, s *state) wire.JSON {
 	w.ended, w.closed = true, true
 	return w.res.append(w.event(dst, typ).Key("response"), s).EndEvent().Lit("data: [DONE]\n\n")
 }
 
-// AppendError implements [wire.Writer]. It writes an `error` event that has both forms of the error, and response.failed.
+// AppendError implements [wire.Writer]. It writes an `error` event with both forms of the error, and response.failed.
 func (w *writer) AppendError(to []byte, e *wire.APIError) []byte {
 	dst := wire.JSON(to)
 	if w.ended {

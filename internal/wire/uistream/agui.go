@@ -4,13 +4,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// aguiWriter writes AG-UI's events.
+// An aguiWriter writes the events of AG-UI.
 type aguiWriter struct {
 	mark func(int)
 	head *head
 	turn int
-	said string // the id of the turn's first message: its calls belong to it
-	open string // the id of the open message
+	said string // id of the first message of the turn, to which its calls belong
+	open string // id of the open message
 }
 
 // knowsOpen returns true: the client keeps its messages from run to run.
@@ -89,7 +89,7 @@ func (w *aguiWriter) callBroken(dst wire.JSON, c *call) wire.JSON {
 	return w.frame(dst, "TOOL_CALL_END").Str("toolCallId", c.shown).EndEvent()
 }
 
-// approval writes nothing: the end of the stream has the interrupt.
+// approval writes nothing, since the end of the stream contains the interrupt.
 func (*aguiWriter) approval(dst wire.JSON, _ *call) wire.JSON { return dst }
 
 func (w *aguiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {

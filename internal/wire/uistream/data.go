@@ -4,11 +4,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// dataWriter writes the data stream: lines of a code, a colon and JSON. Its clients join texts, also of two steps, if no other part
-// stands between them.
+// A dataWriter writes the data stream protocol: lines that consist of a code, a colon and JSON. Its clients join consecutive texts, even of
+// two steps, unless another part is between them.
 type dataWriter struct {
-	said kind // of the text that the last part is; noBlock: it is no text
-	next bool // a step has begun since
+	said kind // kind of the last part if it is a text; noBlock: it is not
+	next bool // a step has begun since the last text
 }
 
 func (*dataWriter) knowsOpen() bool { return false }
@@ -64,7 +64,7 @@ func (*dataWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
 
 func (*dataWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	if !isObject(c.args) || !finite(c.args) {
-		return dst // the readable part was streamed in pieces
+		return dst // the pieces of the arguments were already streamed
 	}
 	dst = line(dst, '9').Str("toolCallId", c.shown).Str("toolName", c.name)
 	return closeLine(appendInput(dst.Key("args"), c.args))
@@ -94,7 +94,7 @@ func (*dataWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
 	return closeLine(dst.Bool("isContinued", false))
 }
 
-// usageBoth writes the usage under the names of both generations of clients.
+// usageBoth appends the usage under the member names of both generations of clients.
 func usageBoth(dst wire.JSON, in, out int64) wire.JSON {
 	dst = dst.Obj("usage")
 	for _, name := range [][2]string{{"promptTokens", "completionTokens"}, {"inputTokens", "outputTokens"}} {

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// The finish reasons of the AI SDK.
+// Finish reasons of the AI SDK.
 const (
 	finishStop      = "stop"
 	finishLength    = "length"
@@ -26,7 +26,7 @@ const (
 	interruptedContent = `{"ok":false,"error":{"code":"interrupted","message":"` + interruptedText + `"}}`
 )
 
-// ending returns how the stream ends, from the last events.
+// ending returns how the stream ends, from the last run_finished or run_paused event.
 func (e *Encoder) ending() ending {
 	end := ending{head: &e.head}
 	switch {
@@ -68,8 +68,8 @@ func finishOf(r lathe.Reason) string {
 	return finishError
 }
 
-// failureText returns the text that users read about a failed run. It is fixed: messages of model servers
-// are for the operator.
+// failureText returns the text that users see for a failed run. It is fixed, because error texts of model servers are meant for the
+// operator.
 func failureText(r lathe.Reason) string {
 	switch r {
 	case lathe.ReasonUpstreamError:
@@ -88,13 +88,12 @@ func failureText(r lathe.Reason) string {
 		return "budget_exhausted: the budget of this key or of its group does not admit another model call"
 	case lathe.ReasonInterrupted:
 		return "interrupted: the run broke off"
-	default: // of all other reasons only internal is a failure
+	default: // of all other reasons, only internal is a failure
 		return "internal: the run failed"
 	}
 }
 
-// AppendFailure ends an open stream with an error. code consists of a-z, 0-9 and _, and text is
-// fixed.
+// AppendFailure ends an open stream with an error. code must consist of a-z, 0-9 and _, and text must not depend on content.
 func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte {
 	if e.ended {
 		return dst
@@ -109,10 +108,10 @@ func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte
 	return e.w.end(dst, &ending{head: &e.head, reason: lathe.ReasonInternal, finish: finishError, failure: string(code) + ": " + text, code: string(code)})
 }
 
-// maxName bounds the names of tools that a stream shows, as requests bound them.
+// maxName bounds the names of tools in a stream, as the limits of requests do.
 const maxName = 64
 
-// shownName returns the registered name of a tool, else the model's name for it, else `unknown`.
+// shownName returns the registered name of a tool, otherwise the model's name for it if that is valid, otherwise `unknown`.
 func shownName(registered, raw string) string {
 	if registered != "" && registered != "unknown" {
 		return registered
@@ -126,13 +125,13 @@ func shownName(registered, raw string) string {
 	return raw
 }
 
-// isJSON reports whether s is one strict JSON value, isObject whether that is an object.
+// isJSON reports whether s is one strict JSON value, and isObject whether it is a JSON object.
 func isJSON(s string) bool { return rawjson.Check([]byte(s), rawjson.Limits{}) == nil }
 
 func isObject(s string) bool { return isJSON(s) && s[rawjson.SkipSpace([]byte(s), 0)] == '{' }
 
-// appendInput appends argument text as a value: an object unchanged, blank text as {}, and other text
-// as a string, so that requests return it byte for byte.
+// appendInput appends arguments as a value: an object unchanged, blank text as {}, and other text as a string, so that later requests
+// return it byte for byte.
 func appendInput(dst wire.JSON, args string) wire.JSON {
 	switch {
 	case strings.TrimSpace(args) == "":
@@ -143,8 +142,8 @@ func appendInput(dst wire.JSON, args string) wire.JSON {
 	return dst.Quote(args)
 }
 
-// appendOutput appends a result as a value: JSON unchanged, other text as a string. Text
-// that is a JSON string is quoted again, so that requests return it unchanged.
+// appendOutput appends a result as a value: JSON unchanged, and other text as a string. A JSON string is quoted again, so that later
+// requests return it unchanged.
 func appendOutput(dst wire.JSON, content string) wire.JSON {
 	if isJSON(content) && content[rawjson.SkipSpace([]byte(content), 0)] != '"' && compact(content) && finite(content) {
 		return dst.Lit(content)
@@ -152,11 +151,11 @@ func appendOutput(dst wire.JSON, content string) wire.JSON {
 	return dst.Quote(content)
 }
 
-// compact reports whether s has no white space between its tokens. Other JSON is sent as text, to keep it byte
-// for byte.
+// compact reports whether s has no white space between its tokens. JSON with white space is sent as a string, so that requests return it
+// byte for byte.
 func compact(s string) bool { return len(rawjson.AppendCompact(nil, []byte(s))) == len(s) }
 
-// finite reports whether JavaScript can represent each number of a JSON text.
+// finite reports whether JavaScript can represent each number in a JSON text.
 func finite(s string) bool {
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -183,8 +182,8 @@ func finite(s string) bool {
 	return true
 }
 
-// errorText returns the text that a page shows for a failed call: `code: message`, from which requests restore the
-// model's error object, or that object itself if it has more members.
+// errorText returns the text that a page shows for a failed call: `code: message`, from which requests restore the model's error object, or
+// the object itself if it has more members.
 func errorText(o *outcome) string {
 	if o.code != "" && o.content == plainError(string(o.code), o.message) {
 		return string(o.code) + ": " + o.message
@@ -195,7 +194,7 @@ func errorText(o *outcome) string {
 	return o.content
 }
 
-// plainError returns the error object that models read about a failure without details.
+// plainError returns the error object that models receive for a failure without details.
 func plainError(code, message string) string {
 	return string(wire.JSON(`{"ok":false,"error":{`).Str("code", code).Str("message", message).Lit("}}"))
 }
@@ -222,7 +221,7 @@ func mediaType(b *lathe.Blob) string {
 	return "application/octet-stream"
 }
 
-// clip shortens a text to at most n characters. The number of omitted characters is in its middle. 0: no bound.
+// clip shortens a text to at most n characters by replacing its middle with a note of how many are omitted. If n is 0, it does not shorten.
 func clip(s string, n int) string {
 	if n <= 0 || len(s) <= n {
 		return s

@@ -9,7 +9,7 @@ func usage(dst wire.JSON, u lathe.Usage) wire.JSON {
 	return dst.Obj("usage").Num("inputTokens", u.InputTokens).Num("outputTokens", u.OutputTokens).Lit("}")
 }
 
-// stepFinish names the finish of one turn as the AI SDK does.
+// stepFinish returns the finish reason of one turn in the terms of the AI SDK.
 func stepFinish(r lathe.FinishReason) string {
 	switch r {
 	case lathe.FinishStop:

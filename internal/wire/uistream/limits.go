@@ -7,17 +7,16 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Limits bound a request. A zero field has the default in its comment; sizes are
-// characters of text, and of JSON as it was sent.
+// Limits bound a request. A zero field has the default in its comment. Sizes are numbers of characters, of text or of JSON as sent.
 type Limits struct {
 	MaxMessages   int // 1 000 messages
 	MaxParts      int // 1 000 parts of one message
-	MaxID         int // 128 of the id of a message, a call or an approval
+	MaxID         int // 128 characters of the id of a message, a call or an approval
 	MaxToolName   int // 64
-	MaxArgs       int // 8 192 of the arguments of a call
-	MaxResult     int // 32 768 of the result of a call
-	MaxText       int // 1 000 000 of a text of a user
-	MaxAnswerText int // 200 000 of a text of other roles
+	MaxArgs       int // 8 192 characters of the arguments of a call
+	MaxResult     int // 32 768 characters of the result of a call
+	MaxText       int // 1 000 000 characters of a text of the role user
+	MaxAnswerText int // 200 000 characters of a text of other roles
 	MaxStateKey   int // 512
 	MaxFileBytes  int // 10 MiB of the URL of a file, including data URLs
 }
@@ -38,17 +37,17 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// A RequestError is an error in a request. Its text contains nothing of the request's content.
+// A RequestError is an error in a request. Its text does not quote the content of the request.
 type RequestError struct {
-	Param   string // where, such as messages[2].parts[0].input
-	Limit   string // the name of the exceeded limit, or empty
+	Param   string // path of the member at fault, such as messages[2].parts[0].input
+	Limit   string // name of the exceeded limit; "": no limit was exceeded
 	Message string // a whole sentence
 }
 
-// Error returns the place and the message.
+// Error returns the path and the message.
 func (e *RequestError) Error() string { return e.Param + ": " + e.Message }
 
-// within refuses the text of a member that is longer than a limit.
+// within fails if s, the text of member name, has more than most characters.
 func within(o wire.Object, name, s, limit string, most int) {
 	if len(s) <= most {
 		return
@@ -58,7 +57,7 @@ func within(o wire.Object, name, s, limit string, most int) {
 	}
 }
 
-// atMost refuses a member that is an array of more elements than a limit.
+// atMost fails if a member is an array with more than most elements.
 func atMost(o wire.Object, name, elements, limit string, most int) {
 	n := 0
 	for range rawjson.Elements(o.Get(name)) {
@@ -68,17 +67,17 @@ func atMost(o wire.Object, name, elements, limit string, most int) {
 	}
 }
 
-// text returns the text of a member, which may be absent, and refuses one that is longer than a limit.
+// text returns the text of a member, or "" if it is absent. It fails if the text has more than most characters.
 func text(o wire.Object, name, limit string, most int) string {
 	s := o.OptString(name)
 	within(o, name, s, limit, most)
 	return s
 }
 
-// name is text for an id or a name that may be empty.
+// name returns the text of a member that is an id or a name and may be empty.
 func (l *Limits) name(o wire.Object, name string) string { return text(o, name, "max_id", l.MaxID) }
 
-// identifier is name for an id that must not be empty.
+// identifier returns the text of a member that is an id. It fails if the id is empty.
 func (l *Limits) identifier(o wire.Object, name string) string {
 	id := l.name(o, name)
 	if id == "" {

@@ -12,13 +12,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Append appends the frames for ev. The last frame of a stored event carries its id,
-// so that a client that names the id has received all of the event.
+// Append appends the frames for ev. The last frame of a stored event has the id of the event, so that a client that reports an id has
+// received the complete event. Events that were appended before are ignored.
 func (e *Encoder) Append(dst []byte, ev *event.Event) []byte {
 	if e.ended {
 		return dst
 	}
-	if ev.ID != 0 && ev.ID <= e.lastID { // a log and a live stream overlap
+	if ev.ID != 0 && ev.ID <= e.lastID { // a stored log and a live stream overlap
 		return dst
 	}
 	e.lastID = max(e.lastID, ev.ID)
@@ -36,7 +36,8 @@ func (e *Encoder) event(dst wire.JSON, ev *event.Event) wire.JSON {
 	case *event.RunStarted:
 		dst = e.takenOver(dst, d)
 	case *event.ToolCallParseError, *event.ToolCallExecuted, *event.ToolsLoaded:
-		// No chat page shows which definitions the model has. The stream shows an unreadable call when it is planned, and an executed call with its result.
+		// Chat pages do not show which definitions the model has. An unreadable call is shown when it is planned, and an executed call with
+		// its result.
 	case *event.RunResumed:
 		e.paused = nil
 	case *event.ModelCallStarted:
@@ -48,7 +49,7 @@ func (e *Encoder) event(dst wire.JSON, ev *event.Event) wire.JSON {
 	case *event.ReasoningDelta:
 		dst = e.delta(dst, ev, reasoningBlock, d.Text)
 	case *event.ToolCallDelta:
-		if e.contiguous(ev) && d.ToolCallID != "" && d.Tool != "unknown" && e.isLive(d.ToolCallID) { // else the stream shows it when it is proposed
+		if e.contiguous(ev) && d.ToolCallID != "" && d.Tool != "unknown" && e.isLive(d.ToolCallID) { // other calls are shown once proposed
 			var c *call
 			c, dst = e.open(dst, d.ToolCallID, d.Tool)
 			dst = e.args(dst, c, d.Text)
@@ -58,7 +59,7 @@ func (e *Encoder) event(dst wire.JSON, ev *event.Event) wire.JSON {
 	case *event.ToolCallProposed:
 		dst = e.proposed(dst, d)
 	case *event.ToolCallPlanned:
-		if c := e.find(d.ToolCallID); c == nil { // it was unreadable
+		if c := e.find(d.ToolCallID); c == nil { // the call was unreadable
 			c, dst = e.open(dst, d.ToolCallID, d.Tool)
 			dst = e.ready(dst, c, "")
 		}
@@ -105,7 +106,7 @@ func (e *Encoder) begin(dst wire.JSON, ev *event.Event) wire.JSON {
 	return e.w.begin(dst, h)
 }
 
-// takenOver writes the messages that the run took over from the run that it continues, as one step before its own.
+// takenOver writes the messages that the run has taken over from the run that it continues, as one step before its own steps.
 func (e *Encoder) takenOver(dst wire.JSON, d *event.RunStarted) wire.JSON {
 	taken := d.Messages[len(d.Messages)-min(max(d.TakenOver, 0), len(d.Messages)):]
 	if len(taken) == 0 {
@@ -136,7 +137,7 @@ func (e *Encoder) takenOver(dst wire.JSON, d *event.RunStarted) wire.JSON {
 	return dst
 }
 
-// attempt opens the step of a turn, or the next attempt within it.
+// attempt begins the step of a turn, or another attempt within it.
 func (e *Encoder) attempt(dst wire.JSON, turn int) wire.JSON {
 	dst = e.closeBlock(dst)
 	dst = e.drop(dst, func(c *call) bool { return !c.ready })
@@ -157,7 +158,7 @@ func (e *Encoder) closeStep(dst wire.JSON) wire.JSON {
 	return e.w.stepEnd(dst, e.turn, &e.step)
 }
 
-// contiguous reports whether no delta of the attempt is missing before ev.
+// contiguous reports whether the stream has all deltas of the attempt before ev.
 func (e *Encoder) contiguous(ev *event.Event) bool {
 	s := &e.streak
 	if !e.inStep || ev.N != 0 && ev.N != s.next {
@@ -198,7 +199,7 @@ func (e *Encoder) closeBlock(dst wire.JSON) wire.JSON {
 	return e.w.blockEnd(dst, b)
 }
 
-// attempted closes the open blocks of an attempt, and writes the parts of its message that no delta contained.
+// attempted ends the open blocks of an attempt, and writes what no delta contained of its message.
 func (e *Encoder) attempted(dst wire.JSON, d *event.ModelCallFinished) wire.JSON {
 	e.step.usage.Add(d.Usage)
 	if d.Status != "success" {
@@ -252,7 +253,7 @@ func (e *Encoder) find(id string) *call {
 	return nil
 }
 
-// open returns the call of that id. It writes the beginning of a new one.
+// open returns the call with an id. If there is none, or it has a result, open begins a new call.
 func (e *Encoder) open(dst []byte, id, name string) (*call, []byte) {
 	c := e.find(id)
 	if c != nil && !c.done {
@@ -263,7 +264,7 @@ func (e *Encoder) open(dst []byte, id, name string) (*call, []byte) {
 	return c, e.tell(dst, c)
 }
 
-// unused returns the id, or a derived one if the stream has shown another call of that id.
+// unused returns the id, or one derived from it if the stream has already shown another call with the id.
 func (e *Encoder) unused(id string) string {
 	shown := id
 	for n := 2; slices.ContainsFunc(e.calls, func(c *call) bool { return c.shown == shown }); n++ {
@@ -296,7 +297,7 @@ func (e *Encoder) args(dst wire.JSON, c *call, text string) wire.JSON {
 	return e.w.callArgs(dst, c, text)
 }
 
-// isLive reports whether the call is streamed while the model writes it.
+// isLive reports whether the call is streamed while the model writes it. If calls must be in order, only the first one is.
 func (e *Encoder) isLive(id string) bool {
 	if e.live == "" {
 		e.live = id
@@ -309,7 +310,7 @@ func (e *Encoder) waits() bool {
 	return slices.ContainsFunc(e.calls, func(c *call) bool { return c.approval != "" && !c.done })
 }
 
-// ready writes the rest of the argument text, and the end of the arguments.
+// ready writes the rest of the arguments and their end.
 func (e *Encoder) ready(dst wire.JSON, c *call, args string) wire.JSON {
 	if c.ready {
 		return dst
@@ -360,7 +361,7 @@ func (e *Encoder) result(dst wire.JSON, d *event.ToolCallResult) wire.JSON {
 		denied: d.ErrorType == lathe.CodeApprovalDenied && c.approval != ""})
 }
 
-// drop ends calls that will not get a result.
+// drop ends the calls selected by which with an error, because they will not get a result.
 func (e *Encoder) drop(dst wire.JSON, which func(*call) bool) wire.JSON {
 	for _, c := range e.calls {
 		if c.done || !c.begun || !which(c) {
@@ -373,8 +374,8 @@ func (e *Encoder) drop(dst wire.JSON, which func(*call) bool) wire.JSON {
 	return dst
 }
 
-// AppendEnd ends the stream after the last event: the run has ended, waits for an approval or a result, or broke
-// off. Further calls append nothing.
+// AppendEnd ends the stream after the last event: the run has ended, waits for an approval or a result, or was interrupted. Further calls
+// append nothing.
 func (e *Encoder) AppendEnd(dst []byte) []byte {
 	if e.ended {
 		return dst

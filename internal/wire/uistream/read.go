@@ -11,49 +11,48 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Request is the parsed request of a chat page. It may be UI messages of the AI SDK, messages of
-// a model (content and role tool, as data stream clients send them), AG-UI's run input, or a state and
-// commands of assistant-ui's transport.
+// A Request is the parsed request of a chat page. It may contain UI messages of the AI SDK, messages in a model's form (content and role
+// tool, as data stream clients send them), AG-UI's run input, or a state and commands of assistant-ui's transport.
 type Request struct {
-	ID        string // of the chat, or AG-UI's thread
-	RunID     string // AG-UI's own id of the run
+	ID        string // id of the chat, or of AG-UI's thread
+	RunID     string // id of the run that an AG-UI client sent
 	StateKey  string
 	Model     string
 	Messages  []lathe.Message
-	Tools     []*lathe.ToolSpec // that the page has
-	Lathe     json.RawMessage   // the member `lathe`, as it was sent
-	Reasoning bool              // some of the messages had reasoning
-	// State is that of a page of assistant-ui's transport, for [Options]; nil: the request is of another kind.
+	Tools     []*lathe.ToolSpec // tools that the page executes
+	Lathe     json.RawMessage   // the member `lathe`, unchanged
+	Reasoning bool              // a message had reasoning
+	// State is the state of a page of assistant-ui's transport, for [Options]; nil: the request is of another kind.
 	State *State
-	// Last is the assistant's message at the end of the request, if its calls wait for a decision or a result.
+	// Last is the assistant message at the end of the request if its calls wait for a decision or a result, else nil.
 	Last *Waiting
 }
 
-// A Waiting is an assistant's message with calls that waited, and the decisions and results in the request.
+// A Waiting is an assistant message whose calls waited, with the decisions and results in the request.
 type Waiting struct {
 	MessageID string
-	RunID     string // of the run that made it, from its stream; empty: lost
+	RunID     string // id of the run that wrote the message, from its stream; "": not known
 	Calls     []OpenCall
 	Approvals []Approval
-	Results   map[string]lathe.Output // of the page's own tools, by the id of the call
+	Results   map[string]lathe.Output // results of tools that the page executes, by call id
 }
 
 // An Approval is a decision about one call.
 type Approval struct {
-	ID       string // of the approval; empty: the page has lost it
+	ID       string // id of the approval; "": not known to the page
 	CallID   string
 	Approved bool
 	Reason   string
 }
 
-// ParseOptions configure ParseRequest. They are copied.
+// ParseOptions are the options of ParseRequest. They are copied.
 type ParseOptions struct {
 	Limits Limits
-	// KeepReasoning keeps the reasoning of earlier turns; otherwise it is dropped, as most servers require.
+	// KeepReasoning keeps the reasoning of earlier turns; otherwise it is dropped, which most servers require.
 	KeepReasoning bool
 }
 
-// parser is the state of one ParseRequest.
+// A parser is the state of one ParseRequest.
 type parser struct {
 	wire.Reader
 	limits Limits
@@ -62,9 +61,8 @@ type parser struct {
 	thread thread
 }
 
-// ParseRequest parses a request. Its messages are a history that can be sent to a model: each call has
-// exactly one result, directly after its message and in call order. A call without a result in the request
-// has the result `interrupted`. The error is a *[RequestError].
+// ParseRequest parses a request. Its messages are a history that can be sent to a model: each call has exactly one result, directly after
+// its message and in call order. A call without a result in the request gets the result `interrupted`. The error is a *[RequestError].
 func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	p := &parser{Reader: wire.NewReader(body), out: &Request{}}
 	if opts != nil {
@@ -76,10 +74,10 @@ func ParseRequest(body []byte, opts *ParseOptions) (*Request, error) {
 	return p.out, nil
 }
 
-// names is empty: clients of pages send the exact names.
+// names is empty, so that names are not compared under case folding: clients of pages send exact names.
 var names = rawjson.NewNames()
 
-// parse reads the body with read.
+// parse parses the body with read. The error is a *RequestError.
 func (p *parser) parse(read func(wire.Object)) error {
 	p.limits = p.limits.withDefaults()
 	_, err := p.ParseBody(names, read)
@@ -115,11 +113,11 @@ func (p *parser) head(o wire.Object) {
 	}{{"id", &out.ID}, {"threadId", &out.ID}, {"runId", &out.RunID}, {"model", &out.Model}} {
 		*m.to = cmp.Or(p.limits.name(o, m.name), *m.to)
 	}
-	if out.Model == "" && wire.Kind(o.Get("config")) == '{' { // assistant-ui's place for it
+	if out.Model == "" && wire.Kind(o.Get("config")) == '{' { // where assistant-ui sends the model
 		out.Model = p.limits.name(o.Object("config", names), "modelName")
 	}
 	out.Lathe = o.Get("lathe")
-	if wire.Kind(o.Get("forwardedProps")) == '{' { // AG-UI's place for both
+	if wire.Kind(o.Get("forwardedProps")) == '{' { // where AG-UI sends model and lathe
 		props := o.Object("forwardedProps", names)
 		if out.Model == "" {
 			out.Model = p.limits.name(props, "model")
@@ -138,7 +136,7 @@ func (p *parser) head(o wire.Object) {
 	p.tools(o)
 }
 
-// tools reads the page's own tools: an array of them, or an object by name.
+// tools parses the page's own tools, which are an array or an object by name.
 func (p *parser) tools(o wire.Object) {
 	switch wire.Kind(o.Get("tools")) {
 	case 0:
@@ -174,7 +172,7 @@ func (l *Limits) checkToolName(o wire.Object, member, name string) {
 	within(o, member, name, "max_tool_name", l.MaxToolName)
 }
 
-// resumes reads AG-UI's answers to interrupts.
+// resumes parses the answers to interrupts of AG-UI.
 func (p *parser) resumes(o wire.Object) {
 	for el := range o.Elements("resume") {
 		answer := p.Object("", el, names)

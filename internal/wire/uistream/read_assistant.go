@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// assistant adds a message of the assistant, with one turn for each of its steps.
+// assistant adds an assistant message, as one turn for each of its steps.
 func (p *parser) assistant(o wire.Object, content string) {
 	t := &p.thread
 	t.closed, t.lastID, t.lastRun, t.lastFrom = false, o.OptString("id"), "", len(t.messages)
@@ -33,7 +33,7 @@ func (p *parser) assistant(o wire.Object, content string) {
 			if s == "" {
 				continue
 			}
-			if answered && !steps { // text after a result was said in a later turn
+			if answered && !steps { // without steps, text after a result belongs to a later turn
 				turn()
 				answered = false
 			}
@@ -47,7 +47,7 @@ func (p *parser) assistant(o wire.Object, content string) {
 			answered = p.modelCall(part) || answered
 		case typ == "dynamic-tool" || strings.HasPrefix(typ, "tool-") && typ != "tool-result":
 			answered = p.toolPart(typ, part.Object) || answered
-		case typ == "file" || ignored(typ): // models cannot revoke output
+		case typ == "file" || ignored(typ): // parts that are not sent to a model: files of an answer, and parts for the page only
 		default:
 			part.Fail("type", "A part of an assistant message is text, reasoning, a tool or a file.")
 		}
@@ -63,7 +63,7 @@ func isCommentary(metadata []byte) bool {
 	return string(commentary) == "true"
 }
 
-// callHead reads the id of a call from a member, and takes its name.
+// callHead returns a call with the id in the member id and with the given name, both checked.
 func (p *parser) callHead(o wire.Object, id, name string) *readCall {
 	c := &readCall{}
 	c.call.ID = p.limits.identifier(o, id)
@@ -72,17 +72,17 @@ func (p *parser) callHead(o wire.Object, id, name string) *readCall {
 	return c
 }
 
-// arguments returns the argument text of a member. A JSON string holds text that was not an object.
+// arguments returns the arguments in a member as text. A JSON string contains text that was not an object.
 func (l *Limits) arguments(o wire.Object, name string) string {
 	return value(o, name, "{}", "max_args", l.MaxArgs)
 }
 
-// output returns the text of a result for the model.
+// output returns the result in a member as text for the model.
 func (l *Limits) output(o wire.Object, name string) string {
 	return value(o, name, "null", "max_result", l.MaxResult)
 }
 
-// value returns the text of a member that may be any JSON, and absent if there is none.
+// value returns the text of a member: that of a JSON string, the JSON text of other values, and absent if there is no such member.
 func value(o wire.Object, name, absent, limit string, most int) string {
 	v, s := o.Get(name), absent
 	switch wire.Kind(v) {
@@ -98,7 +98,7 @@ func value(o wire.Object, name, absent, limit string, most int) string {
 	return s
 }
 
-// toolPart reads a tool's part of a UI message. It reports whether the part has a result.
+// toolPart parses a tool part of a UI message. It reports whether the part contains a result.
 func (p *parser) toolPart(typ string, o wire.Object) bool {
 	name, static := strings.CutPrefix(typ, "tool-")
 	if !static {
@@ -145,7 +145,7 @@ func (p *parser) addCall(o wire.Object, c *readCall) bool {
 	return c.result != nil
 }
 
-// approvalOf reads the approval of a part, which may be requested or decided.
+// approvalOf parses the approval in a part, which is a request or a decision.
 func (p *parser) approvalOf(c *readCall, o wire.Object) {
 	c.asked = p.limits.identifier(o, "id")
 	reason := text(o, "reason", "max_text", p.limits.MaxText)
@@ -154,8 +154,8 @@ func (p *parser) approvalOf(c *readCall, o wire.Object) {
 	}
 }
 
-// failed converts the text of a failure into a result for the model: the error object of this server if it is one,
-// otherwise execution_failed with the text as message.
+// failed converts the text of a failure to a result for the model: the error object of this server if the text is one, otherwise
+// execution_failed with the text as its message.
 func failed(s string) *lathe.ToolResult {
 	r := &lathe.ToolResult{IsError: true, Code: lathe.CodeExecutionFailed}
 	if isObject(s) {
@@ -177,7 +177,7 @@ func failed(s string) *lathe.ToolResult {
 	return r
 }
 
-// known are the codes of calls without a result.
+// known are the error codes that a result of a call may have.
 var known = map[lathe.Code]bool{
 	lathe.CodePayloadTooLarge: true, lathe.CodePayloadParseError: true, lathe.CodeInvalidJSON: true, lathe.CodeArgumentsTooLarge: true,
 	lathe.CodeInvalidArguments: true, lathe.CodeUnknownTool: true, lathe.CodePolicyDenied: true, lathe.CodeApprovalDenied: true,
@@ -187,7 +187,8 @@ var known = map[lathe.Code]bool{
 	lathe.CodeTooManyCalls: true, lathe.CodeIncompleteCall: true,
 }
 
-// modelCall reads a call in the form of models' messages; assistant-ui puts the result beside it. It reports whether it did.
+// modelCall parses a call in the form of models' messages. It reports whether the part also contains the result, as those of assistant-ui
+// do.
 func (p *parser) modelCall(of part) bool {
 	c := p.callHead(of.Object, "toolCallId", of.OptString("toolName"))
 	input := "args"
@@ -203,7 +204,7 @@ func (p *parser) modelCall(of part) bool {
 	return p.addCall(of.Object, c)
 }
 
-// modelResult reads the result of a call in one of its forms.
+// modelResult parses the result of a call in one of its forms.
 func (p *parser) modelResult(of part) *lathe.ToolResult {
 	o, name := of.Object, "result"
 	bad := string(o.Get("isError")) == "true"
@@ -219,7 +220,7 @@ func (p *parser) modelResult(of part) *lathe.ToolResult {
 	return resultOf(p.limits.output(o, name), bad)
 }
 
-// resultOf returns a result with a content, which is the text of a failure if bad is set.
+// resultOf returns a result with content or, if bad is set, with the failure whose text is content.
 func resultOf(content string, bad bool) *lathe.ToolResult {
 	if bad {
 		return failed(content)
@@ -227,10 +228,10 @@ func resultOf(content string, bad bool) *lathe.ToolResult {
 	return &lathe.ToolResult{Content: content}
 }
 
-// toolMessage reads a message of role tool: results, each of a call before it.
+// toolMessage parses a message of role tool: results of earlier calls.
 func (p *parser) toolMessage(o wire.Object, content string) {
 	p.thread.closed = false
-	if o.Get("toolCallId") != nil { // AG-UI's
+	if o.Get("toolCallId") != nil { // the form of AG-UI
 		result := p.limits.output(o, content)
 		p.answer(o, resultOf(result, rawjson.Text(o.Get("error")) != "" || isObject(result) && strings.HasPrefix(result, `{"ok":false,"error":{"code":`)))
 		return
@@ -243,7 +244,7 @@ func (p *parser) toolMessage(o wire.Object, content string) {
 	}
 }
 
-// answer sets the result of the call that o names.
+// answer sets the result of the call whose id is in o.
 func (p *parser) answer(o wire.Object, r *lathe.ToolResult) {
 	id := p.limits.identifier(o, "toolCallId")
 	c := p.thread.calls[id]
@@ -257,7 +258,7 @@ func (p *parser) answer(o wire.Object, r *lathe.ToolResult) {
 	c.result, c.own = r, true
 }
 
-// agCalls reads the calls of an assistant's message of AG-UI.
+// agCalls parses the calls in an assistant message of AG-UI.
 func (p *parser) agCalls(message wire.Object) {
 	for el := range message.Elements("toolCalls") {
 		o := p.Object("", el, names)

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// messages reads the messages of a request or of a state.
+// messages parses the messages of a request or of a state.
 func (p *parser) messages(o wire.Object) {
 	if wire.Kind(o.Get("messages")) != '[' {
 		o.Fail("messages", "It is required, and must be an array.")
@@ -39,13 +39,13 @@ func (p *parser) message(o wire.Object) {
 		p.assistant(o, content)
 	case lathe.RoleTool:
 		p.toolMessage(o, content)
-	case "reasoning", "activity": // AG-UI: of earlier turns, for the page only
+	case "reasoning", "activity": // AG-UI: parts of earlier turns that are for the page only
 	default:
 		o.Fail("role", "It must be system, user, assistant or tool.")
 	}
 }
 
-// spoken adds a message of a user or the system: text, and files of a user.
+// spoken adds a message of a user or of the system: its texts and, for a user, files.
 func (p *parser) spoken(role lathe.Role, o wire.Object, content, limit string, most int) {
 	m := lathe.Message{Role: role}
 	user := role == lathe.RoleUser
@@ -80,14 +80,14 @@ func ignored(typ string) bool {
 	return strings.HasPrefix(typ, "data-")
 }
 
-// A part is a part of a message.
+// A part is a part of a message, with its JSON in raw.
 type part struct {
 	wire.Object
-	text string // the name of the member with its text
+	text string // name of the member with its text
 	raw  []byte
 }
 
-// parts yields the parts of a message and their types. A content that is a text is one part.
+// parts yields the parts of a message and their types. If the content is a string, it is the only part.
 func (p *parser) parts(o wire.Object, content string) iter.Seq2[string, part] {
 	return func(yield func(string, part) bool) {
 		switch wire.Kind(o.Get(content)) {
@@ -110,9 +110,9 @@ func (p *parser) parts(o wire.Object, content string) iter.Seq2[string, part] {
 	}
 }
 
-// file reads a file of a user under the names that the protocols have for its members.
+// file parses a file of a user. Its members may have the names of any of the protocols.
 func (l *Limits) file(o wire.Object) lathe.Blob {
-	if o.Get("source") != nil { // AG-UI's
+	if o.Get("source") != nil { // the form of AG-UI
 		o = o.Object("source", names)
 	}
 	first := func(names ...string) (value string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// transport reads the body of assistant-ui's transport: the state that earlier streams produced,
-// and new messages and results as commands. Its conversation is that of the state with the commands applied.
+// transport parses the body of assistant-ui's transport: the state that earlier streams produced, and commands with new messages and
+// results. The conversation is that of the state after the commands.
 func (p *parser) transport(o wire.Object) {
 	s := &State{into: -1}
 	p.out.State = s
@@ -28,17 +28,17 @@ func (p *parser) transport(o wire.Object) {
 		p.command(s, p.Object("", el, names))
 	}
 	if w := p.thread.waiting(); w != nil && s.count > 0 {
-		s.into = s.count - 1 // its calls have got answers: the message goes on
+		s.into = s.count - 1 // its calls have received answers, so the stream continues the message
 	}
 }
 
-// readState reads the messages of a state.
+// readState parses the messages of a state and records the places of its calls.
 func (p *parser) readState(s *State, state wire.Object) {
 	p.messages(state)
 	p.places(s, state.Get("messages"))
 }
 
-// places records the places of the calls in a state, and the number of parts of its last message.
+// places records the places of the calls in a state, the number of messages, and the number of parts of the last message.
 func (p *parser) places(s *State, messages []byte) {
 	s.calls = map[string]place{}
 	for m := range rawjson.Elements(messages) {
@@ -56,14 +56,13 @@ func (p *parser) places(s *State, messages []byte) {
 	}
 }
 
-// A Resume is a page's request to receive the stream of a conversation again.
+// A Resume is a page's request for the stream of a conversation after a lost connection.
 type Resume struct {
-	ID    string // of the conversation, or of a run
-	State *State // that the page holds; nil: none
+	ID    string // id of the conversation, or of a run
+	State *State // state of the page; nil: it has none
 }
 
-// ParseResume reads the request of a page of assistant-ui's transport for a lost stream. The
-// error is a *[RequestError].
+// ParseResume parses the request of a page of assistant-ui's transport that continues a lost stream. The error is a *[RequestError].
 func ParseResume(body []byte, limits Limits) (*Resume, error) {
 	p := &parser{Reader: wire.NewReader(body), limits: limits, out: &Request{}}
 	out := &Resume{}
@@ -72,7 +71,7 @@ func ParseResume(body []byte, limits Limits) (*Resume, error) {
 		if out.ID = p.out.ID; out.ID == "" {
 			o.Fail("threadId", "It is required: it names the conversation.")
 		}
-		if wire.Kind(o.Get("state")) != '{' { // a page without a state
+		if wire.Kind(o.Get("state")) != '{' { // the page has no state
 			return
 		}
 		out.State = &State{into: -1}
@@ -109,7 +108,7 @@ func (p *parser) command(s *State, o wire.Object) {
 	}
 }
 
-// toolResult reads the result of a call to the page's own tools.
+// toolResult parses the result of a call to a tool of the page.
 func (p *parser) toolResult(s *State, o wire.Object) {
 	content := p.limits.output(o, "result")
 	r := resultOf(content, string(o.Get("isError")) == "true")

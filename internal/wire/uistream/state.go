@@ -6,19 +6,18 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A State is the state of a page of assistant-ui's transport: an object whose member
-// `messages` has UI messages, and whose other members belong to the page. The stream for such a page contains
-// each change of the state, besides the parts of its message.
+// A State is the state of a page of assistant-ui's transport: an object whose member `messages` contains UI messages; its other members
+// belong to the page. The stream for such a page contains each change of the state in addition to the parts of its message.
 type State struct {
-	count int              // of its messages
-	into  int              // the message that the stream continues; -1: a new one
-	parts int              // of that
-	calls map[string]place // where its calls are
-	ops   [][]byte         // what the request itself changed
-	run   string           // of the last message, if a page requests its stream again
+	count int              // number of messages
+	into  int              // index of the message that the stream continues; -1: a new one
+	parts int              // number of parts of that message
+	calls map[string]place // places of the calls, by id
+	ops   [][]byte         // operations for the changes that the request made
+	run   string           // run of the last message, if the page requests its stream again
 }
 
-// A place identifies a part.
+// A place is the position of a part in a state.
 type place struct{ message, part int }
 
 // appendOp appends an operation on the state, without its closing brace.
@@ -42,14 +41,14 @@ func (p place) path(name string) []string {
 	return path
 }
 
-// A stateWriter writes AssistantTransport for a page that holds a state.
+// A stateWriter writes AssistantTransport for a page with a state.
 type stateWriter struct {
 	transportWriter
 	state *State
 	block place
 }
 
-// change appends a frame with one operation. value appends its value.
+// change appends a frame with one operation on the state, whose value the function value appends.
 func (w *stateWriter) change(dst wire.JSON, typ string, path []string, value func(wire.JSON) wire.JSON) wire.JSON {
 	dst = w.frame(dst, "update-state", -1).Arr("operations")
 	dst = value(appendOp(dst, typ, path...).Key("value"))
@@ -60,7 +59,7 @@ func (w *stateWriter) setText(dst wire.JSON, path []string, text string) wire.JS
 	return w.change(dst, "set", path, func(dst wire.JSON) wire.JSON { return dst.Quote(text) })
 }
 
-// next returns the place of the next part.
+// next reserves and returns the place of the next part.
 func (w *stateWriter) next() place {
 	w.state.parts++
 	return place{w.state.into, w.state.parts - 1}
@@ -69,7 +68,7 @@ func (w *stateWriter) next() place {
 func (w *stateWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	dst = w.transportWriter.begin(dst, h)
 	s := w.state
-	if s.run != "" && s.run == h.runID { // the stream starts at the beginning of the run
+	if s.run != "" && s.run == h.runID { // the stream repeats the run from its beginning
 		s.count--
 	}
 	if s.into < 0 {
@@ -110,7 +109,7 @@ func (w *stateWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
 	return w.change(dst, "append-text", w.block.path("text"), func(dst wire.JSON) wire.JSON { return dst.Quote(s) })
 }
 
-// of returns the place of a call.
+// of returns the place of a call, and reserves one for a new call.
 func (w *stateWriter) of(c *call) place {
 	if at, ok := w.state.calls[c.shown]; ok {
 		return at
@@ -126,7 +125,7 @@ func (w *stateWriter) of(c *call) place {
 func (w *stateWriter) callStart(dst wire.JSON, c *call) wire.JSON {
 	dst = w.transportWriter.callStart(dst, c)
 	if c.carried {
-		return dst // its part exists
+		return dst // an earlier stream has written its part
 	}
 	return w.change(dst, "set", w.of(c).path(""), func(dst wire.JSON) wire.JSON {
 		return dst.Lit("{").Str("type", "dynamic-tool").Str("toolName", c.name).Str("toolCallId", c.shown).Str("state", "input-streaming").

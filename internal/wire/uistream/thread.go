@@ -7,31 +7,31 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A thread is a conversation during parsing: messages without results, and the results separately.
+// A thread is a conversation during parsing: messages without results, and their results separately.
 type thread struct {
 	messages  []lathe.Message
 	calls     map[string]*readCall
 	order     []*readCall
-	approvals []Approval // AG-UI's, which name no call
-	lastID    string     // of the last assistant's message
+	approvals []Approval // those of AG-UI, which have no call id
+	lastID    string     // id of the last assistant message
 	lastRun   string
-	lastFrom  int // where in messages the last assistant's message begins
+	lastFrom  int // index in messages at which the last assistant message begins
 	closed    bool
 }
 
-// A readCall is one call with its result, as the request has them.
+// A readCall is a call in the request, with its result if there is one.
 type readCall struct {
 	call     lathe.ToolCall
-	message  int // index of its message
+	message  int // index of the message that contains it
 	result   *lathe.ToolResult
-	approval *Approval // that was given
-	asked    string    // the id of the approval
+	approval *Approval // the decision in the request; nil: none
+	asked    string    // id of the approval request
 	own      bool      // the page has executed it, as far as is known
 }
 
 func (t *thread) add(m lathe.Message) { t.messages = append(t.messages, m) }
 
-// call adds a call to the last message. It returns false if another call has its id.
+// call adds a call to the last message. It returns false if another call has the same id.
 func (t *thread) call(c *readCall) bool {
 	if t.calls == nil {
 		t.calls = map[string]*readCall{}
@@ -47,7 +47,7 @@ func (t *thread) call(c *readCall) bool {
 	return true
 }
 
-// history returns the messages, with each result after the message of its call.
+// history returns the messages, each followed by the results of its calls.
 func (t *thread) history() (out []lathe.Message) {
 	for i := range t.messages {
 		m := &t.messages[i]
@@ -67,7 +67,7 @@ func (t *thread) history() (out []lathe.Message) {
 	return out
 }
 
-// unanswered returns the result that the model reads for a call without a result.
+// unanswered returns the result that the model receives for a call without a result.
 func (c *readCall) unanswered() *lathe.ToolResult {
 	r := &lathe.ToolResult{CallID: c.call.ID, Name: c.call.Name, IsError: true, Code: lathe.CodeInterrupted, Content: interruptedContent}
 	if c.approval != nil && !c.approval.Approved {
@@ -78,7 +78,7 @@ func (c *readCall) unanswered() *lathe.ToolResult {
 
 const deniedContent = `{"ok":false,"error":{"code":"approval_denied","message":"A person did not allow this call."}}`
 
-// waiting returns the last message if it is the assistant's and calls of it waited.
+// waiting returns the last message if it is an assistant message with calls, else nil.
 func (t *thread) waiting() *Waiting {
 	if t.closed || len(t.messages) == 0 {
 		return nil

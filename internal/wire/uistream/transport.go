@@ -7,7 +7,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// transportWriter writes assistant-ui's AssistantTransport. The index distinguishes parts.
+// A transportWriter writes assistant-ui's AssistantTransport, in which parts are distinguished by their index.
 type transportWriter struct {
 	mark  func(int)
 	parts int
@@ -25,7 +25,7 @@ func (w *transportWriter) frame(dst wire.JSON, typ string, path int) wire.JSON {
 	return dst.Lit("]")
 }
 
-// part opens the next part and leaves its object open.
+// part appends the beginning of the next part. closePart appends its end.
 func (w *transportWriter) part(dst wire.JSON, typ string) wire.JSON {
 	dst = w.frame(dst, "part-start", -1).Obj("part")
 	w.parts++
@@ -41,7 +41,7 @@ func (w *transportWriter) begin(dst wire.JSON, h *head) wire.JSON {
 	return w.data(dst, wire.JSON("{").Str("type", "run").Str("runId", h.runID))
 }
 
-// data writes one open object.
+// data appends a data frame with object, which lacks its closing brace.
 func (w *transportWriter) data(dst wire.JSON, object []byte) wire.JSON {
 	return w.frame(dst, "data", -1).Arr("data").Raw(object).Lit("}]").EndEvent()
 }

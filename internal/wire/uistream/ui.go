@@ -4,10 +4,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// uiWriter writes the UI message stream of the AI SDK.
+// A uiWriter writes the UI message stream of the AI SDK.
 type uiWriter struct {
 	mark   func(int)
-	strict bool // for the first versions 5: without keys that they do not know
+	strict bool // for the first releases of version 5: without members that they do not support
 }
 
 func (w *uiWriter) open(dst wire.JSON, typ string) wire.JSON {
@@ -62,8 +62,8 @@ func (w *uiWriter) callReady(dst wire.JSON, c *call) wire.JSON {
 	return appendInput(dst.Key("input"), c.args).EndEvent()
 }
 
-// callBroken writes nothing: tool-input-available makes a page execute its own tool, and tool-output-error may follow
-// a call whose input is still streamed.
+// callBroken writes nothing. tool-input-available would make a page execute its own tool, and tool-output-error is allowed for a call whose
+// input is still streamed.
 func (w *uiWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
 
 func (w *uiWriter) approval(dst wire.JSON, c *call) wire.JSON {
@@ -73,7 +73,7 @@ func (w *uiWriter) approval(dst wire.JSON, c *call) wire.JSON {
 	return w.open(dst, "tool-approval-request").Str("approvalId", c.approval).Str("toolCallId", c.shown).EndEvent()
 }
 
-// approvalData writes a pending approval for clients without approvals in their protocol.
+// approvalData writes a pending approval for clients whose protocol has no approvals.
 func (w *uiWriter) approvalData(dst wire.JSON, c *call) wire.JSON {
 	return w.open(dst, "data-approval").Str("id", c.approval).Val("data", approvalValue(nil, c)).EndEvent()
 }

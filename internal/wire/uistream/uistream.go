@@ -1,9 +1,8 @@
-// Package uistream implements the stream protocols of chat pages, in both directions and without I/O:
-// an [Encoder] encodes the events of a run in one of five protocols, and [ParseRequest] parses requests of
-// such pages into a history for a model.
+// Package uistream implements the stream protocols of chat pages, in both directions and without I/O: an [Encoder] encodes the events of a
+// run in one of five protocols, and [ParseRequest] converts requests of such pages to a history for a model.
 //
-// The output of an encoder is always complete: one block of text is
-// open at a time, the encoder closes each block, call and step that it opens, and the stream ends once.
+// The output of an encoder is always complete: one block of text is open at a time, each block, call and step that was begun is ended, and
+// the stream ends exactly once.
 package uistream
 
 import (
@@ -25,21 +24,21 @@ const (
 	UIMessages Protocol = "ui-message-stream"
 	// UIMessagesV5 is the subset of it for the first releases of version 5, which refuse unknown parts.
 	UIMessagesV5 Protocol = "ui-message-stream-v5"
-	// DataStream is the data stream v1: one line of a code and JSON for each part.
+	// DataStream is the data stream v1: for each part, one line with a code and JSON.
 	DataStream Protocol = "data-stream"
-	// AssistantTransport is that of assistant-ui.
+	// AssistantTransport is the protocol of assistant-ui's transport.
 	AssistantTransport Protocol = "assistant-transport"
 	// AGUI is the event stream of AG-UI.
 	AGUI Protocol = "ag-ui"
 )
 
-// Protocols are the names that [ParseProtocol] knows.
+// protocols are the names that [ParseProtocol] accepts, the default first.
 var protocols = []Protocol{UIMessages, UIMessagesV5, DataStream, AssistantTransport, AGUI}
 
 // Protocols returns the names of all protocols, the default first.
 func Protocols() []Protocol { return slices.Clone(protocols) }
 
-// ParseProtocol returns the protocol of that name; an empty name is the default.
+// ParseProtocol returns the protocol with a name; "" is the default. Other names are an error.
 func ParseProtocol(name string) (Protocol, error) {
 	if name == "" {
 		return UIMessages, nil
@@ -50,8 +49,7 @@ func ParseProtocol(name string) (Protocol, error) {
 	return "", errors.New("the protocol is one of " + fmt.Sprint(protocols))
 }
 
-// Headers returns the names and values of the response headers that the protocol's clients read,
-// the content type first.
+// Headers returns the response headers that clients of the protocol require, as pairs of name and value, the content type first.
 func (p Protocol) Headers() [][2]string {
 	plain := [2]string{"Content-Type", "text/event-stream; charset=utf-8"}
 	cache, proxy := [2]string{"Cache-Control", "no-cache"}, [2]string{"X-Accel-Buffering", "no"}
@@ -73,80 +71,79 @@ func (p Protocol) AppendKeepAlive(dst []byte) []byte {
 	return wire.JSON(dst).Lit(": ping\n\n")
 }
 
-// Options configure an [Encoder]. They are copied.
+// Options are the options of [NewEncoder]. They are copied.
 type Options struct {
 	// MessageID is the id of the assistant message of the stream; empty: `msg_` and the run's id.
 	MessageID string
-	// ThreadID is AG-UI's; empty: the run's session, else its id.
+	// ThreadID is the id of the thread for AG-UI clients; empty: the session of the run or, without a session, the run's id.
 	ThreadID string
 	// RunID is the id of the run for AG-UI clients; empty: the run's id.
 	RunID string
 	// HideReasoning omits the model's reasoning.
 	HideReasoning bool
-	// MaxArgs and MaxResult bound the characters of the arguments and the result of one call, so that a page can send them
-	// back within the limits of a request; 0: no bound. Longer text is cut, with the number of omitted characters.
+	// MaxArgs and MaxResult bound the characters of the arguments and of the result of one call, so that a page can return them within the
+	// limits of a request; 0: no bound. In longer text, the middle is replaced by the number of omitted characters.
 	MaxArgs, MaxResult int
-	// Approvals means that calls may wait for an approval. UI message streams then contain one call of a turn while it is
-	// written, and the others in order: pages continue a message once all calls in it have results, so
-	// calls behind a pending approval are not streamed before it.
+	// Approvals is set if calls may wait for an approval. In UI message streams, only the first call of a turn is then streamed while the
+	// model writes it, and the others follow in order. Pages continue a message once all calls in it have results, so calls after one with
+	// a pending approval are not streamed before its approval.
 	Approvals bool
-	// State, of [AssistantTransport], is the page's state, whose changes are streamed; nil: the page has none.
+	// State is the state of a page of [AssistantTransport], to which the stream contains the changes; nil: the page has none.
 	State *State
-	// Open are calls that an earlier stream of the same message has shown: this stream contains their results
-	// and continues where that one ended.
+	// Open are calls that an earlier stream of the same message has shown. This stream contains their results and continues where the
+	// earlier one ended.
 	Open []OpenCall
 }
 
-// An OpenCall is a call that an earlier stream has shown.
+// An OpenCall is a call that an earlier stream has shown, unless Unsent is set.
 type OpenCall struct {
 	lathe.ToolCall
-	// Approval is the digest of the requested approval, or empty.
+	// Approval is the digest of the requested approval; "": none was requested.
 	Approval string
-	// Unsent means that the earlier stream has not shown the call, because it waited behind another.
+	// Unsent is set if the earlier stream has not shown the call, because a call before it waited for an approval.
 	Unsent bool
 }
 
-// An Encoder encodes the events of one run, in order, as one stream. It accepts live events,
-// stored events, in which the text of whole messages replaces deltas, or first the one and
-// then the other. It is used by one goroutine at a time.
+// An Encoder encodes the events of one run, in order, as one stream. It accepts live events, stored events (in which complete messages
+// replace the deltas of text), or stored events followed by live ones, and the reverse. It is used by one goroutine at a time.
 type Encoder struct {
 	w    writer
 	opts Options
 	sse  bool
-	// inOrder streams calls in order; live is the call of the turn that is streamed while it is written.
+	// inOrder is set if calls are streamed in order. live is the id of the call of the turn that is streamed while it is written.
 	inOrder bool
 	live    string
 
 	begun, ended bool
 	head         head
 	turn         int
-	inStep       bool // the begin of a step was written
+	inStep       bool // a step was begun and not ended
 	step         step
 
 	block  block
-	blocks int // in this turn
+	blocks int // number of blocks in this turn
 	streak streak
 
 	calls  []*call
 	paused *event.RunPaused
 	over   *event.RunFinished
-	frame  int // where in dst the last frame begins
+	frame  int // index in dst at which the last frame begins; -1: none
 	lastID int64
 }
 
-// head is the data of a run at the beginning of its stream.
+// A head is the data of a run for the beginning of its stream.
 type head struct{ messageID, threadID, runID, agRunID, requestID, model string }
 
-// step is the result of a turn.
+// A step is the result of a turn.
 type step struct {
 	finish lathe.FinishReason
 	usage  lathe.Usage
 }
 
-// A block is a contiguous text of one kind. It is open while kind is not noBlock.
+// A block is consecutive text of one kind. It is open unless its kind is noBlock.
 type block struct {
 	kind kind
-	id   string // derived from the turn and the number of the block in it
+	id   string // derived from the turn and the number of the block in the turn
 }
 
 type kind uint8
@@ -159,46 +156,46 @@ const (
 	kinds
 )
 
-// A streak follows the deltas of one attempt of a model call.
+// A streak records which deltas of one attempt of a model call were received.
 type streak struct {
-	next  int64      // the number of the next delta
-	any   bool       // a delta was seen
+	next  int64      // number of the next delta
+	any   bool       // a delta was written
 	holed bool       // deltas are missing: the rest is written when the message is complete
-	bytes [kinds]int // written
+	bytes [kinds]int // number of bytes written, by kind
 }
 
 // A call is the state of one tool call in the stream.
 type call struct {
-	id       string // in the run
-	shown    string // in the stream: differs if the run used an id again
+	id       string // id in the run
+	shown    string // id in the stream, which differs if the run has used an id twice
 	name     string
-	index    int // of its part, for protocols that count
-	sent     int // bytes of the argument text
+	index    int // index of its part, for protocols that have one
+	sent     int // number of bytes of the arguments written
 	client   bool
 	carried  bool // shown by an earlier stream
 	begun    bool // its beginning was written in this stream
-	ready    bool // its arguments are whole
+	ready    bool // its arguments are complete
 	done     bool
 	approval string
-	args     string // whole, once it is ready
+	args     string // complete arguments, once ready is set
 	expires  string
 }
 
-// outcome is what came of a call.
+// An outcome is the result of a call.
 type outcome struct {
 	content string
 	failed  bool
 	code    lathe.Code
 	message string
-	denied  bool // by the person who was asked
+	denied  bool // an approver has denied the call
 }
 
-// ending is how a stream ends.
+// An ending describes how a stream ends.
 type ending struct {
 	head    *head
 	reason  lathe.Reason
-	finish  string // as the AI SDK names it
-	failure string // a fixed text, where the run failed
+	finish  string // finish reason in the terms of the AI SDK
+	failure string // fixed text if the run failed; "": it did not
 	code    string
 	aborted bool
 	usage   lathe.Usage
@@ -207,7 +204,7 @@ type ending struct {
 	pending []*call
 }
 
-// A writer writes one protocol. The encoder calls it in an order that the protocol allows.
+// A writer writes one protocol. The encoder calls its methods in an order that the protocol allows.
 type writer interface {
 	begin(dst wire.JSON, h *head) wire.JSON
 	stepStart(dst wire.JSON, turn int) wire.JSON
@@ -217,19 +214,18 @@ type writer interface {
 	callStart(dst wire.JSON, c *call) wire.JSON
 	callArgs(dst wire.JSON, c *call, text string) wire.JSON
 	callReady(dst wire.JSON, c *call) wire.JSON
-	// callBroken is written in place of callReady for a call that fails before its arguments are complete; its
-	// failed result follows.
+	// callBroken is called instead of callReady for a call that fails before its arguments are complete. Its failed result follows.
 	callBroken(dst wire.JSON, c *call) wire.JSON
 	approval(dst wire.JSON, c *call) wire.JSON
 	result(dst wire.JSON, c *call, o *outcome) wire.JSON
 	file(dst wire.JSON, mediaType, url string) wire.JSON
 	stepEnd(dst wire.JSON, turn int, s *step) wire.JSON
 	end(dst wire.JSON, e *ending) wire.JSON
-	// knowsOpen says that calls of an earlier stream need not be written again.
+	// knowsOpen reports whether clients retain the calls of an earlier stream, so that they need not be written again.
 	knowsOpen() bool
 }
 
-// NewEncoder returns an encoder of the protocol.
+// NewEncoder returns an encoder of the protocol. It panics if the protocol is unknown.
 func NewEncoder(p Protocol, opts *Options) *Encoder {
 	e := &Encoder{sse: p != DataStream, frame: -1}
 	if opts != nil {
@@ -262,5 +258,5 @@ func NewEncoder(p Protocol, opts *Options) *Encoder {
 	return e
 }
 
-// HasEnded reports whether the stream is over: nothing more is written then.
+// HasEnded reports whether the stream has ended: nothing more is written.
 func (e *Encoder) HasEnded() bool { return e.ended }

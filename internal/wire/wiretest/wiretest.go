@@ -12,12 +12,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// maxBody limits the body of a request, in bytes.
+// maxBody bounds the body of a request, in bytes.
 const maxBody = 8 << 20
 
-// Handler returns a handler that serves model on the wire of served. GET returns the list of models, every other method runs
-// the model. Requests whose header keyHeader is not key get 401; an empty keyHeader disables this check. Requests for another
-// model get 404.
+// Handler returns a handler that serves model on the wire of served. GET returns the list of models; any other method runs the model.
+// Requests whose header keyHeader differs from key get 401; an empty keyHeader disables this check. Requests for another model get 404.
 func Handler(served wire.Served, model lathe.Model, keyHeader, key string) http.Handler {
 	return &handler{served: served, model: model, name: model.Describe().Model, keyHeader: keyHeader, key: key}
 }
@@ -40,7 +39,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if gemini {
 			list = `{"models":[{"name":` + strconv.Quote("models/"+h.name) + `}]}`
 		}
-		_, _ = io.WriteString(w, list) // the client may be gone, here and below
+		_, _ = io.WriteString(w, list) // the client may have disconnected, here and below
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
@@ -74,7 +73,7 @@ func (h *handler) fail(w http.ResponseWriter, e *wire.APIError) {
 	_, _ = w.Write(h.served.AppendError(nil, e))
 }
 
-// answer generates a turn and writes it in one piece, as a stream or as one object.
+// answer generates a turn and writes it at once, as a stream or as one object.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, req *wire.ClientRequest) {
 	head := wire.AnswerHead{ID: "00000000000000000000000001", Model: req.Model, Request: req}
 	writer := h.served.NewWriter(&head)
