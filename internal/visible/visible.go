@@ -134,7 +134,7 @@ func Parts(m *lathe.Message) []lathe.Part {
 	return out
 }
 
-// removed reports whether p is a call that stood in the text.
+// removed reports whether p is a call that was part of the text.
 func removed(p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Text:
@@ -146,23 +146,23 @@ func removed(p lathe.Part) bool {
 	}
 }
 
-// String returns the visible text of a message, commentary left out.
+// String returns the visible text of a message without commentary.
 func String(m *lathe.Message) string {
 	shown := lathe.Message{Parts: Parts(m)}
 	return shown.Text()
 }
 
-// A Stream passes the deltas of a parser on, with the text of them as people see it. The zero value is at the
-// beginning of a message.
+// A Stream passes on the deltas of a parser, with the visible text in place of the full text. The zero value is ready for the beginning of
+// a message.
 type Stream struct {
-	// ShowUnreadable shows the text of calls that could not be read as any other text.
+	// ShowUnreadable shows the text of unreadable calls like other text.
 	ShowUnreadable bool
 
 	text   Text
-	failed bool // the open call could not be read
+	failed bool // the current call is unreadable
 }
 
-// Pass calls give with d, changed or not, or buffers it.
+// Pass calls give with d, or with d and its visible text, or buffers the text of d.
 func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
 	out := *d
 	switch d.Kind {
@@ -187,15 +187,14 @@ func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
 	give(out)
 }
 
-// Mark takes the mark of unreadable text off d where such text is shown. It is called before d is collected
-// into a message and passed on.
+// Mark clears Unreadable of d if ShowUnreadable is set. The caller calls it before it collects d into a message and passes d on.
 func (s *Stream) Mark(d *lathe.Delta) {
 	if s.ShowUnreadable {
 		d.Unreadable = false
 	}
 }
 
-// End ends the message and gives the buffered text.
+// End ends the message and passes the buffered text to give.
 func (s *Stream) End(give func(lathe.Delta)) {
 	if text := s.text.End(); text != "" {
 		give(lathe.Delta{Kind: lathe.DeltaText, Text: text})
