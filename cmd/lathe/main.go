@@ -60,7 +60,7 @@ func failure(format string, args ...any) error { return exit(exitFailed, format,
 func usageError(format string, args ...any) error { return exit(exitUsage, format, args...) }
 
 func main() {
-	log.SetOutput(stdlog.Writer(nil)) // libraries log texts of servers there; see buildLog
+	log.SetOutput(stdlog.Writer(nil)) // libraries log texts of servers there
 	ctx, cancel := context.WithCancel(context.Background())
 	ctx, own := withInterrupts(ctx)
 	signals := make(chan os.Signal, 1)

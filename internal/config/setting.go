@@ -15,7 +15,7 @@ import (
 //	         the section of the field; "-": no setting. lathe.Settings and lathe.Limits have such fields, too
 //	default  default as one would write it; none: the zero value of the field. On a struct:
 //	         "KEY=VALUE", the default of one of its settings there
-//	is       what the text must be, if the type of the field does not say it: see textChecks,
+//	is       what the text must be, if the type of the field does not say it: see textKinds,
 //	         nameChecks and refChecks; "size", "dollars" and "rate" of numbers; "negated" of a bool that
 //	         holds the opposite of the setting
 //	of       words of a closed vocabulary; after "=", what people write instead of the word
