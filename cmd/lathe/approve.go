@@ -16,27 +16,26 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A terminalApprover asks the user at the terminal. It shows the data that Lathe has itself first, and marks the text that
-// the model wrote. Any input except an approval, edited arguments or a result denies.
+// A terminalApprover asks the user at the terminal. It shows the data of Lathe itself first, and marks the text that the model wrote. Any
+// input other than an approval, edited arguments or a result denies the call.
 type terminalApprover struct {
 	screen *screen
 	in     *bufio.Reader
 	now    func() time.Time
 	grants approval.Grants
 
-	mu      sync.Mutex // one question at a time
+	mu      sync.Mutex // only one question at a time
 	line    chan string
 	reading bool            // a goroutine will send to line
-	denied  map[string]bool // by call, for the rest of the run: what is not asked again
+	denied  map[string]bool // calls denied in this run, which are denied again without a question
 }
 
 func newTerminalApprover(in io.Reader, s *screen) *terminalApprover {
 	return &terminalApprover{screen: s, in: bufio.NewReader(in), now: time.Now, line: make(chan string, 1), denied: map[string]bool{}}
 }
 
-// Approve asks and reads one line, and a second one for other arguments or an answer. A call that
-// was denied is denied again without a question, when the model repeats it with the same arguments;
-// what was allowed within a scope is allowed.
+// Approve asks the user and reads one line, and a second one for edited arguments or a result. A denied call that the model repeats with
+// the same arguments is denied without a question; a call within a granted scope is approved without a question.
 func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +79,7 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 	return lathe.Approval{By: byTerminal, ReasonCode: "denied_by_user"}, nil
 }
 
-// forget begins another run: what was denied in the one before is asked again.
+// forget is called before the next run: calls that were denied in the previous run are asked about again.
 func (a *terminalApprover) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,7 +88,7 @@ func (a *terminalApprover) forget() {
 
 const byTerminal = "terminal"
 
-// second asks for a further line. An empty line denies the call.
+// second reads a further line after a question. An empty line denies the call.
 func (a *terminalApprover) second(ctx context.Context, question string) (string, error) {
 	a.screen.ask(question)
 	line, err := a.readLine(ctx)
@@ -143,18 +142,18 @@ func (a *terminalApprover) question(req *lathe.ApprovalRequest) string {
 	return b.String()
 }
 
-// readLine returns the next line that is typed from now on, or an empty line at the end of input. A read from a terminal
-// cannot be cancelled: if its caller has returned, the read serves the next question or ends with the process.
+// readLine returns the next line that is typed from now on, or an empty line at the end of input. A read from a terminal cannot be
+// cancelled: if the caller of readLine has returned, the read serves the next question or ends with the process.
 func (a *terminalApprover) readLine(ctx context.Context) (string, error) {
 	select {
-	case <-a.line: // it answered a question that is over
+	case <-a.line: // the line was typed for an earlier question
 		a.reading = false
 	default:
 	}
 	if !a.reading {
 		a.reading = true
 		go func() {
-			s, _ := a.in.ReadString('\n') // the end of input is a no
+			s, _ := a.in.ReadString('\n') // the end of input counts as no
 			a.line <- s
 		}()
 	}
@@ -167,11 +166,11 @@ func (a *terminalApprover) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// sameCall names a call by its tool and the canonical form of its arguments.
+// sameCall returns a key for a call: its tool and the canonical form of its arguments.
 func sameCall(req *lathe.ApprovalRequest) string {
 	key, err := rawjson.AppendCanonical([]byte(req.Tool.Name+"\x00"), req.Args)
 	if err != nil {
-		return req.Digest // which is like no other
+		return req.Digest // a unique key
 	}
 	return string(key)
 }
@@ -182,10 +181,10 @@ func clipArgs(s string) string {
 	return text.Excerpt(s, maxShownArgs)
 }
 
-// A yesApprover approves what policy asks about, for the person who gave --yes.
+// A yesApprover approves all calls that need an approval, for the flag --yes.
 type yesApprover struct{}
 
-// Approve says yes.
+// Approve always approves.
 func (yesApprover) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{Approved: true, By: "command line", ReasonCode: "yes_flag"}, nil
 }

@@ -19,20 +19,20 @@ import (
 
 var _ tool.Asker = (*terminalApprover)(nil)
 
-// maxTries is how often one field of a form is asked for again.
+// maxTries is the largest number of attempts to enter one field of a form.
 const maxTries = 5
 
-// withAsker has tools ask the person who approves, where that is one at the terminal.
+// withAsker lets tools ask the approver questions, if it is a user at the terminal.
 func withAsker(cmd *cobra.Command, approver lathe.Approver) {
 	if a, ok := approver.(tool.Asker); ok {
 		cmd.SetContext(tool.WithAsker(cmd.Context(), a))
 	}
 }
 
-// Can reports whether the question is one for a person: a terminal has neither a model nor folders.
+// Can reports whether the terminal can ask the question: only forms and links.
 func (a *terminalApprover) Can(q tool.Question) bool { return q.Form != nil || q.Link != nil }
 
-// Ask shows one question after the other and reads what is typed, a line for each field of a form.
+// Ask asks one question after the other. Each field of a form is one line of input.
 func (a *terminalApprover) Ask(ctx context.Context, questions map[string]tool.Question) (map[string]tool.Answer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *terminalApprover) Ask(ctx context.Context, questions map[string]tool.Qu
 	return out, nil
 }
 
-// openLink shows an address, its host first: the rest of it may look like another's.
+// openLink shows a URL with its host first, because the rest of a URL can imitate another host.
 func (a *terminalApprover) openLink(ctx context.Context, link *tool.Link) (tool.Answer, error) {
 	u, err := url.Parse(link.URL)
 	if err == nil {
@@ -83,7 +83,7 @@ func (a *terminalApprover) openLink(ctx context.Context, link *tool.Link) (tool.
 	return tool.Answer{Refused: refused}, err
 }
 
-// refusal asks whether the person answers at all; "": they do.
+// refusal asks whether the user wants to answer. It returns "" for yes, "decline" for no and "cancel" for anything else.
 func (a *terminalApprover) refusal(ctx context.Context, question string) (string, error) {
 	word, err := a.second(ctx, question)
 	if err != nil {
@@ -125,8 +125,8 @@ func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.F
 	return tool.Answer{Form: content}, err
 }
 
-// field reads one field until its value fits; ok is false where it never does. An empty line is the
-// default, or leaves out what need not be there.
+// field reads one field until its value is valid; ok is false after maxTries. An empty line means the default, or no value for an optional
+// field.
 func (a *terminalApprover) field(ctx context.Context, f *form.Field) (v json.RawMessage, ok bool, err error) {
 	question := describe(f)
 	for range maxTries {
@@ -145,7 +145,7 @@ func (a *terminalApprover) field(ctx context.Context, f *form.Field) (v json.Raw
 	return nil, false, nil
 }
 
-// describe returns the text that the user sees of a field. All of it except the parts in brackets comes from the server.
+// describe returns the description of a field for the user. All of it except the parts in brackets comes from the server.
 func describe(f *form.Field) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  | %s", printable(f.Name))

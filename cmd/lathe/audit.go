@@ -28,7 +28,7 @@ the hash of the line before it, so that a change shows. It may be read while it 
 	return cmd
 }
 
-// auditFile returns the file of the command line, else that of the configuration.
+// auditFile returns the file on the command line, else that of the configuration.
 func auditFile(cmd *cobra.Command, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
@@ -43,7 +43,7 @@ func auditFile(cmd *cobra.Command, args []string) (string, error) {
 	return app.AuditPath(cfg), nil
 }
 
-// auditError returns the error for a broken log. The part of the log behind the error has not been checked.
+// auditError returns the error for a broken log. The lines after the break have not been checked.
 func auditError(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -116,7 +116,7 @@ func auditHeadCommand() *cobra.Command {
 	}
 }
 
-// auditFilter says which lines are exported. Empty fields do not count.
+// auditFilter selects the lines to export. Empty fields are ignored.
 type auditFilter struct {
 	Since     string `flag:"since" usage:"only lines from this *time* on: a day, or a time as 2026-11-22T08:00:00Z"`
 	Until     string `flag:"until" usage:"only lines before this *time*"`
@@ -195,7 +195,7 @@ func (f *auditFilter) export(ctx context.Context, out io.Writer, path string, ta
 			fields, err = e.Fields()
 		}
 		if err != nil {
-			w.Flush() // what comes before the break
+			w.Flush() // write the lines before the break
 			return err
 		}
 		if !f.wants(&e, &fields) {
@@ -221,7 +221,7 @@ func auditRow(e *audit.Entry, f *audit.Fields) []string {
 	}
 	row := []string{strconv.FormatInt(e.N, 10), e.Time.Format(time.RFC3339Nano), string(e.Kind), e.Principal, f.RunID, f.RequestID, f.SessionID, id,
 		f.Type, f.ToolCallID, f.Tool, f.Decision, f.Rule, f.By, f.Status, f.Code, e.ContentHash}
-	for i, s := range row { // ids may come from outside, and a table's program would compute such a cell
+	for i, s := range row { // ids may come from outside, and a spreadsheet would evaluate such a cell as a formula
 		if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 			row[i] = "'" + s
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// maxLine bounds one line of a batch, in bytes.
+// maxLine is the largest size of a line of a batch in bytes.
 const maxLine = 16 << 20
 
-// checkBatch writes one verdict for each line of in. A line whose turn it is waits for no other.
+// checkBatch writes one verdict for each line of in, as soon as it has been read.
 func checkBatch(in io.Reader, out io.Writer) error {
 	w := bufio.NewWriter(out)
 	err := eachLine(in, w.Flush, func(line []byte) error {
@@ -29,7 +29,7 @@ func checkBatch(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// checkLine judges one line of a batch; nil stands for one that was too large to read.
+// checkLine checks one line of a batch; nil means a line that was too long.
 func checkLine(line []byte) (v verdict) {
 	id := []byte("null")
 	defer func() { v.id = id }()
@@ -63,14 +63,14 @@ func checkLine(line []byte) (v verdict) {
 	if v := judge(s, text); v.valid || v.errors[0].Keyword != "json" {
 		return v
 	}
-	// What looks like argument text and cannot be read may still be a valid string.
+	// Text that looks like arguments but is not valid JSON may still be a valid string.
 	if v := judge(s, args); v.valid {
 		return v
 	}
 	return judge(s, text)
 }
 
-// textOf returns the text in a JSON string that looks like an object or an array.
+// textOf returns the text in a JSON string if it looks like an object or an array.
 func textOf(value []byte) ([]byte, bool) {
 	if value[0] != '"' {
 		return nil, false
@@ -83,9 +83,8 @@ func textOf(value []byte) ([]byte, bool) {
 	return text, i < len(text) && (text[i] == '{' || text[i] == '[')
 }
 
-// lineMembers returns the named members of the object that a line begins with, as far as they can
-// be read. Other members are let pass; one that stands twice is an error, since two readers could
-// see different ones.
+// lineMembers returns the named members of the object at the beginning of a line, as far as they can be read. Other members are ignored; a
+// repeated named member is an error, because parsers could use different ones.
 func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 	end, err := rawjson.Scan(line, 0)
 	if err != nil {
@@ -115,8 +114,8 @@ func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 	return found, wrong
 }
 
-// eachLine calls fn for each line that is not blank, without its end, and with nil for one that is
-// longer than maxLine. It calls idle before it waits for more.
+// eachLine calls fn for each line that is not blank, without its line end, and with nil for a line longer than maxLine. It calls idle
+// before it blocks for input.
 func eachLine(in io.Reader, idle func() error, fn func(line []byte) error) error {
 	r := jsonlines.NewReader(in, maxLine)
 	for {
@@ -131,7 +130,7 @@ func eachLine(in io.Reader, idle func() error, fn func(line []byte) error) error
 			line, err = nil, fn(nil)
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, jsonlines.ErrNoLineEnd): // a last line without its end; the next read returns io.EOF
+		case errors.Is(err, jsonlines.ErrNoLineEnd): // the last line has no line end; the next read returns io.EOF
 			err = nil
 		case err != nil:
 			return fmt.Errorf("reading standard input: %w", err)

@@ -50,7 +50,7 @@ call has no arguments. FILE.wasm is a WebAssembly module with its manifest besid
 	}, &f)
 }
 
-// argumentText returns the argument of the command line, or standard input for "-".
+// argumentText returns the argument on the command line, or standard input for "-".
 func argumentText(cmd *cobra.Command, arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
@@ -99,7 +99,7 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	withAsker(cmd, approver)
 	sinks := observe.Sinks{view}
 	if trail != nil {
-		defer func() { _ = trail.Close() }() // each line was kept when it was written
+		defer func() { _ = trail.Close() }() // each line was synced when it was written
 		sinks = append(sinks, trail)
 	}
 	var lines *observe.JSONLines
@@ -133,8 +133,8 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	return failure("the call has no result")
 }
 
-// printResult prints the result as the model gets it, unless reported is set, and returns the exit code of the
-// call. problem returns what a person reads of a result that is an error.
+// printResult prints the result that a model would receive, unless reported is true, and returns an error with the exit code of the call.
+// problem returns the error text for a result that is an error.
 func printResult(cmd *cobra.Command, r *lathe.ToolResult, reported bool, problem func() error) error {
 	if !reported {
 		text := r.Content
@@ -156,8 +156,8 @@ func printResult(cmd *cobra.Command, r *lathe.ToolResult, reported bool, problem
 	return nil
 }
 
-// modulesOf starts the configured modules. If the call names the file of a module, it starts that one alone and names
-// its tool in the call.
+// modulesOf starts the configured modules. If the call names the file of a module, it starts only that module and sets the name of the call
+// to that of its tool.
 func modulesOf(ctx context.Context, cfg *config.Config, set *tool.Set, log *slog.Logger, call *lathe.ToolCall) (m *app.Modules, err error) {
 	if !strings.HasSuffix(call.Name, ".wasm") {
 		return app.StartModules(ctx, cfg, set, log)

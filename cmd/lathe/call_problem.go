@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// callProblem returns what is wrong with the arguments or the name of a call of the command line, where, and how to correct
-// it: the result itself is written for a model. nil: the tool was called, and its result says what failed.
+// callProblem returns what is wrong with the arguments or the name of a call on the command line, where, and how to correct it, because the
+// result itself is written for a model. It returns nil if the tool was called: then the result describes the failure.
 func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *tool.Set) error {
 	where := "ARGUMENTS"
 	if fromStdin {
@@ -31,7 +31,7 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 			}
 		}
 		if err := json.Unmarshal([]byte(r.Content), &content); err != nil {
-			content.Error.Errors = nil // the result says it in another form
+			content.Error.Errors = nil // the result has another form
 		}
 		if len(content.Error.Errors) == 0 {
 			return nil
@@ -45,7 +45,7 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 	return nil
 }
 
-// jsonPlace returns what is wrong with a text that is no JSON object, with its line and column.
+// jsonPlace describes why a text is not a JSON object, with line and column.
 func jsonPlace(text string) string {
 	err := rawjson.Check([]byte(text), rawjson.Limits{})
 	var syntax *rawjson.SyntaxError

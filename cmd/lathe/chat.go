@@ -57,7 +57,7 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 	return cmd
 }
 
-// defaultHistory is in the folder of the user's configuration; "": there is no such folder.
+// defaultHistory returns the path of the history in the user's configuration folder, or "" if there is no such folder.
 func defaultHistory() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -66,10 +66,10 @@ func defaultHistory() string {
 	return filepath.Join(dir, "lathe", "chat_history")
 }
 
-// A chatBackend answers conversations.
+// A chatBackend answers conversations: a session in this process, or a daemon.
 type chatBackend interface {
-	// answer shows the answer to the last message on the screen and returns the conversation with it. After an error it
-	// returns what of the conversation can be sent again.
+	// answer shows the answer to the last message on the screen and returns the conversation with the answer appended. After an error it
+	// returns the part of the conversation that can be sent again.
 	answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error)
 	model() string
 	models(ctx context.Context) ([]string, error)
@@ -86,20 +86,20 @@ type chatTool struct {
 	Policy      string `json:"policy"`
 }
 
-// A chat is a conversation at the terminal.
+// A chat is the state of a conversation at the terminal.
 type chat struct {
 	flags   *chatFlags
 	cmd     *cobra.Command
 	view    *screen
 	backend chatBackend
 	lines   lineReader
-	person  *terminalApprover // nil: no approver can be asked
+	person  *terminalApprover // nil: no approvals are possible
 
 	system       []lathe.Message
 	conversation []lathe.Message
 
 	mu   sync.Mutex
-	stop context.CancelCauseFunc // of the answer that is being shown; nil: none
+	stop context.CancelCauseFunc // stops the current answer; nil: there is none
 }
 
 var errStopped = errors.New("stopped")
@@ -124,7 +124,7 @@ func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.backend.close(context.WithoutCancel(cmd.Context()))) }()
-	if plain, _ := cmd.Flags().GetBool("plain"); c.view.outTerm && !plain { // it is defined for every command
+	if plain, _ := cmd.Flags().GetBool("plain"); c.view.outTerm && !plain { // every command has this flag
 		c.view.markdown = markdown.New(c.view.out, c.view.colour)
 	}
 	c.lines = &plainLines{bufio.NewReader(interruptible(cmd.Context(), in))}
@@ -139,7 +139,7 @@ func (f *chatFlags) run(cmd *cobra.Command, _ []string) (err error) {
 	return c.loop()
 }
 
-// answerKeys reads what a person types while an answer is shown: each question takes the keys over.
+// answerKeys reads input while an answer is shown. Each question takes the input over from earlier readers.
 type answerKeys struct {
 	ctx  context.Context //nolint:containedctx // io.Reader has none
 	keys *keys
@@ -152,12 +152,12 @@ func (a *answerKeys) Read(p []byte) (int, error) {
 		a.r = &keyReader{a.keys, a.ctx}
 	}
 	a.keys.take(a.r)
-	return a.r.Read(p[:1]) // what is typed ahead of the end of a line is for the prompt
+	return a.r.Read(p[:1]) // input after the end of a line is for the prompt
 }
 
 func (c *chat) say(format string, args ...any) { c.view.ask(fmt.Sprintf(format, args...)) }
 
-// interrupt stops the answer, and reports whether there was one to stop.
+// interrupt stops the current answer, and reports whether there was one.
 func (c *chat) interrupt() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +169,7 @@ func (c *chat) interrupt() bool {
 	return true
 }
 
-// loop reads lines until the input ends.
+// loop reads and processes lines until the input ends.
 func (c *chat) loop() error {
 	for {
 		line, err := c.lines.readLine(c.cmd.Context())
@@ -200,7 +200,7 @@ func (c *chat) loop() error {
 	}
 }
 
-// send adds a message to the conversation and shows the answer. An answer that fails is no error: the chat goes on.
+// send adds a message to the conversation and shows the answer. A failed answer is not an error: the chat continues.
 func (c *chat) send(text string) error {
 	ctx, cancel := context.WithCancelCause(c.cmd.Context())
 	defer cancel(nil)
@@ -233,7 +233,7 @@ func (c *chat) send(text string) error {
 	return nil
 }
 
-// chatCommands are the commands of the chat, with what they take and do.
+// chatCommands are the commands of the chat: name, argument and description.
 var chatCommands = [][3]string{
 	{"/help", "", "list these commands"},
 	{"/model", "[NAME]", "show the models, or use another one from now on"},
@@ -313,7 +313,7 @@ func (c *chat) listTools(ctx context.Context) error {
 	return table.Write(c.cmd.ErrOrStderr())
 }
 
-// save writes the conversation to a file that does not exist yet.
+// save writes the conversation to a file, which must not exist.
 func (c *chat) save(path string) error {
 	if path == "" {
 		return errors.New("/save wants a FILE, such as /save chat.md")
@@ -342,13 +342,13 @@ func (c *chat) save(path string) error {
 	return nil
 }
 
-// transcript returns a conversation as Markdown.
+// transcript returns a conversation as Markdown, without results of tools.
 func transcript(messages []lathe.Message) string {
 	var b strings.Builder
 	for i := range messages {
 		m := &messages[i]
 		text := m.Text()
-		if m.Role == lathe.RoleTool { // what the model has read is in the JSON form
+		if m.Role == lathe.RoleTool { // the JSON form contains tool results
 			continue
 		}
 		fmt.Fprintf(&b, "## %s\n\n", m.Role)
@@ -365,7 +365,7 @@ func transcript(messages []lathe.Message) string {
 	return b.String()
 }
 
-// complete returns the commands, and the models after /model, that begin with a line.
+// complete returns the completions of a line: commands, and models after /model.
 func (c *chat) complete(line string) (out []string) {
 	if rest, ok := strings.CutPrefix(line, "/model "); ok {
 		names, err := c.backend.models(c.cmd.Context())

@@ -24,7 +24,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// open returns what answers: a session in this process, or a daemon.
+// open returns a backend: a session in this process, or a daemon if --server is given.
 func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approver) (chatBackend, error) {
 	if f.server.URL == "" {
 		s, err := f.openSession(cmd, nil, approver)
@@ -53,7 +53,7 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	return d, d.use(cmd.Context(), f.Model)
 }
 
-// A localChat answers with a session in this process.
+// A localChat is a backend with a session in this process.
 type localChat struct {
 	flags   *chatFlags
 	session *openSession
@@ -77,7 +77,7 @@ func (l *localChat) models(context.Context) ([]string, error) {
 	return names, nil
 }
 
-// use takes another configured model, a simulated one, or with --base-url another model of that server.
+// use selects another configured model, a simulated one or, with --base-url, another model of that server.
 func (l *localChat) use(_ context.Context, name string) error {
 	entry, err := l.flags.modelEntry(l.session.cfg, name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([
 	return res.History, l.flags.ended(ctx, res, err, l.session.out.view)
 }
 
-// A daemonChat answers with runs of a daemon.
+// A daemonChat is a backend that runs on a daemon.
 type daemonChat struct {
 	flags    *chatFlags
 	client   *daemonClient
@@ -166,7 +166,7 @@ func (d *daemonChat) use(ctx context.Context, name string) error {
 	return nil
 }
 
-// firstModel returns the first model that is not simulated, else the simulated one that runs without a configuration have.
+// firstModel returns the first model that is not simulated, else the default simulated model.
 func firstModel(names []string) string {
 	for _, name := range names {
 		if !isSimulated(name) {
@@ -196,10 +196,10 @@ func (d *daemonChat) tools(ctx context.Context) ([]chatTool, error) {
 	return out, nil
 }
 
-// cancelTimeout bounds the request that cancels a run.
+// cancelTimeout limits the request that cancels a run.
 const cancelTimeout = 5 * time.Second
 
-// answer starts a run and shows its events. When it waits for approvals, it asks for them.
+// answer starts a run and shows its events. It asks for the approvals that the run waits for.
 func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
 	body := map[string]any{"model": d.name, "messages": json.RawMessage("[" + string(openai.AppendMessages(nil, conversation, nil)) + "]")}
 	if d.flags.prompt.Tools != nil {
@@ -237,7 +237,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 	}
 }
 
-// decide asks for the approvals that a run waits for, and has the daemon record the answers.
+// decide asks the user about the pending approvals of a run, and sends the decisions to the daemon.
 func (d *daemonChat) decide(ctx context.Context, runID string) error {
 	run, err := d.client.show(ctx, runID)
 	if err != nil {
@@ -285,11 +285,11 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 // A watchedRun is a run of a daemon whose events are shown.
 type watchedRun struct {
 	chat     *daemonChat
-	events   []event.Event // that are stored
+	events   []event.Event // stored events
 	finished *event.RunFinished
-	shown    strings.Builder // of the text of the turn
-	next     int64           // number of the next delta of the turn
-	gap      bool            // deltas of the turn were missed
+	shown    strings.Builder // text of the current turn that has been shown
+	next     int64           // number of deltas received for the current turn
+	gap      bool            // deltas of the current turn were missed
 }
 
 func (w *watchedRun) last() int64 {
@@ -299,7 +299,7 @@ func (w *watchedRun) last() int64 {
 	return 0
 }
 
-// show shows an event. Of a turn whose deltas began before this was listening, it shows the text when that is whole.
+// show shows an event. If deltas of a turn were missed, the rest of its text is shown at the end of the turn.
 func (w *watchedRun) show(ctx context.Context, e *event.Event) {
 	if e.ID == 0 {
 		if w.next++; e.N != w.next || w.gap {
@@ -324,14 +324,14 @@ func (w *watchedRun) show(ctx context.Context, e *event.Event) {
 		}
 	case *event.RunFinished:
 		w.finished = d
-	default: // nothing to remember
+	default: // other events change no state
 	}
 	for _, s := range w.chat.out.all {
 		s.Emit(ctx, *e)
 	}
 }
 
-// conversation is what the run has come to, for the next one; nil: it cannot be told.
+// conversation returns the messages of the run for the next one, or nil if they are incomplete.
 func (w *watchedRun) conversation() []lathe.Message {
 	state, err := loop.Fold(w.events)
 	if err != nil || len(state.Open) > 0 {
@@ -340,7 +340,7 @@ func (w *watchedRun) conversation() []lathe.Message {
 	return state.Messages
 }
 
-// failure describes why the run failed, as far as its events say.
+// failure describes why the run failed, as far as its events contain it.
 func (w *watchedRun) failure() error {
 	for _, e := range slices.Backward(w.events) {
 		if d, ok := e.Data.(*event.ModelCallFinished); ok && d.Status == "error" {

@@ -16,23 +16,22 @@ import (
 	"github.com/lathe-run/lathe/internal/private"
 )
 
-// Limits of what is typed.
+// Limits of the history.
 const (
 	maxHistoryLines = 1000
-	maxHistoryLine  = 4 << 10   // bytes; a longer line is not kept
-	maxHistoryBytes = 512 << 10 // of the file
+	maxHistoryLine  = 4 << 10   // bytes; longer lines are not stored
+	maxHistoryBytes = 512 << 10 // bytes of the file
 )
 
-// errStop is returned where Ctrl-C is typed at the prompt.
+// errStop is the error of Ctrl-C at the prompt.
 var errStop = errors.New("interrupted")
 
-// A lineReader reads what a person types, a line or a pasted text at a time. It returns io.EOF at the end of the input, and
-// errStop for Ctrl-C.
+// A lineReader reads one line or one pasted text. It returns io.EOF at the end of the input, and errStop for Ctrl-C.
 type lineReader interface {
 	readLine(ctx context.Context) (string, error)
 }
 
-// plainLines reads lines where no terminal is.
+// plainLines reads lines from an input that is not a terminal.
 type plainLines struct{ in *bufio.Reader }
 
 func (p *plainLines) readLine(context.Context) (string, error) {
@@ -54,20 +53,19 @@ func (p *plainLines) readLine(context.Context) (string, error) {
 // A terminalLine edits a line on the terminal.
 type terminalLine struct {
 	keys     *keys
-	tty      *os.File // of standard input
+	tty      *os.File // standard input
 	prompt   io.Writer
 	history  *history
 	complete func(line string) []string
 }
 
-// readLine puts the terminal into raw mode until a line is complete. Lines that were pasted belong to the line that is typed
-// after them.
+// readLine sets the terminal to raw mode until a line is complete. Pasted lines are joined with the line that is typed after them.
 func (t *terminalLine) readLine(ctx context.Context) (string, error) {
 	old, err := term.MakeRaw(int(t.tty.Fd()))
 	if err != nil {
 		return "", err
 	}
-	restore := func() { _ = term.Restore(int(t.tty.Fd()), old) } // there is nothing to do about a terminal that is gone
+	restore := func() { _ = term.Restore(int(t.tty.Fd()), old) } // a failure cannot be handled
 	defer restore()
 	in := &ctrlC{r: t.keys.reader(ctx)}
 	editor := term.NewTerminal(struct {
@@ -76,7 +74,7 @@ func (t *terminalLine) readLine(ctx context.Context) (string, error) {
 	}{in, t.prompt}, "> ")
 	editor.History, editor.AutoCompleteCallback = t.history, t.completed
 	if width, height, err := term.GetSize(int(t.tty.Fd())); err == nil && width > 0 {
-		_ = editor.SetSize(width, height) // it writes nothing before the prompt
+		_ = editor.SetSize(width, height) // writes nothing before the prompt
 	}
 	editor.SetBracketedPasteMode(true)
 	defer editor.SetBracketedPasteMode(false)
@@ -100,7 +98,7 @@ func (t *terminalLine) readLine(ctx context.Context) (string, error) {
 	}
 }
 
-// completed completes a command when Tab is typed: as far as all that begin like it agree.
+// completed completes a command on Tab, up to the common prefix of all candidates.
 func (t *terminalLine) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' || pos != len(line) {
 		return "", 0, false
@@ -120,13 +118,13 @@ func (t *terminalLine) completed(line string, pos int, key rune) (string, int, b
 	return common, len(common), true
 }
 
-// ctrlC notes that Ctrl-C was typed. The editor has the same error for it and for the end of the input.
+// ctrlC records that Ctrl-C was typed, because the editor returns the same error for Ctrl-C and for the end of the input.
 type ctrlC struct {
 	r     io.Reader
 	typed bool
 }
 
-// Read hands one byte over at a time: what is typed ahead of the end of a line is for the next reader.
+// Read returns one byte at a time: input after the end of a line is for the next reader.
 func (c *ctrlC) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p[:1])
 	if n == 1 && p[0] == 3 {
@@ -135,8 +133,8 @@ func (c *ctrlC) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keys reads standard input for several readers, of which the last one made gets what is typed. A read from a terminal cannot
-// be cancelled; this one goes on for the next reader.
+// keys shares standard input between several readers: only the newest one gets input. A read from a terminal cannot be cancelled: a pending
+// read continues for the next reader.
 type keys struct {
 	src io.Reader
 
@@ -145,7 +143,7 @@ type keys struct {
 	buf     []byte
 	err     error
 	reading bool
-	changed chan struct{} // closed when one of the above changes
+	changed chan struct{} // closed when a field above changes
 }
 
 type keyReader struct {
@@ -155,7 +153,7 @@ type keyReader struct {
 
 func newKeys(src io.Reader) *keys { return &keys{src: src, changed: make(chan struct{})} }
 
-// reader returns a reader that gets what is typed until another one is made. Its reads end with the context.
+// reader returns a reader that gets the input until a newer reader takes it over. Its reads end with ctx.
 func (k *keys) reader(ctx context.Context) io.Reader {
 	r := &keyReader{k, ctx}
 	k.take(r)
@@ -213,13 +211,13 @@ func (k *keys) fill() {
 	k.notify()
 }
 
-// history keeps the lines of earlier chats in a file of its owner.
+// history stores the lines of earlier chats in a private file.
 type history struct {
-	file  *private.File // nil: nothing is kept beyond the process
-	lines []string      // the newest last
+	file  *private.File // nil: lines are not stored
+	lines []string      // the newest line last
 }
 
-// openHistory reads the file, which need not exist; "" is none.
+// openHistory reads the file at path, which need not exist. If path is "", lines are not stored.
 func openHistory(path string) (*history, error) {
 	h := &history{}
 	if path == "" {
@@ -245,7 +243,7 @@ func (h *history) read() error {
 	return nil
 }
 
-// Add keeps a line, unless it is that before, is long, or has characters that do not print.
+// Add stores a line, unless it equals the previous line, is too long, or has unprintable characters.
 func (h *history) Add(line string) {
 	if line = strings.TrimSpace(line); line == "" || len(line) > maxHistoryLine || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return
@@ -253,10 +251,10 @@ func (h *history) Add(line string) {
 	if h.file != nil {
 		unlock, err := h.file.Lock("")
 		if err != nil {
-			h.file = nil // the folder may not be written: the lines of this chat are kept in memory
+			h.file = nil // the folder may not be writable: the lines of this chat stay in memory
 		} else {
 			defer unlock()
-			_ = h.read() // what another chat has added; without it, what this one knows is kept
+			_ = h.read() // lines of other chats; on error only those of this chat are stored
 		}
 	}
 	if n := len(h.lines); n > 0 && h.lines[n-1] == line {
@@ -276,8 +274,8 @@ func (h *history) Add(line string) {
 	}
 }
 
-// Len and At implement [term.History].
+// Len implements [term.History].
 func (h *history) Len() int { return len(h.lines) }
 
-// At returns a line, the newest first.
+// At implements [term.History]. The newest line has index 0.
 func (h *history) At(i int) string { return h.lines[len(h.lines)-1-i] }

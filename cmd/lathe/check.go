@@ -87,7 +87,7 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 	}, &f)
 }
 
-// schemaOf returns the schema of the file, else of the tool of that name.
+// schemaOf returns the schema in the file or, if file is "", that of the named tool.
 func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	if file != "" {
 		b, err := readNamedFile(file, schema.MaxSchemaBytes)
@@ -112,12 +112,12 @@ func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	return t.Spec().Schema, nil
 }
 
-// wholeArguments stands in place of the pointer "".
+// wholeArguments is shown in place of the pointer "".
 const wholeArguments = "(whole)"
 
-// A verdict is what is said about one set of arguments.
+// A verdict is the result of checking one set of arguments.
 type verdict struct {
-	id     []byte // of a batch's line: a JSON value
+	id     []byte // JSON value of the id in a line of a batch; nil: none
 	valid  bool
 	errors []schema.Violation
 }
@@ -144,7 +144,7 @@ func wrong(keyword, message string) verdict {
 	return verdict{errors: []schema.Violation{{Keyword: keyword, Message: message}}}
 }
 
-// check judges argument text by a schema.
+// check checks argument text against a schema.
 func check(rawSchema, args []byte) verdict {
 	s, err := schema.Compile(rawSchema)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Completion offers names that the configuration in force knows. Where it cannot be read, nothing is offered.
+// Completions offer names in the current configuration. If it cannot be read, they offer nothing.
 
-// completions are the ways to complete the value of a flag, by their names in the tag complete.
+// completions maps the values of the tag complete to completions of flag values.
 var completions = map[string]cobra.CompletionFunc{
 	"nothing": cobra.NoFileCompletions,
 	"folders": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -34,18 +34,18 @@ var completions = map[string]cobra.CompletionFunc{
 	"categories": completeCategories,
 }
 
-// completeFlag completes a flag of the command by a name of completions, or by words.
+// completeFlag sets the completion of a flag: a name in completions, or a list of words.
 func completeFlag(cmd *cobra.Command, flag, how string) {
 	complete, ok := completions[how]
 	if !ok {
 		complete = words(strings.Fields(how)...)
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // the flag is not defined
+		panic(err) // cannot happen: the flag is defined
 	}
 }
 
-// words completes one of several words.
+// words returns a completion that offers these words.
 func words(list ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
@@ -73,7 +73,7 @@ func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeSource offers what may be logged in to, as the first argument.
+// completeSource completes the first argument with the sources of tools that have a login.
 func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil && len(args) == 0 {
@@ -97,7 +97,7 @@ func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeToolName offers a tool as the first argument.
+// completeToolName completes the first argument with the name of a tool.
 func completeToolName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -105,14 +105,14 @@ func completeToolName(cmd *cobra.Command, args []string, word string) ([]string,
 	return completeTools(cmd, args, word)
 }
 
-// maxOfferedRuns is how many runs completion offers, the newest first.
+// maxOfferedRuns is the largest number of runs that a completion offers, the newest first.
 const maxOfferedRuns = 50
 
-// completionTimeout bounds the wait for a daemon that is asked for its runs.
+// completionTimeout limits the time of a request to a daemon for a completion.
 const completionTimeout = 2 * time.Second
 
-// completeRuns offers runs as the first argument, with their state and when they began: those of --store, of --server, or of
-// the daemon at the usual address.
+// completeRuns completes the first argument with run ids, described by state and start. The runs are those of --store, of --server, or of
+// the daemon at the default address.
 func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	const no = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {
@@ -126,7 +126,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 	}
 	server := serverFlags{serverFlag{value("server")}, value("key-file"), value("key-env")}
 	quiet := &cobra.Command{}
-	quiet.SetErr(io.Discard) // notes would stand in the line that is completed
+	quiet.SetErr(io.Discard) // notes would appear in the line being completed
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	quiet.SetContext(ctx)
@@ -134,7 +134,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 	if err != nil {
 		return nil, no
 	}
-	defer func() { _ = src.close() }() // it was only read
+	defer func() { _ = src.close() }() // the source was only read
 	rows, _, err := src.list(ctx, &store.RunFilter{Limit: maxOfferedRuns}, &store.RunQuery{})
 	if err != nil {
 		return nil, no
@@ -148,7 +148,7 @@ func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cob
 	return out, no | cobra.ShellCompDirectiveKeepOrder
 }
 
-// enumFlags are the flags whose values are words, wherever a command has them.
+// enumFlags maps flags that several commands have to their allowed words.
 var enumFlags = map[string][]string{
 	"log":        {"debug", "info", "warn", "error"},
 	"log-format": {"text", "json"},
@@ -156,8 +156,8 @@ var enumFlags = map[string][]string{
 	"wire":       strings.Split(wireNames, ", "),
 }
 
-// completeEnums completes the values of flags that are words, settings included, and the runs that commands take, in a command
-// and those below it.
+// completeEnums sets the completions of flags with allowed words, including settings, and of RUN arguments, for a command and all its
+// subcommands.
 func completeEnums(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if _, known := cmd.GetFlagCompletionFunc(f.Name); known {

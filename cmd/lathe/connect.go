@@ -53,7 +53,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`
 	}, &f)
 }
 
-// A connection is what `lathe connect` prints.
+// A connection is the output of `lathe connect`.
 type connection struct {
 	Agent       string             `json:"agent"`
 	Wire        string             `json:"wire"`
@@ -67,10 +67,10 @@ type connection struct {
 
 type settingsFile struct {
 	Path    string `json:"path"`
-	Content string `json:"content,omitempty"` // of the settings alone
+	Content string `json:"content,omitempty"` // only the settings
 	Written bool   `json:"written,omitempty"`
 	Backup  string `json:"backup,omitempty"`
-	// Left are settings that --undo left, since they have another value than --write gave them.
+	// Left are settings that --undo did not remove, because their values have been changed since --write.
 	Left []string `json:"left,omitempty"`
 }
 
@@ -135,7 +135,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 			c.Files[i].Written, c.Files[i].Backup = change.Changed, change.Backup
 		}
 	}
-	var problem error // the settings are shown in any case
+	var problem error // the settings are shown even if the check fails
 	if !f.NoCheck {
 		var path string
 		if path, problem = t.ask(cmd.Context(), a.Wire, s.Model); problem == nil {
@@ -148,7 +148,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
 }
 
-// notWritten says what to do where settings could not be written.
+// notWritten returns an error with advice if settings could not be written.
 func notWritten(err error, a *connect.Agent) error {
 	hint := ""
 	if errors.Is(err, connect.ErrUnreadable) || errors.Is(err, connect.ErrNotEdited) || errors.Is(err, connect.ErrNotReplaced) {
@@ -157,7 +157,7 @@ func notWritten(err error, a *connect.Agent) error {
 	return failure("%w%s", err, hint)
 }
 
-// settings returns what the agent is pointed at. Unless the check is left out, the server has listed its models.
+// settings returns the settings for the agent. Unless --no-check is given, it requests the list of models from the gateway.
 func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connectTarget) (*connect.Settings, *connection, error) {
 	c := &connection{Agent: a.Name, Wire: a.Wire, URL: t.url, Model: f.Model}
 	if f.NoCheck {
@@ -208,7 +208,7 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 	return nil
 }
 
-// print writes the settings, or with --write what became of the files, and how the agent is started.
+// print writes the settings, or with --write the changes of files, and the command that starts the agent.
 func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) error {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -217,7 +217,7 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 		switch {
 		case !f.Write:
 			add("# %s", path)
-			lines = append(lines, strings.Split(file.Content, "\n")...) // its end is an empty line
+			lines = append(lines, strings.Split(file.Content, "\n")...) // Content ends with a line end: the last element is an empty line
 		case !file.Written:
 			add("%s has these settings already", path)
 		case f.DryRun:
@@ -289,7 +289,7 @@ func findAgent(name string) (*connect.Agent, error) {
 	return nil, usageError("no agent %q: %s", name, text.Suggest(name, names, "there are "+strings.Join(names, ", ")))
 }
 
-// agentDirs finds the folders of agents.
+// agentDirs returns the directories in which agents store their settings.
 func agentDirs() (*connect.Dirs, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -298,7 +298,7 @@ func agentDirs() (*connect.Dirs, error) {
 	return &connect.Dirs{Home: home, Getenv: os.Getenv}, nil
 }
 
-// connectRecord is the path of the record of what was written for an agent.
+// connectRecord returns the path of the record of written settings for an agent.
 func connectRecord(a *connect.Agent) (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {

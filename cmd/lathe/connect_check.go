@@ -16,15 +16,15 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// Limits of what is asked of a server that an agent is pointed at.
+// Limits of a request to a gateway.
 const (
-	connectTimeout   = time.Minute // of one request
-	maxConnectAnswer = 4 << 20     // bytes
+	connectTimeout   = time.Minute // timeout of one request
+	maxConnectAnswer = 4 << 20     // bytes of a response
 )
 
-// A connectTarget is a server that an agent is pointed at.
+// A connectTarget is the gateway that an agent is to use.
 type connectTarget struct {
-	url    string // without a path and a slash at its end
+	url    string // URL without path and final slash
 	keyEnv string
 	key    string
 	http   *http.Client
@@ -57,13 +57,13 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	return t, nil
 }
 
-// do makes a request and returns the answer's status and body.
+// do makes a request and returns the status and body of the response.
 func (t *connectTarget) do(ctx context.Context, method, path string, body any, header ...string) (int, []byte, error) {
 	req, err := jsonRequest(ctx, method, t.url+path, t.key, body)
 	if err != nil {
 		return 0, nil, usageError("--url: %w", err)
 	}
-	req.Header.Set("Content-Type", "application/json") // also of a request without a body
+	req.Header.Set("Content-Type", "application/json") // also for a request without a body
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -71,7 +71,7 @@ func (t *connectTarget) do(ctx context.Context, method, path string, body any, h
 	if err != nil {
 		return 0, nil, exit(exitUpstream, "no server answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
 	if err != nil {
 		return 0, nil, exit(exitUpstream, "the answer of %s cannot be read: %w", t.url, err)
@@ -79,7 +79,7 @@ func (t *connectTarget) do(ctx context.Context, method, path string, body any, h
 	return resp.StatusCode, text, nil
 }
 
-// refusedKey returns the error for a status that says that the key is wrong; nil for others.
+// refusedKey returns an error if the status means that the key is wrong, else nil.
 func (t *connectTarget) refusedKey(status int) error {
 	switch {
 	case status != http.StatusUnauthorized:
@@ -92,7 +92,7 @@ func (t *connectTarget) refusedKey(status int) error {
 	return usageError("the server at %s does not accept the key in %s", t.url, t.keyEnv)
 }
 
-// models returns the names of the server's models.
+// models returns the names of the models of the gateway.
 func (t *connectTarget) models(ctx context.Context) ([]string, error) {
 	status, text, err := t.do(ctx, http.MethodGet, "/v1/models", nil)
 	if err == nil {
@@ -112,7 +112,7 @@ func (t *connectTarget) models(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// chooseModel returns the model of that name, or without one the only one. Of simulated models alone it takes sim/demo.
+// chooseModel returns the model with that name or, without a name, the only model. If there are only simulated models, it returns sim/demo.
 func chooseModel(name string, models []string) (string, error) {
 	shown := models
 	if len(shown) > 10 {
@@ -134,7 +134,7 @@ func chooseModel(name string, models []string) (string, error) {
 	return "", usageError("which model? give --model NAME: %s", printable(has))
 }
 
-// ask makes a small request on a wire and returns its path.
+// ask makes a small request in a protocol and returns its path.
 func (t *connectTarget) ask(ctx context.Context, wire, model string) (path string, err error) {
 	const prompt = "Answer with the word ok."
 	message := []map[string]string{{"role": "user", "content": prompt}}
@@ -171,7 +171,7 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 		return path, exit(exitUpstream, "POST %s%s answers %d: this server does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))
 	}
 	var failure struct{ Error struct{ Message string } }
-	_ = json.Unmarshal(text, &failure) // without a message the status is shown alone
+	_ = json.Unmarshal(text, &failure) // without a message only the status is shown
 	said := ""
 	if m := failure.Error.Message; m != "" {
 		said = ": " + printable(m)

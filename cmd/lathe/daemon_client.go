@@ -20,37 +20,37 @@ import (
 	"github.com/lathe-run/lathe/internal/sse"
 )
 
-// The commands under `lathe runs` work on a store, or through the API of a daemon that has it open.
+// The commands of `lathe runs` use a store, or the API of a daemon that has the store open.
 
-// The variables that name a daemon and its key where no flag does.
+// Environment variables that name a daemon and its key if no flag does.
 const (
 	serverVariable    = "LATHE_SERVER"
 	serverKeyVariable = "LATHE_SERVER_KEY"
 )
 
-// defaultServer is asked where nothing names a store or a daemon.
+// defaultServer is used if neither a store nor a daemon is named.
 const defaultServer = "http://127.0.0.1:8700"
 
-// Limits of what is read from a daemon.
+// Limits of responses and events of a daemon.
 const (
 	maxDaemonAnswer = 64 << 20
 	maxDaemonEvent  = 16 << 20
-	daemonTimeout   = 30 * time.Second // of one request but a stream
+	daemonTimeout   = 30 * time.Second // timeout of one request, except streams
 )
 
-// A serverFlag says which daemon is asked.
+// A serverFlag has the flag that names a daemon.
 type serverFlag struct {
 	URL string `flag:"server" usage:"ask the daemon at this *URL* in place of a store (default $LATHE_SERVER; without a store\nhttp://127.0.0.1:8700)"`
 }
 
-// serverFlags say which daemon is asked, and with which key.
+// serverFlags have the flags that name a daemon and its key.
 type serverFlags struct {
 	serverFlag
 	KeyFile string `flag:"key-file" usage:"*file* that holds the key of the daemon"`
 	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of the daemon (default LATHE_SERVER_KEY)"`
 }
 
-// beside adds --server to a command whose flags for the key of a model server are for that of the daemon, too.
+// beside adds --server to a command whose flags --key-file and --key-env also apply to the daemon.
 func (f *serverFlags) beside(cmd *cobra.Command) *cobra.Command {
 	fl := withFlags(cmd, &f.serverFlag).Flags()
 	fl.Lookup("key-file").Usage += ", or of the daemon"
@@ -58,7 +58,7 @@ func (f *serverFlags) beside(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// key returns the key of the daemon; "" for none.
+// key returns the key of the daemon, or "" if none is given.
 func (f *serverFlags) key() (string, error) {
 	switch {
 	case f.KeyFile != "" && f.KeyEnv != "":
@@ -79,12 +79,12 @@ func (f *serverFlags) key() (string, error) {
 	return os.Getenv(serverKeyVariable), nil
 }
 
-// A daemonClient speaks to the API of a daemon.
+// A daemonClient is a client of the API of a daemon.
 type daemonClient struct {
-	base string // without a slash at its end
-	flag string // that names it on a command line, " --server URL"; "": it is found without one
+	base string // without final slash
+	flag string // flag that names the daemon on a command line, " --server URL"; "": not needed
 	key  string
-	// instead says what to give in place of a daemon that nothing named; "": one was named.
+	// instead is the advice if no daemon responds and the user has named none; "": the user has named one.
 	instead string
 	http    *http.Client
 }
@@ -107,12 +107,12 @@ func (f *serverFlags) client(base string) (*daemonClient, error) {
 	return c, nil
 }
 
-// directClient returns a client that follows no redirects: a key goes to no other address than the one that was named.
+// directClient returns a client that follows no redirects, so that a key is not sent to another address.
 func directClient() *http.Client {
 	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// jsonRequest returns a request with a key, unless that is empty, and with a body of JSON, unless that is nil.
+// jsonRequest returns a request with a key, unless key is "", and with a JSON body, unless body is nil.
 func jsonRequest(ctx context.Context, method, address, key string, body any) (*http.Request, error) {
 	var r io.Reader = http.NoBody
 	if body != nil {
@@ -135,7 +135,7 @@ func jsonRequest(ctx context.Context, method, address, key string, body any) (*h
 	return req, nil
 }
 
-// withoutAddress returns the cause of an error of a request, without its address, which the caller names.
+// withoutAddress returns the cause of a request error without the URL, because the caller names it.
 func withoutAddress(err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		return u.Err
@@ -162,7 +162,7 @@ func (p *daemonProblem) Error() string {
 	return strings.ToLower(detail[:1]) + detail[1:]
 }
 
-// do makes a request and returns the answer, whose body the caller closes.
+// do makes a request and returns the response. The caller must close its body.
 func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	req, err := jsonRequest(ctx, method, c.base+path, c.key, body)
 	if err != nil {
@@ -175,9 +175,9 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	p := &daemonProblem{}
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what is missing is not shown
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a missing part is not shown
 	if json.Unmarshal(b, p) != nil || p.Code == "" {
 		p = &daemonProblem{Status: resp.StatusCode}
 	}
@@ -201,7 +201,7 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	return nil, &exitError{exitFailed, p}
 }
 
-// foreign says what to do if another program answers, or another version of the daemon.
+// foreign returns an error with advice for a response of another program or another version of the daemon.
 func (c *daemonClient) foreign(err error) error {
 	err = fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, err)
 	if c.instead != "" {
@@ -210,7 +210,7 @@ func (c *daemonClient) foreign(err error) error {
 	return failure("%w; --server (or %s) must be the address that `lathe serve` says at its start, and its version that of `lathe version`", err, serverVariable)
 }
 
-// unreached says what to do where no daemon answers.
+// unreached returns an error with advice if no daemon responds.
 func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -226,7 +226,7 @@ func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	return failure("the daemon at %s cannot be reached: %w%s", c.base, err, advice)
 }
 
-// call makes a request and reads the JSON of the answer into out; nil: the answer has none.
+// call makes a request and decodes the JSON response into out. If out is nil, the response is ignored.
 func (c *daemonClient) call(ctx context.Context, method, path string, body, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
@@ -234,7 +234,7 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	if out == nil {
 		return nil
 	}
@@ -251,14 +251,13 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 	return nil
 }
 
-// events calls f for the events of a run after one. With follow it waits for further ones until the run waits or has
-// ended.
+// events calls f for the events of a run with ids above after. With follow it waits for further events until the run waits or has ended.
 func (c *daemonClient) events(ctx context.Context, runID string, after int64, follow string, f func(e *event.Event) error) error {
 	resp, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/api/runs/%s/events?follow=%s&after=%d", url.PathEscape(runID), follow, after), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	if resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
@@ -276,7 +275,7 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 		case err != nil:
 			return failure("the events of the daemon at %s cannot be read: %w", c.base, err)
 		}
-		if frame.Type == "server_draining" { // the daemon stops, and ends the stream
+		if frame.Type == "server_draining" { // the daemon stops and ends the stream
 			continue
 		}
 		var e event.Event

@@ -13,16 +13,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A daemon that has the file of a store open keeps other processes from writing it. It leaves its address in a file
-// beside that of the store, readable by its user alone, so that `lathe runs` asks it.
+// A daemon that has opened the file of a store prevents other processes from writing to it. The daemon writes its address to a file next to
+// the store, which only its user can read, so that `lathe runs` can send its requests to the daemon.
 
-// noted returns the client of the daemon that has the file of the store open, as its note says.
+// noted returns a client for the daemon that has opened the store, according to the note in the file next to the store.
 func (f *serverFlags) noted(store string) (*daemonClient, error) {
 	file, err := os.Open(store + daemon.NoteSuffix)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was read
+	defer func() { _ = file.Close() }() // the file was only read
 	info, err := file.Stat()
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		err = errors.New("others than its user may read or write it")
@@ -41,8 +41,8 @@ func (f *serverFlags) noted(store string) (*daemonClient, error) {
 	return f.client(n.URL)
 }
 
-// storeOrDaemon does something with the runs of a store: locally, or where a daemon is named or has the store open, or
-// nothing is named, through that daemon.
+// storeOrDaemon calls local to work on the runs of a store, or remote to work on them through a daemon: if a daemon is named, if a daemon
+// has the store open, or if neither a daemon nor a store is named.
 func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func() error, remote func(*daemonClient) error) error {
 	c, err := f.named(store)
 	if name, _ := namedStore(store, ""); err == nil && c == nil && (name == "" || store == "" && (name == "memory" || name == "none")) {

@@ -52,7 +52,7 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
 	return cmd
 }
 
-// completeOneModel offers a model as the only argument.
+// completeOneModel completes the only argument with the name of a model.
 func completeOneModel(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -74,7 +74,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		if _, err := os.Lstat(f.Write); !errors.Is(err, fs.ErrNotExist) {
 			return usageError("--write %s: the file is there already; name another, or move it away", f.Write)
 		}
-		if _, err := os.Stat(filepath.Dir(f.Write)); err != nil { // better now than when all is asked
+		if _, err := os.Stat(filepath.Dir(f.Write)); err != nil { // fails before the examination rather than after it
 			return usageError("--write %s: the folder is not there", f.Write)
 		}
 	}
@@ -108,7 +108,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// examineModel is [doctor.Run] with a line of progress.
+// examineModel calls [doctor.Run] and shows the progress.
 func examineModel(ctx context.Context, view *screen, target doctor.Target, opts *doctor.Options) (*doctor.Report, error) {
 	work := startProgress(view.err, view.quiet)
 	defer work.Stop()
@@ -116,7 +116,7 @@ func examineModel(ctx context.Context, view *screen, target doctor.Target, opts 
 	return doctor.Run(ctx, target, opts)
 }
 
-// ended says why there is no report.
+// ended returns an error with the reason why there is no report.
 func (f *doctorFlags) ended(cmd *cobra.Command, err error) error {
 	var none *doctor.UnreachableError
 	switch {
@@ -142,7 +142,7 @@ func writeNew(path string, b []byte) error {
 	return err
 }
 
-// target finds the model that is examined, as a run would.
+// target returns the model to examine, selected as in a run.
 func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, error) {
 	rf := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}}
 	over, name, err := rf.overrides(cmd)
@@ -156,7 +156,7 @@ func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, e
 	return f.targetOf(cfg, name, view)
 }
 
-// targetOf is target with a configuration that has the model; "" is the default model.
+// targetOf does the same as target for a model in the configuration; "" means the default model.
 func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t doctor.Target, err error) {
 	entry, err := cfg.Model(name)
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t
 		return t, err
 	}
 	if _, err := app.NewProvider(entry, &app.ModelOptions{Sim: simOpts}); err != nil {
-		return t, err // what a run would refuse
+		return t, err // a run would return the same error
 	}
 	t = doctor.Target{Name: entry.Name, Model: entry.Model, Wire: entry.Wire, BaseURL: entry.BaseURL.Reveal(), Key: entry.Key.Secret(), Headers: map[string]secret.Secret{},
 		Overrides: app.Overrides(entry), NoUsage: !entry.IncludeUsage, MaxCompletionTokens: entry.MaxCompletionTokens}
@@ -195,8 +195,7 @@ func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t
 	return t, nil
 }
 
-// profileEntry returns what the configuration says of a model itself, but for what must not be
-// written again.
+// profileEntry returns the settings that the configuration itself has for a model, except those that must not be written again.
 func profileEntry(cfg *config.Config, name string, view *screen) ([]doctor.Setting, error) {
 	var doc struct {
 		Models map[string]yaml.Node `yaml:"models"`

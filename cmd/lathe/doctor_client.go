@@ -17,10 +17,10 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// Limits of asking an agent for its version.
+// Limits of running an agent to get its version.
 const (
 	versionTimeout = 30 * time.Second
-	maxVersionText = 4 << 10 // bytes
+	maxVersionText = 4 << 10 // bytes of output
 )
 
 type doctorClientFlags struct {
@@ -58,7 +58,7 @@ type clientCheck struct {
 	Detail string `json:"detail"`
 }
 
-// A clientReport is what `lathe doctor client` found.
+// A clientReport is the result of `lathe doctor client`.
 type clientReport struct {
 	Agent  string        `json:"agent"`
 	Wire   string        `json:"wire"`
@@ -117,14 +117,14 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, args []string) error {
 
 var versionNumber = lazy.Regexp(`\d+\.\d+\.\d+[0-9A-Za-z.+-]*`)
 
-// agentVersion asks the program for its version.
+// agentVersion runs the program with --version and returns the version in its output.
 func agentVersion(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.StdoutPipe()
-	cmd.Stderr = cmd.Stdout // where some agents print it
+	cmd.Stderr = cmd.Stdout // some agents print the version to standard error
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -139,7 +139,7 @@ func agentVersion(ctx context.Context, path string) (string, error) {
 	return "", errors.Join(errors.New("the program does not print its version"), err)
 }
 
-// settings examines the agent's files and the variable of the key; nil if they name no server.
+// settings checks the files of the agent and the variable of the key. It returns nil if the files name no gateway.
 func (f *doctorClientFlags) settings(r *clientReport, a *connect.Agent, dirs *connect.Dirs) *connect.Settings {
 	s, differences, err := connect.Read(a, dirs, f.KeyEnv)
 	next := fmt.Sprintf("`lathe connect %s --write` writes the settings", a.Name)
@@ -170,7 +170,7 @@ func (f *doctorClientFlags) settings(r *clientReport, a *connect.Agent, dirs *co
 	return s
 }
 
-// server asks the server that the settings name.
+// server checks the gateway that the settings name.
 func (f *doctorClientFlags) server(ctx context.Context, r *clientReport, a *connect.Agent, s *connect.Settings) {
 	t, err := newConnectTarget(s.URL, s.KeyEnv)
 	var models []string
@@ -189,7 +189,7 @@ func (f *doctorClientFlags) server(ctx context.Context, r *clientReport, a *conn
 	r.add("wire", err, "%s answers on POST %s", s.Model, path)
 }
 
-// print writes a line for each check.
+// print writes one line for each check.
 func (r *clientReport) print(w io.Writer) error {
 	for _, c := range r.Checks {
 		word := "ok"

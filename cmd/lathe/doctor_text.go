@@ -10,17 +10,17 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// reportWidth is the width to which sentences are broken.
+// reportWidth is the width in characters at which sentences are wrapped.
 const reportWidth = 100
 
-// A reportWriter writes what a doctor found for a person: marks on a terminal that shows them, words elsewhere.
+// A reportWriter writes a report of the doctor: with marks on a terminal that shows UTF-8, with words elsewhere.
 type reportWriter struct {
 	strings.Builder
 	view  *screen
 	marks bool
 }
 
-// writeReport writes the verdict, the probes, the findings by group and the settings, to stdout.
+// writeReport writes the verdict, the probes, the findings by group and the settings to stdout.
 func writeReport(view *screen, rep *doctor.Report, took time.Duration) error {
 	w := &reportWriter{view: view, marks: view.outTerm && speaksUTF8()}
 	name := printable(rep.Model)
@@ -127,7 +127,7 @@ func (w *reportWriter) markWidth() int {
 
 func (w *reportWriter) bold(text string) string { return w.paint("bold", text) }
 
-// paint colours what goes to stdout.
+// paint adds a colour to text for stdout, if stdout is a terminal that shows colours.
 func (w *reportWriter) paint(colour, text string) string {
 	if !w.view.outTerm || os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "" {
 		return text
@@ -135,7 +135,7 @@ func (w *reportWriter) paint(colour, text string) string {
 	return "\x1b[" + colours[colour] + "m" + text + "\x1b[0m"
 }
 
-// speaksUTF8 reports whether the terminal is said to show characters beyond ASCII.
+// speaksUTF8 reports whether the locale of the terminal is UTF-8.
 func speaksUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(os.Getenv(name)); v != "" {

@@ -11,11 +11,11 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// maxComplaints bounds what is said of arguments that do not fit.
+// maxComplaints is the largest number of violations in the error about arguments.
 const maxComplaints = 5
 
-// checkEdited says what is wrong with the arguments that a person has put in the place of the
-// model's. It is asked before they count as the answer: a slip does not use an approval up.
+// checkEdited returns an error if arguments that a user has edited do not fit the tool. It is called before the approval is used, so that a
+// mistake does not use it up.
 func checkEdited(spec *lathe.ToolSpec, args []byte) error {
 	if err := rawjson.Check(args, rawjson.Limits{}); err != nil {
 		return fmt.Errorf("this is not JSON: %w", err)

@@ -10,7 +10,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// ended turns the end of a run into an exit code and a sentence that says what to try next. view is where the run was shown; nil: nowhere.
+// ended returns an error with the exit code for the end of a run and the advice what to try next. view is the screen that showed the run;
+// nil: none.
 func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view *screen) error {
 	if ctx.Err() != nil {
 		return errInterrupted
@@ -62,7 +63,7 @@ func reasonAdvice(r lathe.Reason) string {
 	}
 }
 
-// blankCause returns the likely cause of a blank answer, with the next step where there is one.
+// blankCause returns the likely cause of a blank answer, with the next step if there is one.
 func blankCause(b lathe.Blank) string {
 	switch b {
 	case lathe.BlankCallsIgnored:
@@ -78,8 +79,8 @@ func blankCause(b lathe.Blank) string {
 	}
 }
 
-// upstreamAdvice says what failed and what to look at. The server's own words may quote the request:
-// they are shown to the person who runs the command, and nowhere else.
+// upstreamAdvice returns an error with the failure of the model server and advice. It contains the error text of the server only if words
+// is true: the text may quote the request, and is shown only to the user of the command.
 func upstreamAdvice(err error, words bool) error {
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
@@ -92,7 +93,7 @@ func upstreamAdvice(err error, words bool) error {
 	switch {
 	case up.RefusesTools():
 		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
-	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // it says what to do
+	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
 	case up.Kind == lathe.UpstreamLoading:
 		msg += "; loading_timeout in lathe.yaml gives it longer"
 	case up.ProviderCode == lathe.CodeContextLength:
@@ -111,7 +112,7 @@ func upstreamAdvice(err error, words bool) error {
 	return errors.New(msg)
 }
 
-// failureName returns words for how a model server failed: name, unless that is the code of a connection.
+// failureName returns a text for a failure of a model server: name, unless the connection failed.
 func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
 	switch {
 	case kind == lathe.UpstreamAborted && connect:
@@ -122,8 +123,8 @@ func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
 	return name
 }
 
-// toolError describes a run that ended tool_error, with why the calls failed as far as view knows. The setting that would accept it is
-// named only where it would: where some call succeeded.
+// toolError describes a run that ended with tool_error, with the reasons for which the calls failed as far as view has them. It names the
+// setting that would accept such a run only if at least one call succeeded.
 func toolError(res *event.Result, view *screen) error {
 	var names []string
 	succeeded := false
@@ -139,7 +140,7 @@ func toolError(res *event.Result, view *screen) error {
 		}
 	}
 	for _, name := range res.FailedTools {
-		if name == "unknown" { // which is what events call a name that the model made up
+		if name == "unknown" { // events replace the invented name of a tool by "unknown"
 			name = inventedNames(res, asked)
 		} else if view != nil && view.failures[name] != "" {
 			name += " (" + view.failures[name] + ")"
@@ -153,7 +154,7 @@ func toolError(res *event.Result, view *screen) error {
 	return errors.New(text)
 }
 
-// inventedNames lists the names without a tool that the model called, for the person at the terminal.
+// inventedNames lists the names of the unknown tools that the model called.
 func inventedNames(res *event.Result, asked map[string]string) string {
 	var names []string
 	for i := range res.Trace {

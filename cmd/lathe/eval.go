@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// evalCommand measures models when it is called with suites, and holds the commands around that.
+// evalCommand returns the command that measures models, with its subcommands.
 func evalCommand() *cobra.Command {
 	cmd := evalMeasureCommand()
 	cmd.AddCommand(evalCompareCommand(), evalScoreCommand(), evalSchemaCommand())

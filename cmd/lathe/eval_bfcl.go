@@ -15,17 +15,17 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// bfclSuite is the SUITE that is made of a leaderboard's files.
+// bfclSuite is the SUITE argument for the files of a leaderboard.
 const bfclSuite = "bfcl"
 
-// A bfclFlags says which cases of a leaderboard are run.
+// bfclFlags select the cases of a leaderboard.
 type bfclFlags struct {
 	Data       string   `flag:"data" usage:"of bfcl: *folder* with the leaderboard's files" complete:"folders"`
 	Categories []string `flag:"category" usage:"of bfcl: *names* of categories, such as multiple,live_*; default: all that have a verdict" complete:"categories"`
 	Limit      int      `flag:"limit" usage:"of bfcl: *number* of cases of each category, the first ones; 0: all"`
 	Answers    string   `flag:"answers" usage:"of bfcl: *file* of recorded outputs that are judged in place of a model's"`
 
-	suite *bfcl.Measured // once it is read
+	suite *bfcl.Measured // set by read
 }
 
 func completeCategories(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -40,7 +40,7 @@ func completeCategories(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 	return categories, cobra.ShellCompDirectiveNoFileComp
 }
 
-// used reports whether one of the flags is given.
+// used returns the name of a flag of the suite bfcl that is given; ok is false if none is.
 func (f *bfclFlags) used(cmd *cobra.Command) (name string, ok bool) {
 	for _, name := range []string{"data", "category", "limit", "answers"} {
 		if cmd.Flags().Changed(name) {
@@ -50,7 +50,7 @@ func (f *bfclFlags) used(cmd *cobra.Command) (name string, ok bool) {
 	return "", false
 }
 
-// read returns the suite of the cases that the flags name.
+// read returns the suite with the cases that the flags select.
 func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	switch {
 	case f.Data == "":
@@ -78,7 +78,7 @@ func (f *bfclFlags) read(view *screen) (*eval.Suite, error) {
 	return f.suite.Suite, nil
 }
 
-// openLeaderboard returns the folder of a leaderboard's files. One that has none is a mistake in the call.
+// openLeaderboard returns the folder with the files of a leaderboard. It returns a usage error if the folder has none.
 func openLeaderboard(dir string) (fs.FS, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func openLeaderboard(dir string) (fs.FS, error) {
 	return fsys, nil
 }
 
-// recorded returns the target that answers from --answers.
+// recorded returns a target that answers with the recorded outputs in --answers.
 func (f *bfclFlags) recorded() (eval.Target, error) {
 	file, err := os.Open(f.Answers)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *bfclFlags) recorded() (eval.Target, error) {
 	return eval.Target{Name: "recorded", Identity: hex.EncodeToString(sum.Sum(nil)), ModelFor: model}, nil
 }
 
-// simulated is the model that is measured where none is named.
+// simulated returns the model to measure if none is named.
 func (f *evalFlags) simulated(suite *eval.Suite) string {
 	switch {
 	case f.bfclFlags.suite != nil:
@@ -124,7 +124,7 @@ func (f *evalFlags) simulated(suite *eval.Suite) string {
 	return sim.EvalModel
 }
 
-// withoutGold returns the id of the first scenario that has no gold actions, or "".
+// withoutGold returns the id of the first scenario without gold actions, or "".
 func withoutGold(suite *eval.Suite) string {
 	for _, sc := range suite.Scenarios {
 		if sc.Gold == nil {

@@ -56,7 +56,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 	}, &f)
 }
 
-// loadResults reads a folder of results, or those of one of its models.
+// loadResults reads a folder of results. If model is not "", it returns only the runs of that model.
 func loadResults(dir, flag, model string) (*eval.Report, error) {
 	rep, err := eval.Load(dir)
 	if err != nil {

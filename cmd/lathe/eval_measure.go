@@ -20,11 +20,11 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// exitHarness is what `lathe eval` ends with when it could not measure: the code of a mistake in its
-// call, too, since neither says anything of a model.
+// exitHarness is the exit code of `lathe eval` if it could not measure. It equals exitUsage, because in both cases there is no result about
+// a model.
 const exitHarness = 2
 
-// evalVariables is what the environment variables begin with that stand for flags of `lathe eval`.
+// evalVariables is the prefix of the environment variables that set flags of `lathe eval`.
 const evalVariables = "LATHE_EVAL_"
 
 type evalFlags struct {
@@ -37,7 +37,7 @@ type evalFlags struct {
 	bfclFlags
 }
 
-// suiteFlags say which scenarios are tried, how often, and what helps the models.
+// suiteFlags select the scenarios, the number of runs, and the corrections that Lathe applies.
 type suiteFlags struct {
 	UserModel  string   `flag:"user-model" usage:"*name* of a configured model, or of sim/…, that plays the users of scenarios; default: their scripts" complete:"models"`
 	Preset     string   `flag:"preset" usage:"*name* of a preset of the suite; default: default where there is one, else all" complete:"presets"`
@@ -55,7 +55,7 @@ type timeFlags struct {
 	Read    waitValue `flag:"read-timeout" usage:"*time* to wait for each next byte (as --client-timeout); 0: no bound"`
 }
 
-// resultFlags say what becomes of the results, and what else a run is made of.
+// resultFlags select the destination of results, and further properties of runs.
 type resultFlags struct {
 	Out         string  `flag:"out" usage:"*folder* of results; default: eval-results and the time"`
 	Resume      bool    `flag:"resume" usage:"continue in --out: make only the runs that it does not hold, or that reached no server"`
@@ -71,7 +71,7 @@ type resultFlags struct {
 	Quiet       bool    `flag:"quiet,q" usage:"no progress on stderr"`
 }
 
-// A waitValue is a time: 90s, 2m, or a number of seconds. Nothing or less than nothing is no bound.
+// A waitValue is a duration: 90s, 2m, or a number of seconds. Values of 0 and below become -1, which means no limit.
 type waitValue struct{ d time.Duration }
 
 func (v *waitValue) Set(s string) error {
@@ -155,15 +155,15 @@ func presetNames(s *eval.Suite) []string {
 	return append(names, eval.All)
 }
 
-// suites are those that come with Lathe, but for the one whose presets SUITE may name.
+// suites are the built-in suites, except the one whose presets can be named as SUITE.
 var suites = map[string]func() *eval.Suite{"retail": eval.Retail, "airline": eval.Airline, "skills": eval.Skills, "injection": eval.Injection, "faults": eval.Faults}
 
-// suiteNames is what SUITE may be, but for a file.
+// suiteNames returns the valid values of SUITE except files.
 func suiteNames() []string {
 	return append(append(presetNames(eval.Builtin()), slices.Sorted(maps.Keys(suites))...), bfclSuite)
 }
 
-// flagsFromEnvironment sets the flags that only the environment names.
+// flagsFromEnvironment sets flags from environment variables, unless they are on the command line.
 func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := evalVariables + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
@@ -179,8 +179,7 @@ func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 	return unknownVariable(cmd.Flags())
 }
 
-// unknownVariable returns an error if an environment variable with the prefix names no flag; it would be ignored without
-// notice.
+// unknownVariable returns an error if an environment variable with the prefix names no flag, because it would be ignored silently.
 func unknownVariable(flags *pflag.FlagSet) error {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -246,7 +245,7 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 	return f.printReport(cmd, rep, opts.Dir, view)
 }
 
-// suite returns what to run: a preset of the suite that comes with Lathe, a leaderboard, or a file.
+// suite returns the scenarios to run: a preset of the built-in suite, another built-in suite, a leaderboard, or a file.
 func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eval.Suite, []*eval.Scenario, error) {
 	suite, preset := eval.Builtin(), f.Preset
 	isLeaderboard := len(args) == 1 && args[0] == bfclSuite
@@ -287,7 +286,7 @@ func (f *evalFlags) suite(cmd *cobra.Command, args []string, view *screen) (*eva
 	return suite, scenarios, nil
 }
 
-// maxSuite bounds the file of a suite, in bytes.
+// maxSuite is the largest size of the file of a suite in bytes.
 const maxSuite = 1 << 20
 
 func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
@@ -340,7 +339,7 @@ func (f *evalFlags) options(cmd *cobra.Command) (*eval.Options, error) {
 	return o, err
 }
 
-// evalSettings returns the settings of the flags.
+// evalSettings returns the settings that flags set.
 func evalSettings(cmd *cobra.Command) (out []eval.Setting, err error) {
 	for _, over := range settingOverrides(cmd) {
 		if over.From == "--run-timeout" {
@@ -351,13 +350,13 @@ func evalSettings(cmd *cobra.Command) (out []eval.Setting, err error) {
 	return out, nil
 }
 
-// Bounds of an evaluation.
+// Limits of the flags.
 const (
 	maxTrials = 1000
 	maxJobs   = 256
 )
 
-// printReport prints the results and returns the error that has their exit code.
+// printReport prints the results and returns an error with their exit code.
 func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string, view *screen) error {
 	if dir != "" {
 		if err := rep.Save(dir); err != nil {
@@ -390,7 +389,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	return errReported
 }
 
-// inconclusive says what kept an evaluation without a failure from passing.
+// inconclusive describes why an evaluation without failures did not pass.
 func inconclusive(rep *eval.Report) string {
 	refused := 0
 	for _, r := range rep.Runs {
@@ -408,14 +407,14 @@ func inconclusive(rep *eval.Report) string {
 	return strings.Join(parts, ", ") + ": " + unscoredAdvice(rep)
 }
 
-// harnessError says what kept the evaluation from measuring. Unlike a mistake in the call, it is not
-// one that help could help with.
+// harnessError prints why the evaluation could not measure, and returns an error without a text: unlike for a usage error, the hint at
+// --help would not be useful.
 func harnessError(cmd *cobra.Command, err error) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", err)
 	return &exitError{exitHarness, nil}
 }
 
-// unscoredAdvice says what happened to the first run that was not measured or was refused.
+// unscoredAdvice describes the first run that was not measured or was refused, with advice.
 func unscoredAdvice(rep *eval.Report) string {
 	for _, r := range rep.Runs {
 		if r.OK || r.Class == eval.ClassNotProvoked || r.Scored && !r.Class.Refused() {

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// evalSchemas are the schemas of what an evaluation writes and of the file of a suite, by name.
+// evalSchemas are the schemas of the result files and of the file of a suite, by name.
 var evalSchemas = map[string]func() []byte{"run": eval.RunSchema, "summary": eval.SummarySchema, "suite": eval.SuiteSchema}
 
 var evalSchemaNames = []string{"run", "summary", "suite"}

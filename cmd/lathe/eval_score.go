@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/lab/bfcl"
 )
 
-// scoreFormats are the forms of outputs and answers that score knows.
+// scoreFormats are the formats of outputs and answers that score supports.
 var scoreFormats = []string{"bfcl"}
 
 func evalScoreCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func scoreBatch(in io.Reader, out io.Writer, s *bfcl.Scorer) error {
 	return nil
 }
 
-// scoreLine judges one line of a batch; nil stands for one that was too large to read.
+// scoreLine judges one line of a batch; nil means a line that was too long.
 func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 	id := []byte("null")
 	verdictLine := func(v bfcl.Verdict) []byte {

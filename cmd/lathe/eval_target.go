@@ -19,7 +19,7 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// targets builds the models that are measured: those of --model, else those of the suite, else the default.
+// targets returns the models to measure: those of --model, else those of the suite, else the default.
 func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen) ([]eval.Target, error) {
 	if f.Answers != "" {
 		if len(f.Models) > 0 || f.BaseURL != "" {
@@ -60,7 +60,7 @@ func (f *evalFlags) targets(cmd *cobra.Command, suite *eval.Suite, view *screen)
 	return targets, nil
 }
 
-// namedTarget builds the model of one name: the player of gold actions, or a model of the configuration or of --base-url.
+// namedTarget returns the target with this name: the player of gold actions, or a model of the configuration or of --base-url.
 func (f *evalFlags) namedTarget(cmd *cobra.Command, suite *eval.Suite, name string) (eval.Target, error) {
 	if name != eval.GoldModel || f.BaseURL != "" {
 		return f.target(cmd, name)
@@ -73,7 +73,7 @@ func (f *evalFlags) namedTarget(cmd *cobra.Command, suite *eval.Suite, name stri
 	return t, nil
 }
 
-// user builds the model that plays the user: an entry of the configuration, or a simulated one. nil: none is named.
+// user returns the model that plays the user: an entry of the configuration, or a simulated one. nil: none is named.
 func (f *evalFlags) user(cmd *cobra.Command, scenarios []*eval.Scenario) (*eval.UserModel, error) {
 	for _, sc := range scenarios {
 		switch u := sc.Simulator; {
@@ -102,7 +102,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	if f.Client.d > 0 {
 		rf.ClientTimeout = f.Client.d
 	} else if cmd.Flags().Changed("client-timeout") {
-		rf.ClientTimeout = time.Hour // overrides wants one above 0; the entry gets none below
+		rf.ClientTimeout = time.Hour // overrides requires a value above 0; the entry gets no limit below
 	}
 	over, key, err := rf.overrides(cmd)
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	}
 	entry := *found
 	if entry.ReadTimeout == entry.ClientTimeout && f.Client.d != 0 {
-		entry.ReadTimeout = f.Client.d // it goes by the other unless it is set
+		entry.ReadTimeout = f.Client.d // unless set, the read timeout equals the client timeout
 	}
 	for _, t := range []struct {
 		flag waitValue
@@ -157,8 +157,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	return t, nil
 }
 
-// transformsUnder returns the transforms of an entry that a strategy leaves it: none, those of its
-// profile, or all of them.
+// transformsUnder returns the transforms of an entry that a strategy applies: none, those of the profile, or all.
 func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 	switch s {
 	case eval.Raw:
@@ -166,7 +165,7 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 	case eval.Baseline:
 		of, err := preset.For(m.Profile, "")
 		if err != nil {
-			return config.Transforms{} // it has no profile: another would not have been read
+			return config.Transforms{} // the entry has no profile: an unknown profile is refused earlier
 		}
 		list := of.Transforms()
 		only := func(kind transform.Kind, names []string) []string {
@@ -180,7 +179,7 @@ func transformsUnder(s eval.Strategy, m *config.Model) config.Transforms {
 	}
 }
 
-// about says for people what is measured. The address is that of the server alone: a path or a query may hold a key.
+// about describes the measured model for people. The URL has no path and no query, because they can contain a key.
 func (f *evalFlags) about(m *config.Model) map[string]string {
 	out := map[string]string{"provider": m.Provider, "model": cmp.Or(m.Model, m.Name), "dialect": m.Dialect, "lathe": currentVersion().Version,
 		"run_timeout": f.Timeout.String(), "client_timeout": m.ClientTimeout.String()}
@@ -200,8 +199,8 @@ func (f *evalFlags) about(m *config.Model) map[string]string {
 	return out
 }
 
-// identity says what makes a model the same one: where it is, its name there, and what the configuration
-// says of how it is spoken to.
+// identity returns a text with everything on which the results of a model depend: its server, its name there, and the settings for
+// requests.
 func identity(m *config.Model) string {
 	parts := []any{m.Provider, m.BaseURL.Reveal(), m.Model, m.Dialect, m.RecoverLeakedCalls, m.BareCalls, m.Thinking, m.SupportsTools, m.SupportsParallel,
 		m.ReasoningField, m.IncludeUsage, m.MaxCompletionTokens, m.Transforms, m.RequestOverrides}

@@ -37,7 +37,7 @@ func defineFlags(cmd *cobra.Command, of reflect.Value, heading string) {
 			f := cmd.Flags().Lookup(name)
 			if value, ok := field.Tag.Lookup("default"); ok {
 				if err := f.Value.Set(value); err != nil {
-					panic(err) // the tag is wrong
+					panic(err) // cannot happen: the tag is valid
 				}
 				f.DefValue = f.Value.String()
 			}

@@ -36,7 +36,7 @@ type guestFlags struct {
 	guestOwnFlags
 }
 
-// guestOwnFlags are those that other runs do not have.
+// guestOwnFlags are the flags that only guest runs have.
 type guestOwnFlags struct {
 	Tools   []string `flag:"tools" usage:"*names* of configured tools that its sends may use besides its own functions; default: none" complete:"tools"`
 	Program struct {
@@ -80,7 +80,7 @@ randomness unless granted, and never a network. The exit code is 0 where the pro
 	return cmd
 }
 
-// guestLimits are the limits that --limit sets.
+// guestLimits returns a function for each limit of --limit, which sets the limit in l.
 func guestLimits(l *guest.Limits) map[string]func(int64) {
 	whole := func(to *int) func(int64) { return func(v int64) { *to = int(v) } }
 	word := func(to *uint32) func(int64) { return func(v int64) { *to = uint32(v) } }
@@ -96,7 +96,7 @@ func guestLimits(l *guest.Limits) map[string]func(int64) {
 
 func limitNames() []string { return slices.Sorted(maps.Keys(guestLimits(&guest.Limits{}))) }
 
-// programLimits reads --limit.
+// programLimits parses --limit.
 func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	l := &guest.Limits{}
 	set := guestLimits(l)
@@ -117,7 +117,7 @@ func (f *guestFlags) programLimits() (*guest.Limits, error) {
 	return l, nil
 }
 
-// options reads what the program may do. close gives up the folders.
+// options returns the permissions of the program. closeFn closes its folders.
 func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *screen) (opts *guest.RunOptions, closeFn func(), err error) {
 	opts = &guest.RunOptions{
 		Timeout: f.Program.Timeout,
@@ -132,7 +132,7 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 	}
 	opts.Defaults = cfg.Limits()
 	for _, r := range setting.Rows[lathe.Limits]() {
-		if r.Guest > 0 && cfg.Origin("tool_calling."+r.Key) != "default" { // what the operator says, no guest exceeds
+		if r.Guest > 0 && cfg.Origin("tool_calling."+r.Key) != "default" { // a guest cannot exceed a limit that the operator has set
 			r.In(&opts.Caps).Set(r.In(&opts.Defaults))
 		}
 	}
@@ -148,7 +148,7 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 	}
 	closeFn = func() {
 		for _, g := range opts.Files {
-			_ = g.Root.Close() // nothing was written through it that could be lost
+			_ = g.Root.Close() // each write has been completed
 		}
 	}
 	for _, list := range []struct {
@@ -173,7 +173,7 @@ func (f *guestFlags) options(cmd *cobra.Command, cfg *config.Config, view *scree
 	return opts, closeFn, nil
 }
 
-// plainWriter keeps what a program prints from driving a terminal.
+// plainWriter escapes the output of a program that could control a terminal.
 type plainWriter struct{ w io.Writer }
 
 func (p plainWriter) Write(b []byte) (int, error) {
@@ -319,14 +319,14 @@ func loadProgram(cmd *cobra.Command, cfg *config.Config, file string, limits *gu
 	return program, func() error { return errors.Join(program.Close(), rt.Close()) }, nil
 }
 
-// givenTools are the tools that a program's sends may use besides its functions.
+// givenTools are the tools that sends of a program may use in addition to its functions.
 type givenTools struct {
 	set     *tool.Set
 	modules *app.Modules
 	servers *app.Servers
 }
 
-// close ends what open has begun.
+// close stops the servers and modules that open has started.
 func (g *givenTools) close() {
 	if g.servers != nil {
 		g.servers.Close()
@@ -350,7 +350,7 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 		return err
 	}
 	var tools []lathe.Tool
-	remote := []string{} // names that only a server can have
+	remote := []string{} // names of tools that only a server can have
 	for _, name := range f.Tools {
 		if t, ok := all.Lookup(name); ok {
 			tools = append(tools, t)

@@ -14,20 +14,19 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// guestModels are the models that answer the sends of a guest. They are built when they are first used.
+// guestModels are the models that answer the sends of a guest. Each is made at first use.
 type guestModels struct {
 	cfg   *config.Config
-	fixed bool                                                  // the command line says which model answers
+	fixed bool                                                  // the command line selects the model
 	build func(name string) (*config.Model, lathe.Model, error) // "": the model of the command line, else the default
 	note  func(text string)
 
 	mu       sync.Mutex
 	backends map[string]*guest.Backend
-	missed   map[string]bool // names that were asked for and did not answer, shortened
+	missed   map[string]bool // requested names that no model has, shortened
 }
 
-// choose returns the model of a send: that of the command line, else the configured one that the
-// guest names, else the default.
+// choose returns the model for a send: that of the command line, else the configured model that the guest names, else the default.
 func (g *guestModels) choose(name string) (*guest.Backend, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,7 +42,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 		}
 		settings := g.cfg.SettingsFor(entry)
 		b = &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: &settings, Overrides: app.Overrides(entry)}
-		if entry.Name == commandLineModel { // a name of this program's own
+		if entry.Name == commandLineModel { // show the name of the model instead of the internal name
 			b.ModelName = entry.Model
 		}
 		if g.backends == nil {
@@ -51,7 +50,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 		}
 		g.backends[name] = b
 	}
-	// A name may be as long as a session, and what is kept of it outlives the session.
+	// A name may be as long as a session, and the stored part outlives the session.
 	if missed := strings.Clone(text.Cut(wanted, 80)); missed != "" && name == "" && wanted != b.ModelName && !g.missed[missed] {
 		if g.missed == nil {
 			g.missed = map[string]bool{}
@@ -62,7 +61,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 	return b, nil
 }
 
-// guestEnded turns the end of a guest into an exit code and a sentence.
+// guestEnded returns an error with the exit code for the end of a guest.
 func guestEnded(ctx context.Context, o *guest.Outcome) error {
 	switch {
 	case ctx.Err() != nil:

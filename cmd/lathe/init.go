@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	usualUpstream  = "http://127.0.0.1:11434/v1" // where Ollama listens
-	maxModelList   = 1 << 20                     // bytes of a server's list of models
+	usualUpstream  = "http://127.0.0.1:11434/v1" // default address of Ollama
+	maxModelList   = 1 << 20                     // bytes of the list of models of a server
 	maxShownModels = 30
 	listTimeout    = 10 * time.Second
 )
@@ -39,7 +39,7 @@ type initFlags struct {
 	Print   bool `flag:"print" usage:"print the file, and write nothing"`
 	DryRun  bool `flag:"dry-run" usage:"say what would be written, and write nothing"`
 
-	asked *bufio.Reader // standard input, where a person answers
+	asked *bufio.Reader // standard input, if a user can answer questions
 	view  *screen
 }
 
@@ -66,7 +66,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 		path = defaultConfigFile
 	}
 	writes := !f.Print && !f.DryRun
-	if info, err := os.Stat(path); writes && err == nil && info.IsDir() { // --force cannot write over it
+	if info, err := os.Stat(path); writes && err == nil && info.IsDir() { // --force cannot replace a folder
 		return usageError("%s is a folder: name the configuration file in it, such as %s", path, filepath.Join(path, defaultConfigFile))
 	}
 	if _, err := os.Lstat(path); writes && !f.Force && !errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
-// examine returns the entry of the model, with what quick probes find.
+// examine returns the configuration entry of the model, including findings of quick probes.
 func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	u := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}, keyLater: f.NoCheck}
 	over, name, err := u.overrides(cmd)
@@ -114,10 +114,10 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 		return nil, err
 	}
 	load := &app.LoadOptions{Overrides: over, Environ: os.Environ()}
-	if f.NoCheck && u.KeyEnv != "" { // the file names the variable, whether it is set yet or not
+	if f.NoCheck && u.KeyEnv != "" { // the file names the variable, which need not be set yet
 		load.Environ = append(load.Environ, u.KeyEnv+"=unset")
 	}
-	cfg, err := app.LoadConfig("", load) // without a file: this makes one
+	cfg, err := app.LoadConfig("", load) // without a file, because init creates one
 	if err != nil {
 		return nil, configError(err)
 	}
@@ -146,7 +146,7 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 	return &rep.Profile, nil
 }
 
-// askForUpstream asks the person for what no flag says.
+// askForUpstream asks the user for values that no flag sets.
 func (f *initFlags) askForUpstream(ctx context.Context) error {
 	u := &f.upstreamFlags
 	if f.asked == nil {
@@ -156,7 +156,7 @@ func (f *initFlags) askForUpstream(ctx context.Context) error {
 		if u.Model == "" && !f.NoCheck {
 			return f.chooseOnlyModel(ctx)
 		}
-		return nil // a model that is missing has its own error
+		return nil // a missing model has its own error
 	}
 	var err error
 	if u.BaseURL == "" {
@@ -189,10 +189,10 @@ func (f *initFlags) askForUpstream(ctx context.Context) error {
 	return nil
 }
 
-// chooseOnlyModel sets the model of a server that lists one. It returns an error with the names if the server lists several.
+// chooseOnlyModel selects the model of a server that lists only one. If the server lists several, it returns an error with the names.
 func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
 	switch names := f.listed(ctx); len(names) {
-	case 0: // a model that is missing has its own error
+	case 0: // a missing model has its own error
 	case 1:
 		f.Model = names[0]
 		f.view.note("the server has one model: " + printable(names[0]))
@@ -202,7 +202,7 @@ func (f *initFlags) chooseOnlyModel(ctx context.Context) error {
 	return nil
 }
 
-// ask asks until the answer is not empty, or has a usual one.
+// ask asks a question and returns the answer, or usual for an empty line. At the end of input it returns an error.
 func (f *initFlags) ask(question, usual string) (string, error) {
 	f.view.ask(question)
 	line, err := f.asked.ReadString('\n')
@@ -215,17 +215,17 @@ func (f *initFlags) ask(question, usual string) (string, error) {
 	return line, nil
 }
 
-// listed returns the models that a server lists, so far as it does: at most maxShownModels. It is only help.
+// listed returns at most maxShownModels models that a server lists. It returns nil on error, because the list is only a help for the user.
 func (f *initFlags) listed(ctx context.Context) []string {
 	u, err := url.Parse(f.BaseURL)
 	if err != nil || u.Host == "" {
-		return nil // which is said where the address is used
+		return nil // the error is reported where the URL is used
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	key := os.Getenv(f.KeyEnv)
 	if f.KeyFile != "" {
-		b, _ := os.ReadFile(f.KeyFile) // the error is said where the key is used
+		b, _ := os.ReadFile(f.KeyFile) // the error is reported where the key is used
 		key = strings.TrimSpace(string(b))
 	}
 	req, err := jsonRequest(ctx, http.MethodGet, u.JoinPath("models").String(), key, nil)
@@ -238,7 +238,7 @@ func (f *initFlags) listed(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 	var list page[struct {
 		ID string `json:"id"`

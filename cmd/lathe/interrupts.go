@@ -18,12 +18,12 @@ func withInterrupts(ctx context.Context) (context.Context, *interrupts) {
 	return context.WithValue(ctx, interruptsKey{}, i), i
 }
 
-// onInterrupt calls handle, from another goroutine, when Ctrl-C is pressed, until release is called. If handle returns false,
-// the program is interrupted as without it.
+// onInterrupt calls handle in another goroutine when Ctrl-C is pressed, until release is called. If handle returns false, the program is
+// interrupted as usual.
 func onInterrupt(ctx context.Context, handle func() bool) (release func()) {
 	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
-		return func() {} // within a test
+		return func() {} // in a test
 	}
 	set := func(f func() bool) {
 		i.mu.Lock()

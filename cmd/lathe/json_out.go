@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonOut returns the writer for JSON that is written value by value to w. If w is a terminal, characters that JSON does
-// not escape and that a terminal interprets or does not show (C1 controls, direction and zero-width characters) are
-// written as \u escapes: the value stays the same.
+// jsonOut returns a writer for JSON values, each in one write. If w is a terminal, characters that JSON does not escape and that a terminal
+// interprets or does not show (C1 controls, direction and zero-width characters) are written as \u escapes: the values do not change.
 func jsonOut(w io.Writer) io.Writer {
 	if isTerminal(w) {
 		return jsonTerminal{w}
@@ -20,7 +19,7 @@ func jsonOut(w io.Writer) io.Writer {
 
 type jsonTerminal struct{ w io.Writer }
 
-// Write takes whole values: no character is cut in two.
+// Write expects complete values: no character may be split between two writes.
 func (t jsonTerminal) Write(b []byte) (int, error) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); {
@@ -31,7 +30,7 @@ func (t jsonTerminal) Write(b []byte) (int, error) {
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default: // such characters stand in strings alone
+		default: // such characters occur only in strings
 			out = fmt.Appendf(out, `\u%04x`, r)
 		}
 		i += n

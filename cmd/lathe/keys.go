@@ -21,13 +21,13 @@ func keysCommand() *cobra.Command {
 	return cmd
 }
 
-// keyPrefix begins the keys that this command makes, so that a scanner for secrets can find them.
+// keyPrefix is the prefix of the keys that this command creates, so that secret scanners can find them.
 const keyPrefix = "lathe_"
 
 // newKey returns a random key of 256 bits and its SHA-256 in hex.
 func newKey() (key, hash string) {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	key = keyPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 	sum := sha256.Sum256([]byte(key))
 	return key, hex.EncodeToString(sum[:])

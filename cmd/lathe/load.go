@@ -17,7 +17,7 @@ import (
 
 const defaultConfigFile = "lathe.yaml"
 
-// findConfig returns path, which is --config; if it is empty, lathe.yaml if that exists, else "".
+// findConfig returns path, the value of --config. If path is "", it returns lathe.yaml if that exists, else "".
 func findConfig(path string) (string, error) {
 	if path != "" {
 		return path, nil
@@ -30,7 +30,7 @@ func findConfig(path string) (string, error) {
 	return defaultConfigFile, nil
 }
 
-// loadConfig reads the file that --config names, else lathe.yaml if it exists.
+// loadConfig reads the file at path or, if path is "", lathe.yaml if it exists.
 func loadConfig(path string, overrides []config.Override) (*config.Config, error) {
 	path, err := findConfig(path)
 	if err != nil {
@@ -46,13 +46,13 @@ func loadConfig(path string, overrides []config.Override) (*config.Config, error
 	return cfg, nil
 }
 
-// configPath returns the file that --config names.
+// configPath returns the value of --config.
 func configPath(cmd *cobra.Command) string {
-	path, _ := cmd.Flags().GetString("config") // it is defined for every command
+	path, _ := cmd.Flags().GetString("config") // every command has this flag
 	return path
 }
 
-// configuredTools returns the configuration in force and the tools that it enables.
+// configuredTools returns the configuration and the tools that it enables.
 func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
 	return cfg, set, err
 }
 
-// noTool says that the set has no such tool, and how to get it where Lathe has it.
+// noTool returns a usage error for an unknown tool, with advice if the tool is built in but not enabled.
 func noTool(where, name string, set *tool.Set) error {
 	if slices.Contains(builtin.Names(), name) {
 		return usageError("%sthe tool %s comes with Lathe but is not enabled: name it in tools.builtin of lathe.yaml", where, name)

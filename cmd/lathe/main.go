@@ -30,7 +30,7 @@ const (
 	exitInterrupted = 130
 )
 
-// An exitError ends the program with a code. Without an error it says nothing more.
+// An exitError ends the program with an exit code. If err is nil, nothing more is printed.
 type exitError struct {
 	code int
 	err  error
@@ -46,11 +46,11 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 var (
-	errReported    = &exitError{code: exitFailed} // the output says what failed
+	errReported    = &exitError{code: exitFailed} // the output describes the failure
 	errInterrupted = &exitError{exitInterrupted, errors.New("interrupted")}
 )
 
-// exit ends the program with a code and an error.
+// exit returns an error that ends the program with an exit code.
 func exit(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Errorf(format, args...)}
 }
@@ -60,7 +60,7 @@ func failure(format string, args ...any) error { return exit(exitFailed, format,
 func usageError(format string, args ...any) error { return exit(exitUsage, format, args...) }
 
 func main() {
-	log.SetOutput(stdlog.Writer(nil)) // libraries quote there what servers send; see buildLog
+	log.SetOutput(stdlog.Writer(nil)) // libraries log texts of servers there
 	ctx, cancel := context.WithCancel(context.Background())
 	ctx, own := withInterrupts(ctx)
 	signals := make(chan os.Signal, 1)
@@ -72,7 +72,7 @@ func main() {
 			}
 			signal.Stop(signals) // a second Ctrl-C ends the program at once
 			if isTerminal(os.Stderr) {
-				fmt.Fprintln(os.Stderr) // after the ^C that the terminal shows
+				fmt.Fprintln(os.Stderr) // a new line after the ^C that the terminal shows
 			}
 			cancel()
 			return
@@ -81,7 +81,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main without the process: it returns the exit code. What it does ends soon after ctx does.
+// run executes the command line and returns the exit code. It returns soon after ctx is done.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
 	root := commandOf(in, out, errw, args)
 	root.SetArgs(args)
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		// Everything that is not ours comes from reading the command line.
+		// All other errors come from parsing the command line.
 		e = &exitError{exitUsage, err}
 	}
 	if msg := e.Error(); msg != "" {
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	return e.code
 }
 
-// advice returns the next step after an error of the system, which says none; "" after all others. msg is the text of the error.
+// advice returns the next step after an error of the operating system, or "" for other errors. msg is the text of the error.
 func advice(err error, msg string) string {
 	var locked *app.LockedError
 	switch {

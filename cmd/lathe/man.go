@@ -39,7 +39,7 @@ written over.`,
 	}, &f)
 }
 
-// writeManual writes the pages of a command and of those below it, and returns how many there are.
+// writeManual writes the manual pages of a command and its subcommands, and returns their number.
 func writeManual(cmd *cobra.Command, dir string) (n int, err error) {
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	if err := os.WriteFile(filepath.Join(dir, name+".1"), manual(cmd), 0o644); err != nil { //nolint:gosec // pages are for every user
@@ -58,7 +58,7 @@ func writeManual(cmd *cobra.Command, dir string) (n int, err error) {
 	return n, nil
 }
 
-// manual returns the page of a command, in the macros of man(7).
+// manual returns the manual page of a command, in the macros of man(7).
 func manual(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
@@ -102,7 +102,7 @@ func manual(cmd *cobra.Command) []byte {
 	return b.Bytes()
 }
 
-// manualFlags writes the flags under the headings that help has.
+// manualFlags writes the flags under the same headings as the help text.
 func manualFlags(b *bytes.Buffer, cmd *cobra.Command) {
 	cmd.InitDefaultHelpFlag()
 	headings, flags := flagsByHeading(cmd)
@@ -120,12 +120,12 @@ func manualFlags(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 }
 
-// roff escapes a text for a line of a page.
+// roff escapes a text for one line of a manual page.
 func roff(s string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`).Replace(s)
 }
 
-// roffLines escapes lines. One that begins like a request has no meaning of its own.
+// roffLines escapes lines. A line that begins with a dot is not read as a request.
 func roffLines(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

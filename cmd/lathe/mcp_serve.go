@@ -68,7 +68,7 @@ An address beyond this machine needs a key.`,
 	}, &f)
 }
 
-// check says what is wrong with the flags together.
+// check returns a usage error for flags that contradict each other.
 func (f *mcpServeFlags) check(cmd *cobra.Command) error {
 	if f.Addr == "" {
 		return refuseFlags(cmd, "--%s goes with --addr: a client on the standard streams needs no key", "key-file", "key-env", "host", "origin")
@@ -133,13 +133,13 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	return f.serveHTTP(cmd, cfg, set, offered, log, out)
 }
 
-// mcpOutputs are where the events of served calls go.
+// mcpOutputs are the destinations of the events of served calls.
 type mcpOutputs struct {
 	sinks   []event.Sink
 	file    *os.File
 	lines   *observe.JSONLines
 	metrics *observe.Metrics
-	trail   *audit.Log // nil: none is kept
+	trail   *audit.Log // nil: there is no audit log
 }
 
 func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutputs, error) {
@@ -188,7 +188,7 @@ func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcp.Options 
 	return &mcp.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
 }
 
-// serveStreams serves one client on the standard streams. No call can be approved there.
+// serveStreams serves one client on the standard streams. Calls that need an approval are denied.
 func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
@@ -209,10 +209,10 @@ func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set
 	if err != nil && cmd.Context().Err() == nil {
 		return failure("writing to the client: %w", err)
 	}
-	return nil // a client ends the server by a signal, too
+	return nil // a client may also end the server by a signal
 }
 
-// serveHTTP serves clients that send the key; without a key it serves all clients, on a loopback address only.
+// serveHTTP serves clients that send the key. Without a key it serves all clients, on a loopback address only.
 func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
 	opts := f.options(log, out)
 	opts.HTTP = mcp.HTTPOptions{Hosts: f.Hosts, Origins: f.Origins}
@@ -229,7 +229,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 		}
 		opts.HTTP.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
 		if host, _, err := net.SplitHostPort(f.Addr); f.Hosts == nil && err == nil && !httpname.IsLoopback(host) {
-			opts.HTTP.Hosts = []string{"*"} // a page that was made to point here has no key
+			opts.HTTP.Hosts = []string{"*"} // a page of another host that resolves to this address does not have the key
 		}
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
@@ -262,7 +262,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	return nil
 }
 
-// key returns the key of HTTP clients; zero: none.
+// key returns the key of HTTP clients, or zero if there is none.
 func (f *mcpServeFlags) key() (secret.Secret, error) {
 	var text string
 	switch {
@@ -285,8 +285,8 @@ func (f *mcpServeFlags) key() (secret.Secret, error) {
 }
 
 const (
-	minKey     = 16      // bytes of a key of HTTP clients
-	maxKeyFile = 4 << 10 // bytes of a file that holds a key or a token
+	minKey     = 16      // shortest key of HTTP clients in bytes
+	maxKeyFile = 4 << 10 // bytes of a file with a key or a token
 )
 
 func trimKey(s string) string {
@@ -296,13 +296,13 @@ func trimKey(s string) string {
 	return s
 }
 
-// serveMCP serves until ctx ends, then ends the sessions: their streams would never end by themselves.
+// serveMCP serves until ctx ends, and then closes the sessions, because their streams do not end by themselves.
 func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcp.Server, log *slog.Logger) error {
 	return serveUntilDone(ctx, ln, &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: stdlog.Logger(log)}, s.Close)
 }
 
-// refreshTools notifies the clients of tools that were added or removed, until stop is called.
+// refreshTools notifies clients of added and removed tools, until stop is called.
 func refreshTools(s *mcp.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var over sync.WaitGroup
@@ -313,7 +313,7 @@ func refreshTools(s *mcp.Server) (stop func()) {
 	}
 }
 
-// serveCatalog offers the resources and prompts.
+// serveCatalog adds the resources and prompts to the server.
 func serveCatalog(s *mcp.Server, c *app.Catalog) error {
 	if err := s.Offer(&c.Catalog); err != nil {
 		return exit(exitConfig, "mcp: %w", app.Cause(err))
@@ -321,7 +321,7 @@ func serveCatalog(s *mcp.Server, c *app.Catalog) error {
 	return nil
 }
 
-// activity shows which tools run with which result.
+// activity is a sink that shows tool calls and their results.
 type activity struct{ view *screen }
 
 // Emit implements event.Sink.
@@ -329,6 +329,6 @@ func (a activity) Emit(ctx context.Context, e event.Event) {
 	switch e.Data.(type) {
 	case *event.ToolCallPlanned, *event.ToolCallResult:
 		a.view.Emit(ctx, e)
-	default: // of no use to a person who watches
+	default: // other events are not shown
 	}
 }

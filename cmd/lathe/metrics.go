@@ -8,14 +8,14 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// scrape returns the metrics in Prometheus' text form.
+// scrape returns the metrics in the text format of Prometheus.
 func scrape(m *observe.Metrics) []byte {
 	w := &memoryResponse{header: http.Header{}}
 	m.Handler().ServeHTTP(w, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/metrics"}, Header: http.Header{}})
 	return w.body.Bytes()
 }
 
-// memoryResponse takes a handler's answer into memory.
+// A memoryResponse is a response writer that stores the response in memory.
 type memoryResponse struct {
 	header http.Header
 	body   bytes.Buffer

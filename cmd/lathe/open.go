@@ -57,7 +57,7 @@ showing the key. Otherwise the page of a server with keys asks for one.`,
 	}, &f)
 }
 
-// signInPage returns the address of the page: a link that signs in once if the client has a key and the server has keys.
+// signInPage returns the URL of the console: a link that signs in once, if the client has a key and the daemon has keys.
 func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
 	page := c.base + "/"
 	if c.key == "" {
@@ -77,7 +77,7 @@ func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
 	return page + "#" + link.Fragment, nil
 }
 
-// running returns the client of the daemon that the flags name, or the usual one.
+// running returns a client for the daemon that the flags name, or for the one at the default address.
 func (f *serverFlags) running(store string) (*daemonClient, error) {
 	c, err := f.named(store)
 	if c != nil || err != nil {
@@ -99,7 +99,7 @@ func (f *serverFlags) running(store string) (*daemonClient, error) {
 	return c, nil
 }
 
-// ready asks whether a daemon answers, with no key.
+// ready returns an error unless GET /livez answers 200. It sends no key.
 func (c *daemonClient) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (c *daemonClient) ready(ctx context.Context) error {
 	if err != nil {
 		return c.unreached(ctx, err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxReadyAnswer)) // it says no more than its status
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxReadyAnswer)) // only the status matters
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return failure("%s answered with the status %d: it is no running lathe serve; check --server", c.base, resp.StatusCode)
@@ -119,7 +119,7 @@ func (c *daemonClient) ready(ctx context.Context) error {
 	return nil
 }
 
-// hasDisplay reports whether a browser could show a page.
+// hasDisplay reports whether a browser can probably show a page.
 func hasDisplay() bool {
 	return runtime.GOOS == "windows" || runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxParseText bounds a model's text on standard input, maxToolsFile the file of --tools, in bytes.
+// maxParseText is the largest size of a model's text on standard input, and maxToolsFile that of the file of --tools, in bytes.
 const (
 	maxParseText = 64 << 20
 	maxToolsFile = 16 << 20
@@ -112,17 +112,17 @@ func (f *parseFlags) run(cmd *cobra.Command, _ []string) error {
 	return err
 }
 
-// A parseJob is what one text is read with.
+// A parseJob has the dialect and the options with which a text is parsed.
 type parseJob struct {
 	dialect *dialect.Dialect
 	opts    dialect.Options
-	cut     int // bytes at a time; 0: all at once
+	cut     int // bytes of a piece; 0: the whole text
 }
 
-// parse appends what text says as the members of a JSON object, each after a comma.
+// parse appends the parsed parts of text as members of a JSON object, each preceded by a comma.
 func (j *parseJob) parse(dst []byte, text string) []byte {
 	o := j.opts
-	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text, the same ids
+	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text gets the same ids
 	m, failures := j.dialect.Read(func(yield func(string) bool) {
 		for rest := text; rest != ""; {
 			n := len(rest)
@@ -155,7 +155,7 @@ func appendParsed(dst []byte, m lathe.Message, failures []dialect.Failure) []byt
 			if p.ParseError == "" {
 				calls = appendParsedCall(calls, &p)
 			}
-		default: // no dialect makes other parts
+		default: // dialects produce no other parts
 		}
 	}
 	dst = rawjson.AppendQuote(append(dst, `,"text":`...), shown.String())
@@ -209,7 +209,7 @@ func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
 	return nil
 }
 
-// parseLine reads the text of one line of a batch; nil stands for one that was too large to read.
+// parseLine parses the text of one line of a batch; nil means a line that was too long.
 func parseLine(line []byte, job *parseJob) (out []byte, err error) {
 	id := []byte("null")
 	defer func() {
@@ -270,8 +270,8 @@ func readToolsFile(path string) ([]*lathe.ToolSpec, error) {
 	return parsedTools(b)
 }
 
-// parsedTools reads the tools that a model was offered. It takes names that could not be registered:
-// the text that is read may be anyone's.
+// parsedTools parses the tools that a model was offered. It accepts names that tools of Lathe cannot have, because the text may come from
+// another program.
 func parsedTools(raw []byte) ([]*lathe.ToolSpec, error) {
 	if err := rawjson.Check(raw, rawjson.Limits{}); err != nil {
 		return nil, errors.New(jsonProblem(err))

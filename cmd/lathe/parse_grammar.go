@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The forms of a grammar beside those of servers.
+// Formats of a grammar in addition to those of servers.
 const (
 	formGBNF     = "gbnf"
 	formXGrammar = "xgrammar"
@@ -24,7 +24,7 @@ func grammarForms() []string {
 	return append([]string{formGBNF, formXGrammar}, dialect.ConstraintServers()...)
 }
 
-// printGrammar writes the grammar, the structural tag or the members of a request that constrain a model to calls of the tools.
+// printGrammar writes the grammar, the structural tag or the request members that constrain a model to calls of the tools.
 func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 	switch {
 	case f.Dialect != "" || f.Batch || f.Cut != 0:

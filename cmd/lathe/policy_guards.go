@@ -9,8 +9,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// idleGuards returns, by rule, why a guard can hold nothing back with these tools: no tool has a label
-// that it looks for.
+// idleGuards returns, by rule, why a guard has no effect with these tools: no tool has a label that the guard requires.
 func idleGuards(cfg *config.Config, specs []*lathe.ToolSpec) map[string]string {
 	labels := policy.Labels(cfg.Policy.Labels)
 	lacks := func(label string) bool {

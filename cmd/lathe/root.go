@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// topCommands returns the name of each command below `lathe`, and the function that makes it.
+// topCommands returns the commands below `lathe`: their names and the functions that make them.
 func topCommands() []topCommand {
 	return []topCommand{
 		{"run", runCommand}, {"chat", chatCommand}, {"serve", serveCommand}, {"init", initCommand}, {"open", openCommand},
@@ -33,8 +33,8 @@ type topCommand struct {
 	make func() *cobra.Command
 }
 
-// commandOf returns the root with the only command that args can execute, or with all of them, if the first argument is not the name
-// of one: all commands and their flags cost as much as the rest of a start. A command that looks at the others calls [rootCommand].
+// commandOf returns the root with only the command that args name, or with all commands if the first argument is not a command: making all
+// commands and their flags would double the time of a start. A command that needs the others calls [rootCommand].
 func commandOf(in io.Reader, out, errw io.Writer, args []string) *cobra.Command {
 	if len(args) > 0 {
 		for _, top := range topCommands() {
@@ -51,7 +51,7 @@ func commandOf(in io.Reader, out, errw io.Writer, args []string) *cobra.Command 
 	return rootCommand(in, out, errw, args)
 }
 
-// rootCommand puts all commands together. args are those of the command line; completion looks at them.
+// rootCommand returns the root with all commands. args is the command line, for shell completion.
 func rootCommand(in io.Reader, out, errw io.Writer, args []string) *cobra.Command {
 	root := bareRoot(in, out, errw)
 	for _, top := range topCommands() {
@@ -86,7 +86,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if version, _ := cmd.Flags().GetBool("version"); version { // it is defined below
+			if version, _ := cmd.Flags().GetBool("version"); version { // the flag is defined below
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), currentVersion())
 				return err
 			}
@@ -101,12 +101,12 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
 	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
 	root.PersistentFlags().Bool("plain", false, "no colours, no lines that are written over, and answers as they were written")
-	root.InitDefaultHelpFlag() // before --version, as help lists them
-	// Not cobra's own flag, whose form is a template: a program that executes one keeps the methods of all of its types.
+	root.InitDefaultHelpFlag() // before --version, in the order of the help text
+	// Cobra's own flag uses a template, and a program that executes templates contains the methods of all of its types.
 	root.Flags().BoolP("version", "v", false, "version for lathe")
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		choosePlain(cmd)
-		if cmd.Name() == "serve" && cmd.Parent() == cmd.Root() { // it resumes when it listens
+		if cmd.Name() == "serve" && cmd.Parent() == cmd.Root() { // serve resumes after it has begun to listen
 			startgc.ResumeAtCollection()
 			return
 		}
@@ -115,16 +115,16 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	return root
 }
 
-// choosePlain puts --no-color and --plain into the environment, which decides for all of the program.
+// choosePlain sets the environment variables for --no-color and --plain, which apply to the whole program.
 func choosePlain(cmd *cobra.Command) {
 	for flag, variable := range map[string][2]string{"no-color": {"NO_COLOR", "1"}, "plain": {"TERM", "dumb"}} {
-		if on, _ := cmd.Flags().GetBool(flag); on { // it is defined for every command
-			_ = os.Setenv(variable[0], variable[1]) // both are valid
+		if on, _ := cmd.Flags().GetBool(flag); on { // every command has this flag
+			_ = os.Setenv(variable[0], variable[1]) // cannot fail: both names are valid
 		}
 	}
 }
 
-// wants accepts from least to most arguments. The error for another number is message, which has a place for that number.
+// wants accepts from least to most arguments. message is the format of the error, with a verb for the number of arguments.
 func wants(least, most int, message string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if n := len(args); n < least || n > most {
@@ -149,10 +149,10 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// requireSubcommand makes each command that only groups subcommands list them in its error and suggest the closest name. It also
-// separates errors of a command's work from errors in the command line.
+// requireSubcommand makes each command that only groups subcommands return an error that lists them and suggests the closest name. It also
+// wraps errors of a command's work, to distinguish them from errors in the command line.
 func requireSubcommand(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false // help lists them as they were defined
+	cmd.Flags().SortFlags = false // the help text lists flags in the order of definition
 	if cmd.HasSubCommands() && !worksItself(cmd) {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			var names []string
@@ -193,7 +193,7 @@ func requireSubcommand(cmd *cobra.Command) {
 	}
 }
 
-// refuseFlags returns a usage error for the first of the flags that is given. message has a place for its name.
+// refuseFlags returns a usage error for the first of the flags that is given. message is a format with a verb for its name.
 func refuseFlags(cmd *cobra.Command, message string, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -203,8 +203,8 @@ func refuseFlags(cmd *cobra.Command, message string, names ...string) error {
 	return nil
 }
 
-// workError returns the exit code of an error of a command's work that has none yet. The code of an error of package app
-// says which; its text is shown without code and operation, which are for programs.
+// workError adds an exit code to an error of a command's work that has none. For errors of package app the code of the error determines it;
+// code and operation are removed from their text, because they are meant for programs.
 func workError(err error) *exitError {
 	var e *lathe.Error
 	if !errors.As(err, &e) || e.Op != app.Op {
@@ -225,14 +225,14 @@ func workError(err error) *exitError {
 	}
 }
 
-// worksItself reports whether a command that holds others does something when it is called with arguments.
+// worksItself reports whether a command with subcommands can also be called with arguments.
 func worksItself(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " ") }
 
-// otherFlags are flags of other programs, and what they are called here.
+// otherFlags maps common flags of other programs to those of lathe.
 var otherFlags = map[string]string{"port": "addr", "host": "addr", "listen": "addr", "bind": "addr", "timeout": "run-timeout", "api-key": "key-env", "url": "base-url",
 	"max-turns": "max-iterations", "verbose": "log"}
 
-// flagError names the nearest flag where there is no such one.
+// flagError suggests the nearest flag for an unknown one.
 func flagError(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if errors.As(err, &missing) && len(missing.GetSpecifiedName()) > 1 {

@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// ruleAdvice names the key of the configuration behind the rule that decided about a tool.
+// ruleAdvice returns advice with the configuration key of the rule that decided about a tool.
 func ruleAdvice(rule, tool string) string {
 	switch {
 	case rule == policy.RuleTrifecta:

@@ -23,10 +23,10 @@ import (
 	"github.com/lathe-run/lathe/provider"
 )
 
-// maxPrompt bounds a prompt read from standard input, in bytes.
+// maxPrompt is the largest size of a prompt on standard input in bytes.
 const maxPrompt = 16 << 20
 
-// endpointFlags name a model server.
+// endpointFlags select a model server.
 type endpointFlags struct {
 	BaseURL string `flag:"base-url" usage:"*URL* of a model server, such as http://127.0.0.1:11434/v1" complete:"nothing"`
 	Wire    string `flag:"wire" usage:"*name* of the protocol of --base-url: openai, responses, anthropic, gemini; default: by the URL, else openai"`
@@ -34,26 +34,26 @@ type endpointFlags struct {
 	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of --base-url" complete:"nothing"`
 }
 
-// upstreamFlags name a model server and a model on it.
+// upstreamFlags select a model server and a model on it.
 type upstreamFlags struct {
 	Model string `flag:"model" usage:"*name* of a model at --base-url" complete:"models"`
 	endpointFlags
 }
 
-// modelFlags say which model answers, and how.
+// modelFlags select the model and how it is called.
 type modelFlags struct {
 	upstreamFlags
 	Dialect       string        `flag:"dialect" usage:"how the model writes calls: native (the default), auto, or a dialect's *name*" complete:"dialects"`
 	ClientTimeout time.Duration `flag:"client-timeout" usage:"*time* until the first piece of an answer, retries included; it does not end a stream that has begun (default 2m)" complete:"nothing"`
 }
 
-// logFlags say what is logged, and how.
+// logFlags select what is logged, and in which format.
 type logFlags struct {
 	Log    string `flag:"log" usage:"log to stderr from this *level* up: debug, info, warn, error"`
 	Format string `flag:"log-format" default:"text" usage:"write log lines as *form*: text, or json"`
 }
 
-// runFlags say which model answers, what is shown, and where runs are stored.
+// runFlags select the model, the output, and where runs are stored.
 type runFlags struct {
 	modelFlags
 	storeFlags
@@ -65,11 +65,11 @@ type runFlags struct {
 	simFlags
 
 	prompt promptFlags
-	// keyLater is set if the variable of KeyEnv need not be set yet.
+	// keyLater: the variable of KeyEnv need not be set yet.
 	keyLater bool
 }
 
-// promptFlags say what a conversation begins with.
+// promptFlags set the beginning of a conversation.
 type promptFlags struct {
 	System string   `flag:"system" usage:"system *text*" complete:"nothing"`
 	Tools  []string `flag:"tools" usage:"*names* of the tools that the run may use, \"\" for none; default: all that are configured" complete:"tools"`
@@ -104,10 +104,10 @@ func (f *runFlags) with(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// commandLineModel is the name of the models entry that --base-url makes.
+// commandLineModel is the name of the model entry for --base-url.
 const commandLineModel = config.CommandLineModel
 
-// overrides turns flags into settings, and names the model to use.
+// overrides converts flags into settings, and returns the name of the model to use.
 func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model string, err error) {
 	over = settingOverrides(cmd)
 	set := func(from, key, value string) {
@@ -146,7 +146,7 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 		set("--wire", "wire", f.Wire)
 	}
 	if f.KeyFile != "" {
-		path, err := filepath.Abs(f.KeyFile) // config starts relative paths at its own file
+		path, err := filepath.Abs(f.KeyFile) // package config interprets relative paths relative to its file
 		if err != nil {
 			return nil, "", err
 		}
@@ -158,7 +158,7 @@ func (f *runFlags) overrides(cmd *cobra.Command) (over []config.Override, model 
 	return over, commandLineModel, nil
 }
 
-// checkKey says what is wrong with the flags that name a key, in their words and not in those of references.
+// checkKey returns an error about the flags that name a key, in terms of the flags instead of references.
 func (f *runFlags) checkKey() error {
 	if f.KeyFile != "" {
 		if _, err := os.Stat(f.KeyFile); errors.Is(err, fs.ErrNotExist) {
@@ -171,7 +171,7 @@ func (f *runFlags) checkKey() error {
 	return nil
 }
 
-// readPrompt returns the prompt of the command line, or standard input for "-".
+// readPrompt returns the prompt on the command line, or standard input for "-".
 func readPrompt(cmd *cobra.Command, arg string) (string, error) {
 	prompt := arg
 	if arg == "-" {
@@ -211,8 +211,8 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	})
 }
 
-// approver returns a function that makes the approver: the person at the terminal; else, for a run that is stored, one
-// that leaves the decision to a later command; else nil.
+// approver returns a function that makes the approver: the user at the terminal; else, for a stored run, one that leaves the decision to a
+// later command; else nil.
 func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept app.Store) func(*screen) lathe.Approver {
 	return func(view *screen) lathe.Approver {
 		if in := cmd.InOrStdin(); !stdinUsed && isTerminal(in) && view.errTerm {
@@ -225,7 +225,7 @@ func (f *runFlags) approver(cmd *cobra.Command, stdinUsed bool, kept app.Store) 
 	}
 }
 
-// An openSession is a session of package app with what shows its runs.
+// An openSession is a session of package app together with its outputs.
 type openSession struct {
 	*app.Session
 	cfg   *config.Config
@@ -233,7 +233,7 @@ type openSession struct {
 	out   *outputs
 }
 
-// openSession opens a session with the model of the flags. Its caller closes it.
+// openSession opens a session with the model that the flags select. The caller must close it.
 func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver) (*openSession, error) {
 	over, name, err := f.overrides(cmd)
 	if err != nil {
@@ -283,7 +283,8 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	return &openSession{Session: s, cfg: cfg, entry: entry, out: out}, nil
 }
 
-// runSession opens a session with the model of the flags, calls do to run or resume a run in it, and reports how that ended.
+// runSession opens a session with the model that the flags select, calls do to run or resume a run, and returns an error for the end of the
+// run.
 func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(*screen) lathe.Approver,
 	do func(s *app.Session, target string) (*event.Result, error)) error {
 	s, err := f.openSession(cmd, kept, approver)
@@ -307,7 +308,7 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	return f.ended(cmd.Context(), res, err, s.out.view)
 }
 
-// modelEntry returns the configuration entry of the model, with the flags over it.
+// modelEntry returns the configuration entry of the model with the flags applied.
 func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, error) {
 	found, err := cfg.Model(name)
 	if err != nil {
@@ -365,16 +366,16 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 	return o
 }
 
-// newMetrics returns metrics of this version. process adds those of the process.
+// newMetrics returns metrics with the version of the program. If process is true, they include those of the process.
 func newMetrics(process bool) *observe.Metrics {
 	v := currentVersion()
 	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process})
 }
 
-// A wordless sink passes events on without what model servers and tools said about their failures.
+// A wordless is a sink that removes the error texts of model servers and tools from events.
 type wordless struct{ event.Sink }
 
-// Emit passes e on.
+// Emit passes on e without error texts.
 func (w wordless) Emit(ctx context.Context, e event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ModelCallFinished:
@@ -390,7 +391,7 @@ func (w wordless) Emit(ctx context.Context, e event.Event) {
 	w.Sink.Emit(ctx, e)
 }
 
-// close writes the metrics and returns what could not be written.
+// close writes the metrics, and returns the first error of writing metrics, events or the answer.
 func (o *outputs) close(metricsFile string) error {
 	if o.metrics != nil {
 		if err := os.WriteFile(metricsFile, scrape(o.metrics), 0o600); err != nil {

@@ -42,7 +42,7 @@ answered interrupted.`,
 	return cmd
 }
 
-// oneRun wants the id of a run, and as many further words as more says.
+// oneRun requires the id of a run, and accepts up to more further arguments.
 func oneRun(more int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < 1 || len(args) > 1+more {
@@ -52,7 +52,7 @@ func oneRun(more int) cobra.PositionalArgs {
 	}
 }
 
-// runStatuses are the statuses of runs.
+// runStatuses are the possible statuses of runs.
 var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
 
 func runsListCommand() *cobra.Command {
@@ -118,7 +118,7 @@ func (o *runsListFlags) list(cmd *cobra.Command, _ []string) error {
 	})
 }
 
-// boundTimes sets the bounds of a filter from flags.
+// boundTimes sets the times of a filter from flags.
 func boundTimes(f *store.RunFilter, since, until string, now time.Time) error {
 	for _, bound := range []struct {
 		flag, value string
@@ -136,7 +136,7 @@ func boundTimes(f *store.RunFilter, since, until string, now time.Time) error {
 	return nil
 }
 
-// noteMore says how a list is continued; next is empty at its end.
+// noteMore prints how to continue a list; next is "" at the end of the list.
 func noteMore(cmd *cobra.Command, next string) {
 	if next != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "note: there are more: --after %s\n", next)
@@ -151,7 +151,7 @@ func printRows[T any](out io.Writer, rows []T, asJSON bool, table func(io.Writer
 	return table(out, rows)
 }
 
-// writeLines writes each value as a line of JSON.
+// writeLines writes each value as one line of JSON.
 func writeLines[T any](out io.Writer, values ...T) error {
 	enc := json.NewEncoder(jsonOut(out))
 	enc.SetEscapeHTML(false)
@@ -163,7 +163,7 @@ func writeLines[T any](out io.Writer, values ...T) error {
 	return nil
 }
 
-// maxListedArgs bounds the arguments in the list of calls that wait, in bytes.
+// maxListedArgs is the number of bytes of arguments in the list of pending calls.
 const maxListedArgs = 60
 
 func printWaiting(out io.Writer, rows []waitingRow) error {
@@ -186,17 +186,17 @@ func printRuns(out io.Writer, rows []store.RunSummary) error {
 	return t.Write(out)
 }
 
-// runDetail is what `runs show --json` prints.
+// runDetail is the output of `runs show --json`.
 type runDetail struct {
 	store.RunSummary
 	Answer    string         `json:"answer,omitempty"`
 	Open      []openCallView `json:"open,omitempty"`
-	Decisions []decisionView `json:"decisions,omitempty"` // as a daemon lists them
+	Decisions []decisionView `json:"decisions,omitempty"` // only from a daemon
 
-	server string // the flag that names the daemon
+	server string // flag that names the daemon
 }
 
-// A decisionView is what was decided about a call.
+// A decisionView is the decision about a call.
 type decisionView struct {
 	ID        string    `json:"tool_call_id"`
 	Tool      string    `json:"tool"`
@@ -210,17 +210,17 @@ type openCallView struct {
 	ID        string    `json:"tool_call_id"`
 	Tool      string    `json:"tool"`
 	Arguments string    `json:"arguments"`
-	Exact     string    `json:"exact_arguments,omitempty"` // that the tool gets, where they differ
-	State     string    `json:"state"`                     // awaiting_approval, awaiting_result (of a daemon), begun, planned or proposed
+	Exact     string    `json:"exact_arguments,omitempty"` // arguments for the tool, if they differ from Arguments
+	State     string    `json:"state"`                     // awaiting_approval, awaiting_result (only from a daemon), begun, planned or proposed
 	Digest    string    `json:"args_digest,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	Effect    string    `json:"effect,omitempty"` // as the configuration says it now
+	Effect    string    `json:"effect,omitempty"` // according to the current configuration
 	Origin    string    `json:"origin,omitempty"`
-	Rule      string    `json:"rule,omitempty"` // that asks
+	Rule      string    `json:"rule,omitempty"` // rule that requires the approval
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// exact is the text that the tool gets.
+// exact returns the arguments that the tool receives.
 func (v *openCallView) exact() string { return cmp.Or(v.Exact, v.Arguments) }
 
 func viewOf(o *loop.OpenCall) openCallView {
@@ -275,7 +275,7 @@ func printRun(out io.Writer, d *runDetail) error {
 		}
 		asked := o.State == "awaiting_approval"
 		shown := visible(o.exact())
-		if !asked { // else a person decides by all of it
+		if !asked { // an approver must see all of the arguments
 			shown = clipArgs(shown)
 		}
 		fmt.Fprintf(out, "  the model wrote these arguments:\n    %s\n", strings.ReplaceAll(shown, "\n", "\n    "))

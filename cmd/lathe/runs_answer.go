@@ -19,14 +19,14 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// givenAnswer answers the approvals of the calls that a person has named; the others wait on.
+// givenAnswer is an approver that returns the user's answer for the named calls; other calls keep waiting.
 type givenAnswer struct {
 	digests map[string]bool
 	answer  lathe.Approval
-	wrong   error // with the arguments in answer: nothing was answered
+	wrong   error // error of edited arguments: then no call was answered
 }
 
-// Approve answers what was asked about, and nothing else.
+// Approve returns the answer for calls whose digest is in digests, else [lathe.ErrPending].
 func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if !g.digests[req.Digest] {
 		return lathe.Approval{}, lathe.ErrPending
@@ -40,7 +40,7 @@ func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (la
 	return g.answer, nil
 }
 
-// A runAnswer is a command that answers one call of a run that waits, in a store or at a daemon.
+// A runAnswer is a command that answers one pending call of a run, in a store or on a daemon.
 type runAnswer struct {
 	runFlags
 	answerFlags
@@ -103,7 +103,7 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 
 const reasonAnswered = "answered_by_user"
 
-// answerInStore answers the call of a run in the store and resumes the run in this process.
+// answerInStore answers a call of a run in the store and resumes the run in this process.
 func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error {
 	if a.answer.By = a.By; a.By == "" {
 		a.answer.By = "command line"
@@ -138,7 +138,7 @@ func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error 
 	return err
 }
 
-// choose returns the call that is answered: the one that is named, or the only one.
+// choose returns the call to answer: the named one, or the only one.
 func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, error) {
 	states := []string{"awaiting_approval"}
 	if a.answer.ReasonCode == reasonAnswered {
@@ -165,7 +165,7 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	return nil, usageError("no call %q waits: %s", call, text.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
 }
 
-// atDaemon has a daemon answer the call, and shows the run until it waits or has ended.
+// atDaemon sends the answer for a call to a daemon, and shows the run until it waits or has ended.
 func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
 	if err := a.refuseStoreFlags(cmd); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call st
 	return a.follow(cmd, c, runID, d.LastID)
 }
 
-// decision is the body of the request that answers the approval.
+// decision returns the body of the request that answers the approval.
 func (a *runAnswer) decision() map[string]any {
 	body := map[string]any{"decision": "deny"}
 	switch {
@@ -222,22 +222,22 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run: a daemon resumes runs
-// with its own configuration.
+// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run, because a daemon resumes runs with its
+// own configuration.
 func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
 	return refuseFlags(cmd, "--%s goes with --store: the daemon resumes the run with its own configuration",
 		"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay")
 }
 
-// follow shows the events of a run that a daemon executes, from after an event until the run is suspended or has ended.
+// follow shows the events of a run on a daemon with ids above after, until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
 	}
 	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON), log)
-	out.view.wholeTurns = true // deltas that the daemon sent before this was listening are lost
-	shown := false             // the text of the last turn
+	out.view.wholeTurns = true // earlier deltas of the turn were missed
+	shown := false             // the text of the last turn has been shown
 	err = c.events(cmd.Context(), runID, after, "pause", func(e *event.Event) error {
 		switch d := e.Data.(type) {
 		case *event.ModelCallFinished:
@@ -245,10 +245,10 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		case *event.ModelCallStarted:
 			shown = false
 		case *event.RunFinished:
-			if !shown && d.Answer != "" && !f.JSON { // the turn was over before this was listening
+			if !shown && d.Answer != "" && !f.JSON { // the turn ended before the events were requested
 				out.view.writeText(d.Answer)
 			}
-		default: // no text
+		default: // contains no text
 		}
 		for _, s := range out.all {
 			s.Emit(cmd.Context(), *e)
@@ -256,7 +256,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		return nil
 	})
 	var refused *daemonProblem
-	if errors.As(err, &refused) && refused.Code == "run_not_found" { // an approver sees no events of other keys' runs
+	if errors.As(err, &refused) && refused.Code == "run_not_found" { // an approver cannot read the events of runs of other keys
 		fmt.Fprintln(cmd.ErrOrStderr(), "note: the call is answered; the run is of another key")
 		return nil
 	}
@@ -330,15 +330,15 @@ func runsCancelCommand() *cobra.Command {
 					return err
 				})
 			if cancelled && cmd.Context().Err() == nil {
-				return nil // which is what was asked for
+				return nil // the user has requested the cancellation
 			}
 			return err
 		},
 	}))
 }
 
-// resumeFromStore opens the store, makes the loop that the run was started with, and calls do, which resumes or cancels the
-// run. approver, if set, returns the approver of the resumed run; it gets the state of the run.
+// resumeFromStore opens the store, makes the loop with which the run was started, and calls do, which resumes or cancels the run. approver,
+// if set, returns the approver of the resumed run; it receives the state of the run.
 func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
 	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...event.Sink) (*event.Result, error)) (err error) {
 	s, err := needStore(f.Store, false)
@@ -372,10 +372,10 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	})
 }
 
-// parking lets every approval wait for a later command.
+// parking is an approver that leaves every decision to a later command.
 type parking struct{}
 
-// Approve returns [lathe.ErrPending]: no approver has answered yet.
+// Approve always returns [lathe.ErrPending].
 func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
 }

@@ -76,8 +76,7 @@ first, or let it end them.`,
 	}, &f)
 }
 
-// openSource opens a store for writing, so that no daemon executes the runs of a file meanwhile. It does not create a file
-// that does not exist.
+// openSource opens an existing store for writing, so that no daemon can execute its runs during the copy.
 func openSource(name string) (app.Store, error) {
 	s, err := openStore(name, true)
 	if err == nil {
@@ -89,15 +88,15 @@ func openSource(name string) (app.Store, error) {
 	return openStore(name, false)
 }
 
-// A copying is one call of `runs copy`.
+// A copying is the state of one `runs copy`.
 type copying struct {
 	from, to             app.Store
-	progress             *progress.Line // nil: none
-	total                int            // runs of from
+	progress             *progress.Line // nil: no progress is shown
+	total                int            // number of runs in from
 	copied, had, waiting int
 }
 
-// all copies the runs page by page, so that no more than one run is held in memory.
+// all copies the runs page by page, with at most one run in memory.
 func (c *copying) all(ctx context.Context) error {
 	c.progress.Say("counting runs")
 	var err error
@@ -123,7 +122,7 @@ func (c *copying) all(ctx context.Context) error {
 	}
 }
 
-// dryCopy says how many runs a copy would read and write. A destination that does not exist has none of them.
+// dryCopy prints how many runs a copy would read and write. A destination that does not exist counts as empty.
 func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 	dst, err := openStore(to, true)
 	if err != nil {
@@ -195,7 +194,7 @@ func (c *copying) run(ctx context.Context, row *store.RunSummary) error {
 		return storeError(err)
 	}
 	for i := range signals {
-		// The first signal wins: an existing one is not replaced.
+		// The first signal has precedence: an existing one is not replaced.
 		if err := c.to.PutSignal(ctx, signals[i]); err != nil && !errors.Is(err, lathe.ErrConflict) {
 			return storeError(err)
 		}

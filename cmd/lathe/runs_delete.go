@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A removal is one call of `runs delete`.
+// A removal is one `runs delete`.
 type removal struct {
 	runsFlags
 	Session   string `flag:"session" usage:"remove all runs of a session's *id*"`
@@ -23,8 +23,8 @@ type removal struct {
 	Yes       bool   `flag:"yes,y" usage:"do not ask"`
 	DryRun    bool   `flag:"dry-run" usage:"say how many runs would be removed, and remove none"`
 
-	run string // one of run, Session and Principal is set
-	n   int    // runs that are removed; -1: it cannot be told
+	run string // exactly one of run, Session and Principal is set
+	n   int    // number of runs to remove; -1: unknown
 }
 
 func runsDeleteCommand() *cobra.Command {
@@ -63,7 +63,7 @@ wants --yes. --dry-run says how many runs would be removed, and removes none.`,
 	}, &r)
 }
 
-// what names the runs.
+// what describes the runs to remove.
 func (r *removal) what() string {
 	switch {
 	case r.run != "":
@@ -75,7 +75,7 @@ func (r *removal) what() string {
 	}
 }
 
-// wanted reports whether the runs are to be removed, once they are counted: it asks, or says what --dry-run wants to know.
+// wanted reports whether the counted runs are to be removed: it asks the user or, with --dry-run, prints the number.
 func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
 	if r.DryRun {
 		if r.n < 0 {
@@ -141,10 +141,10 @@ func (r *removal) fromDaemon(cmd *cobra.Command, c *daemonClient) error {
 	return err
 }
 
-// maxListed is how many runs are asked for at a time.
+// maxListed is the number of runs in one request.
 const maxListed = 100
 
-// canConfirm returns a usage error where no user can be asked.
+// canConfirm returns a usage error if there is no terminal at which to ask the user.
 func canConfirm(cmd *cobra.Command, question string) error {
 	if !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
 		return usageError("%s give --yes: standard input is not a terminal", question)
@@ -163,10 +163,10 @@ func confirmed(cmd *cobra.Command, question string) error {
 	return nil
 }
 
-// agreed reports whether the user at the terminal says yes.
+// agreed reports whether the user at the terminal answers yes.
 func agreed(cmd *cobra.Command, question string) bool {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
-	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input is a no
+	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input counts as no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
 }

@@ -52,7 +52,7 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 	}, &f)
 }
 
-// oneFile wants the name of one file.
+// oneFile requires the name of one file.
 func oneFile(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usageError("want one FILE, as `lathe runs export` prints it")
@@ -65,7 +65,7 @@ func readRecord(path string) (*replay.Record, error) {
 	if err != nil {
 		return nil, usageError("%w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	r, err := replay.Read(f)
 	if err != nil {
 		return nil, failure("%s is no exported run: %w", path, err)
@@ -73,9 +73,9 @@ func readRecord(path string) (*replay.Record, error) {
 	return r, nil
 }
 
-// importRun reports whether the store had the run, with the same events. It does not take a run with a call that
-// may have been made and has no result: a worker may have it still, of which only the store knows that it has
-// the call, and in another store the call would count as not made.
+// importRun adds a run to the store, and reports whether the store already had it with the same events. It refuses a run with a call that
+// may have been made and has no result: a worker may still execute the call, which only the original store records, and in another store
+// the call would count as not made.
 func importRun(ctx context.Context, s store.Store, r *replay.Record) (had bool, err error) {
 	state, err := loop.Fold(r.Events)
 	if err != nil {

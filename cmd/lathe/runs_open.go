@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// describeOpen adds to calls that are open what the log says of the rule that asks, and what the
-// configuration says of their tools. Servers are not started for it.
+// describeOpen adds to open calls the rule that requires the approval, from the log, and the properties of their tools, from the
+// configuration. It starts no servers.
 func describeOpen(cmd *cobra.Command, s store.Store, runID string, open []openCallView) error {
 	if len(open) == 0 {
 		return nil

@@ -83,7 +83,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 	return f.printResult(cmd, r, res)
 }
 
-// loop makes the loop of the record's target as the configuration has it now.
+// loop makes the loop for the recorded model with the current configuration.
 func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, p *replay.Parts, log *slog.Logger) (*loop.Loop, error) {
 	entry := r.Started().Target
 	if entry == "" {
@@ -104,7 +104,7 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 		return nil, err
 	}
 	opts.Now = p.Now
-	var keep *loop.Retention // as the record has it, which the repetition is compared with
+	var keep *loop.Retention // as in the record, with which the new run is compared
 	if recorded := r.Started().Retention; recorded != nil {
 		keep = loop.RetentionOf(recorded)
 	}
@@ -119,7 +119,7 @@ func (f *replayFlags) loop(cfg *config.Config, set *tool.Set, r *replay.Record, 
 	return l, nil
 }
 
-// maxShown bounds the number of differences that are printed.
+// maxShown is the largest number of differences that are printed.
 const maxShown = 20
 
 // printResult prints the differences.

@@ -19,14 +19,14 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A runSource is where the commands under `lathe runs` read runs: a store, or a daemon.
+// A runSource is the source of runs for the commands of `lathe runs`: a store, or a daemon.
 type runSource interface {
 	list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error)
-	// waiting returns the calls that wait for a person, of one page of runs.
+	// waiting returns the pending calls in one page of runs.
 	waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error)
 	show(ctx context.Context, runID string) (*runDetail, error)
 	modelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error)
-	// history calls f for the stored events of a run after one.
+	// history calls f for the stored events of a run with ids above after.
 	history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error
 	close() error
 }
@@ -36,7 +36,7 @@ var (
 	_ runSource = (*daemonClient)(nil)
 )
 
-// A waitingRow is a call that waits for a person.
+// A waitingRow is a call that waits for an approval or a result.
 type waitingRow struct {
 	RunID     string    `json:"run_id"`
 	SessionID string    `json:"session_id,omitempty"`
@@ -46,24 +46,24 @@ type waitingRow struct {
 	openCallView
 }
 
-// runsFlags say where runs are read: from a store, or from a daemon.
+// runsFlags select the source of runs: a store, or a daemon.
 type runsFlags struct {
 	storeFlags
 	serverFlags
 }
 
-// read calls do with what the flags name, and closes that afterwards.
+// read calls do with the source that the flags select, and then closes it.
 func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
 	src, err := openRuns(cmd, &f.serverFlags, f.Store)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = src.close() }() // it was only read
+	defer func() { _ = src.close() }() // the source was only read
 	return do(src)
 }
 
-// openRuns opens the store that the flags or the environment name, or returns the client of a daemon: the one that
-// they name, or else the one at the usual address.
+// openRuns opens the store that the flags or the environment name, or returns a client for a daemon: the named one, or else the one at the
+// default address.
 func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource, error) {
 	c, err := server.named(store)
 	if c != nil || err != nil {
@@ -79,7 +79,7 @@ func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource,
 	return server.usual(cmd)
 }
 
-// named returns the client of the daemon that a flag or the environment names; nil where none is named.
+// named returns a client for the daemon that a flag or the environment names, or nil.
 func (f *serverFlags) named(store string) (*daemonClient, error) {
 	switch {
 	case f.URL != "" && store != "":
@@ -92,7 +92,7 @@ func (f *serverFlags) named(store string) (*daemonClient, error) {
 	return nil, nil
 }
 
-// usual returns the client of a daemon at the usual address, for a command that nothing names a store or a daemon for.
+// usual returns a client for a daemon at the default address, for a command for which neither a store nor a daemon is named.
 func (f *serverFlags) usual(cmd *cobra.Command) (*daemonClient, error) {
 	c, err := f.client(defaultServer)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *daemonClient) close() error {
 	return nil
 }
 
-// query is the filter as the API has it. The principal of the runs is that of the key.
+// query returns the filter as the query of an API request. It refuses a principal, because the API lists the runs of the key.
 func (c *daemonClient) query(f *store.RunFilter, more map[string]string) (string, error) {
 	if f.Principal != "" {
 		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
@@ -217,7 +217,7 @@ func (c *daemonClient) query(f *store.RunFilter, more map[string]string) (string
 	return "?" + q.Encode(), nil
 }
 
-// A page is a part of a list.
+// A page is one part of a list.
 type page[T any] struct {
 	Data []T    `json:"data"`
 	Next string `json:"next"`
@@ -262,7 +262,7 @@ func (c *daemonClient) history(ctx context.Context, runID string, after int64, f
 	return c.events(ctx, runID, after, "false", f)
 }
 
-// decide answers the approval of a call, and returns the id of the last event before.
+// decide sends a decision about the approval of a call.
 func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallView, body map[string]any) error {
 	body["digest"] = call.Digest
 	err := c.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/approvals/"+url.PathEscape(call.ID), body, nil)
@@ -273,7 +273,7 @@ func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallV
 	return err
 }
 
-// checkEdited refuses arguments that the tool of the daemon does not take: a slip would end the call.
+// checkEdited returns an error if the tool on the daemon does not accept the arguments, because invalid arguments would end the call.
 func (c *daemonClient) checkEdited(ctx context.Context, tool string, args json.RawMessage) error {
 	var tools page[struct {
 		Name       string          `json:"name"`

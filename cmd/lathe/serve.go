@@ -12,13 +12,13 @@ import (
 )
 
 type serveFlags struct {
-	// upstreamFlags name the model that needs no lathe.yaml.
+	// upstreamFlags select a model without lathe.yaml.
 	upstreamFlags
 	simFlags
 
 	daemon daemon.Options
 	engine string
-	ready  bool // ask a daemon, and start none
+	ready  bool // only check whether a daemon is ready
 }
 
 func serveCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 	opts.Load = func(file string) (*config.Config, error) {
 		cfg, err := f.loadConfig(cmd, file)
 		if err == nil {
-			found = file // if it is removed, a reload fails
+			found = file // a reload fails if this file has been removed
 		}
 		return cfg, err
 	}

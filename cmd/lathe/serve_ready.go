@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	readyTimeout   = 5 * time.Second                                  // of one question of --ready
-	maxReadyAnswer = 4 << 10                                          // bytes that are read of the answer
-	wantsHTTPS     = "Client sent an HTTP request to an HTTPS server" // what net/http answers
+	readyTimeout   = 5 * time.Second                                  // timeout of one request of --ready
+	maxReadyAnswer = 4 << 10                                          // bytes of the response
+	wantsHTTPS     = "Client sent an HTTP request to an HTTPS server" // response of net/http
 )
 
-// askReady asks the daemon at --addr, or serve.addr, whether it takes requests: over HTTPS if the configuration has a
-// certificate, or if the daemon answers that it serves HTTPS. It is the probe of a container that has no other program.
+// askReady checks whether the daemon at --addr, or serve.addr, is ready: over HTTPS if the configuration has a certificate, or if the
+// daemon responds that it serves HTTPS. It is the health check of a container without other programs.
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	addr, scheme := f.daemon.Addr, "http"
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
@@ -57,7 +57,7 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	return err
 }
 
-// probe returns why the daemon at host is not ready. It asks again over HTTPS where the daemon answers that it serves that.
+// probe returns why the daemon at host is not ready, or nil. It repeats the request over HTTPS if the daemon responds that it serves HTTPS.
 func probe(ctx context.Context, scheme, host string) error {
 	status, body, err := readiness(ctx, scheme+"://"+host)
 	if err == nil && scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, wantsHTTPS) {
@@ -73,7 +73,7 @@ func probe(ctx context.Context, scheme, host string) error {
 	return err
 }
 
-// readiness asks the daemon at that URL for /readyz.
+// readiness requests /readyz of the daemon at a URL.
 func readiness(ctx context.Context, daemon string) (status int, body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemon+"/readyz", http.NoBody)
 	if err != nil {
@@ -84,10 +84,10 @@ func readiness(ctx context.Context, daemon string) (status int, body string, err
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // the answer was read
+	defer func() { _ = resp.Body.Close() }() // the body has been read
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyAnswer))
 	if resp.StatusCode != http.StatusOK {
-		err = nil // the status says enough
+		err = nil // the status is sufficient
 	}
 	return resp.StatusCode, string(b), err
 }

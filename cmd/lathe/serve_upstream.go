@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// overrides returns the models entry and the default model that --base-url and --model make. A reload has them, too.
+// overrides returns the settings for --base-url and --model: a model entry and the default model. They also apply after a reload.
 func (f *serveFlags) overrides(cmd *cobra.Command) ([]config.Override, error) {
 	if f.BaseURL == "" && f.Model != "" {
 		return nil, usageError("--model goes with --base-url: a configured model is chosen by default_model in lathe.yaml, or by each request")
@@ -18,7 +18,7 @@ func (f *serveFlags) overrides(cmd *cobra.Command) ([]config.Override, error) {
 	return over, err
 }
 
-// loadConfig reads the configuration of the daemon, with the flags over it.
+// loadConfig reads the configuration of the daemon and applies the flags.
 func (f *serveFlags) loadConfig(cmd *cobra.Command, file string) (*config.Config, error) {
 	over, err := f.overrides(cmd)
 	if err != nil {
@@ -34,7 +34,7 @@ func (f *serveFlags) loadConfig(cmd *cobra.Command, file string) (*config.Config
 	return cfg, nil
 }
 
-// aliases returns the name under which clients find the model of --base-url.
+// aliases returns the name that clients use for the model of --base-url.
 func (f *serveFlags) aliases() map[string]string {
 	if f.BaseURL == "" {
 		return nil

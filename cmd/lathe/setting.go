@@ -14,26 +14,26 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// The flags of settings and limits are made from the tables of package config. They are text here:
-// config reads them, as it reads the file and the environment.
+// The flags of settings and limits are made from the tables of package config. Their values are texts, which config parses like those of
+// the file and the environment.
 
-// A settingValue is the flag of one setting.
+// A settingValue is the value of the flag of one setting.
 type settingValue struct {
 	setting config.Setting
 	text    string
-	usual   string // the default of the command, if it is another than that of the setting
+	usual   string // default of the command; "": that of the setting
 }
 
 func (v *settingValue) Set(s string) error { v.text = s; return nil }
 func (v *settingValue) String() string     { return v.text }
 func (v *settingValue) Type() string       { return "value" }
 
-// switches reports whether the setting is on or off: its flag needs no value.
+// switches reports whether the setting is a boolean, whose flag needs no value.
 func (v *settingValue) switches() bool {
 	return v.setting.Default == "true" || v.setting.Default == "false"
 }
 
-// shown is the flag's value in help: the default.
+// shown returns the default in the form of the help text.
 func (v *settingValue) shown() string {
 	usual := cmp.Or(v.usual, v.setting.Default)
 	if strings.ContainsAny(usual, " \t") {
@@ -52,7 +52,7 @@ func addSettings(fs *pflag.FlagSet) {
 	}
 }
 
-// addEvalSettings adds the flags of settings with the defaults that evaluations have. run_timeout is --timeout there.
+// addEvalSettings adds the flags of settings with the defaults of evaluations. It hides run-timeout, which --timeout replaces.
 func addEvalSettings(fs *pflag.FlagSet) {
 	addSettings(fs)
 	fs.Lookup("run-timeout").Hidden = true
@@ -63,7 +63,7 @@ func addEvalSettings(fs *pflag.FlagSet) {
 	}
 }
 
-// flagText turns a sentence of the reference into the text of a flag.
+// flagText converts a sentence of the reference into the usage text of a flag.
 func flagText(doc string) string {
 	doc = strings.TrimSuffix(strings.ReplaceAll(doc, "`", ""), ".")
 	if first, rest, _ := strings.Cut(doc, " "); first != strings.ToUpper(first) {
@@ -72,7 +72,7 @@ func flagText(doc string) string {
 	return doc
 }
 
-// settingOverrides returns the settings that the command line changes.
+// settingOverrides returns the settings that flags set.
 func settingOverrides(cmd *cobra.Command) []config.Override {
 	var over []config.Override
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -83,8 +83,8 @@ func settingOverrides(cmd *cobra.Command) []config.Override {
 	return over
 }
 
-// configError says what is wrong with a configuration: one line for each problem, as editors read
-// them. What only flags are to blame for is a mistake of usage.
+// configError returns an error for a configuration that is not valid, with one line for each problem in a format that editors parse. If all
+// problems come from flags, it is a usage error.
 func configError(err error) error {
 	problems := config.ProblemsOf(err)
 	if len(problems) == 0 {
@@ -94,7 +94,7 @@ func configError(err error) error {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
 		if strings.HasPrefix(p.File, "--") {
-			p.Key = "" // the flag says it
+			p.Key = "" // the flag names the key
 		} else {
 			code = exitConfig
 		}

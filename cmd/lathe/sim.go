@@ -65,18 +65,18 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 	}, &f)
 }
 
-// simFlags are scriptFlags beside others.
+// simFlags have scriptFlags as a group of flags.
 type simFlags struct {
 	Sim scriptFlags `group:"Simulated model:"`
 }
 
-// scriptFlags say what the model sim/script plays.
+// scriptFlags select what the model sim/script plays.
 type scriptFlags struct {
 	Script string `flag:"script" usage:"*file* of turns that the model sim/script plays"`
 	Replay string `flag:"replay" usage:"*file* of a run recorded with --json that the model sim/script plays again"`
 }
 
-// serveUntilDone serves until ctx ends, then calls stop and lets requests finish for a moment.
+// serveUntilDone serves until ctx ends, then calls stop and waits up to 2 s for requests to finish.
 func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop func()) error {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
@@ -89,7 +89,7 @@ func serveUntilDone(ctx context.Context, ln net.Listener, srv *http.Server, stop
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
-		_ = srv.Close() // what did not finish in time is cut off
+		_ = srv.Close() // interrupts requests that have not finished in time
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -134,13 +134,13 @@ func simListCommand() *cobra.Command {
 type simRow struct {
 	Model string   `json:"model"`
 	Does  string   `json:"does"`
-	Wires []string `json:"wires,omitempty"` // as models.NAME.wire names them; none: all
+	Wires []string `json:"wires,omitempty"` // in the form of models.NAME.wire; nil: all
 }
 
-// wireNames lists the wires in the words of the configuration.
+// wireNames lists the protocols as named in the configuration.
 const wireNames = "openai, responses, anthropic, gemini"
 
-// wireWords are these words.
+// wireWords maps protocols to their names in the configuration.
 var wireWords = map[lathe.Wire]string{lathe.WireOpenAIChat: "openai", lathe.WireResponses: "responses", lathe.WireMessages: "anthropic", lathe.WireGemini: "gemini"}
 
 func simModels() []simRow {

@@ -19,10 +19,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// usageDimensions are what the rows of `lathe usage` can be grouped by.
+// usageDimensions are the dimensions by which `lathe usage` can group rows.
 var usageDimensions = []string{"day", "key", "group", "model"}
 
-// usageCommand reports what model calls used.
+// usageCommand returns the command that reports the usage of model calls.
 func usageCommand() *cobra.Command {
 	var f struct {
 		runsFlags
@@ -56,7 +56,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 			if !q.Since.IsZero() {
 				filter.Since = q.Since.UTC().Format(time.DateOnly)
 			}
-			if !q.Until.IsZero() { // its day is included
+			if !q.Until.IsZero() { // the day is included
 				filter.Until = q.Until.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
 			}
 			if filter.Until <= filter.Since {
@@ -73,7 +73,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 	}, &f)
 }
 
-// readUsage reads the rows of a store, or asks a daemon for them.
+// readUsage reads the rows from a store, or requests them from a daemon.
 func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows []store.UsageRow, err error) {
 	err = from.read(cmd, func(src runSource) error {
 		switch src := src.(type) {
@@ -93,7 +93,7 @@ func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows 
 	return rows, err
 }
 
-// usage asks the daemon. Its costs are dollars as floating point numbers.
+// usage requests the rows from the daemon. Costs are dollars as floating point numbers.
 func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
 	var body struct {
 		Data []struct {
@@ -105,7 +105,7 @@ func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store
 	if err != nil {
 		return nil, err
 	}
-	last := until.AddDate(0, 0, -1).Format(time.DateOnly) // included
+	last := until.AddDate(0, 0, -1).Format(time.DateOnly) // the last day, inclusive
 	q := url.Values{"since": {f.Since}, "until": {last}}
 	if err := c.call(ctx, http.MethodGet, "/api/usage?"+q.Encode(), nil, &body); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store
 	return rows, nil
 }
 
-// A spendRow is a row of `lathe usage`. The names that the rows are not grouped by are nil.
+// A spendRow is a row of `lathe usage`. Dimensions by which the rows are not grouped are nil.
 type spendRow struct {
 	Day   *string `json:"day,omitempty"`
 	Key   *string `json:"key,omitempty"`
@@ -128,12 +128,12 @@ type spendRow struct {
 	Cost float64 `json:"cost"` // in US dollars
 }
 
-// name returns where the row has the name of a dimension.
+// name returns a pointer to the field of the row for a dimension.
 func (r *spendRow) name(dimension string) **string {
 	return map[string]**string{"day": &r.Day, "key": &r.Key, "group": &r.Group, "model": &r.Model}[dimension]
 }
 
-// groupUsage adds up the rows that are equal in the dimensions. They are ordered by day, key, group and model.
+// groupUsage adds up the rows that are equal in the dimensions. The result is ordered by day, key, group and model.
 func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
 	sums := map[store.UsageKey]*store.Counts{}
 	for i := range rows {
@@ -162,12 +162,12 @@ func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
 	return grouped
 }
 
-// dimension returns where k has the name of a dimension.
+// dimension returns a pointer to the field of k for a dimension.
 func dimension(k *store.UsageKey, name string) *string {
 	return map[string]*string{"day": &k.Day, "key": &k.Key, "group": &k.Group, "model": &k.Model}[name]
 }
 
-// printUsageTable prints the rows and their sum.
+// printUsageTable prints the rows and their total.
 func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error {
 	var t report.Table
 	row := func(names []string, figures ...any) {

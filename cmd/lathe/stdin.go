@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stdin returns the command's standard input, whose reads end when the command is interrupted. It
-// says on a terminal that it waits.
+// stdin returns the standard input of the command. Reads end when the command is interrupted. On a terminal it prints a note that the
+// command waits for input.
 func stdin(cmd *cobra.Command, what string) io.Reader {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
@@ -26,8 +26,8 @@ type readFunc func([]byte) (int, error)
 // Read implements io.Reader.
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// interruptible returns a reader of r whose Read returns when ctx is done. A read that is then under
-// way goes on until the process ends: a read from a terminal cannot be cancelled.
+// interruptible returns a reader of r whose Read returns when ctx is done. A read in progress then continues until the process ends,
+// because a read from a terminal cannot be cancelled.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	type result struct {
 		n   int
@@ -39,7 +39,7 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 			return 0, err
 		}
 		if len(buf) < len(p) {
-			buf = make([]byte, len(p)) // not p itself: the read may outlive this call
+			buf = make([]byte, len(p)) // not p: the read can outlive this call
 		}
 		done := make(chan result, 1)
 		go func(b []byte) {
@@ -55,7 +55,7 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	})
 }
 
-// readAtMost reads all of r, which must not be larger than most bytes.
+// readAtMost reads all of r, which must have at most most bytes.
 func readAtMost(r io.Reader, most int) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err == nil && len(b) > most {
@@ -64,7 +64,7 @@ func readAtMost(r io.Reader, most int) ([]byte, error) {
 	return b, err
 }
 
-// readNamedFile is readFile with errors that name the file.
+// readNamedFile does the same as readFile, with errors that name the file.
 func readNamedFile(path string, most int) ([]byte, error) {
 	b, err := readFile(path, most)
 	var named *fs.PathError
@@ -74,7 +74,7 @@ func readNamedFile(path string, most int) ([]byte, error) {
 	return b, err
 }
 
-// readFile reads a file that must not be larger than most bytes.
+// readFile reads a file of at most most bytes.
 func readFile(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/lathe-run/lathe/internal/daemon"
 )
 
-// storeVariable names the store where no flag does.
+// storeVariable is the environment variable that names the store if no flag does.
 const storeVariable = daemon.StoreVariable
 
-// storeFlags name the store.
+// storeFlags select the store.
 type storeFlags struct {
 	Store string `flag:"store" usage:"keep runs in a *store*: sqlite:PATH or postgres://USER@HOST/DATABASE (default $LATHE_STORE)"`
 }
 
-// openStore opens the store of that name, else of the environment; nil where neither names one that outlives a
+// openStore opens the named store, or else the one that the environment names. It returns nil if neither names a store that outlives the
 // process.
 func openStore(name string, readOnly bool) (app.Store, error) {
 	name, from := namedStore(name, "")
@@ -30,12 +30,12 @@ func openStore(name string, readOnly bool) (app.Store, error) {
 	return s, err
 }
 
-// namedStore is the name of the store, and what names it.
+// namedStore returns the name of the store and its source: see [daemon.NamedStore].
 func namedStore(flag, configured string) (name, from string) {
 	return daemon.NamedStore(flag, configured)
 }
 
-// needStore is openStore for commands that are of no use without one.
+// needStore does the same as openStore, but returns a usage error if no store is named.
 func needStore(name string, readOnly bool) (app.Store, error) {
 	s, err := openStore(name, readOnly)
 	if err == nil && s == nil {

@@ -23,13 +23,13 @@ pg_restore: see docs/operating.md.`,
 	return cmd
 }
 
-// A storeWork is one call of a command of `lathe store`.
+// A storeWork is one command of `lathe store`.
 type storeWork struct {
 	Store string `flag:"store"`
 	JSON  bool   `flag:"json" usage:"print JSON"`
 
 	cmd *cobra.Command
-	// progress has the flag of commands that take long.
+	// progress has the flag of commands that can take long.
 	progress struct {
 		Quiet bool `flag:"quiet,q" usage:"no progress on stderr"`
 	}
@@ -41,7 +41,7 @@ func (w *storeWork) flags(cmd *cobra.Command, what string) *cobra.Command {
 	return cmd
 }
 
-// file returns the path of the store.
+// file returns the path of the SQLite store, or an error for other stores.
 func (w *storeWork) file() (string, error) {
 	name, from := namedStore(w.Store, "")
 	if name == "" {
@@ -57,7 +57,7 @@ func (w *storeWork) file() (string, error) {
 	return path, nil
 }
 
-// copying calls do with a line of progress.
+// copying calls do and shows the progress.
 func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) error {
 	var line *progress.Line
 	if !w.JSON {
@@ -72,7 +72,7 @@ func (w *storeWork) copying(text string, do func(*sqlite.BackupOptions) error) e
 	return nil
 }
 
-// contentsJSON is what --json prints.
+// contentsJSON is the output of --json.
 type contentsJSON struct {
 	Schema int      `json:"schema"`
 	Runs   int      `json:"runs"`
@@ -82,7 +82,7 @@ type contentsJSON struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// report prints what is in the file. did begins the line for a person.
+// report prints the contents of the file. did is the beginning of the line for people.
 func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
 	out := w.cmd.OutOrStdout()
 	if w.JSON {

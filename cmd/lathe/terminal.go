@@ -24,36 +24,35 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// The rules of the terminal: data goes to stdout, everything said about the work goes to stderr.
-// Lines that are written over appear only where stderr is a terminal, and colours only where
-// NO_COLOR is not set either. Messages start in lower case and end without a full stop.
+// Rules of the terminal: data goes to stdout, and messages about the work go to stderr. Lines are overwritten only if stderr is a terminal,
+// and colours are used only if NO_COLOR is not set either. Messages begin in lower case and end without a full stop.
 
-// A screen shows a run to a person. It is a event.Sink, and may be used by several goroutines at once.
+// A screen is an event.Sink that shows a run to a user. It may be used from several goroutines at once.
 type screen struct {
 	out, err         io.Writer
 	text             bool // write the answer to out
-	quiet            bool // say nothing of the work
+	quiet            bool // write no messages about the work
 	outTerm, errTerm bool
-	live             bool // lines on err may be written over
+	live             bool // lines on err can be overwritten
 	colour           bool
-	wholeTurns       bool // write the text of a turn when it is whole, and no deltas
-	// markdown renders what is written to out; nil: it is written as it is.
+	wholeTurns       bool // write the text of a turn when it is complete, instead of deltas
+	// markdown renders the text for out; nil: the text is written unchanged.
 	markdown *markdown.Writer
 
 	mu       sync.Mutex
-	midLine  bool        // out's last byte was not a line end
-	liveLine bool        // err's last line is one that will be written over
-	tick     *time.Timer // that writes the live line with the seconds since it began
-	broken   error       // the first error of out
-	// failed is the warning about an attempt of the model call. It is written once another attempt follows: the
-	// last attempt's failure is the run's, which the command reports itself.
+	midLine  bool        // the last byte written to out is not a line end
+	liveLine bool        // the last line of err will be overwritten
+	tick     *time.Timer // updates the live line every second
+	broken   error       // first error of out
+	// failed is the warning about a failed attempt of the model call. It is written when another attempt follows: the failure of the last
+	// attempt is that of the run, which the command reports.
 	failed string
-	// unread are the calls that could not be read and have no result yet. A result shows its call on the
-	// same line; a call that gets no result has a line of its own.
+	// unread are the unreadable calls without a result. A result shows its call on the same line; a call without a result gets its own
+	// line.
 	unread     []*event.ToolCallParseError
 	commentary bool              // the last text was commentary
-	children   map[string]bool   // the runs that tool calls started: their text is not the answer
-	failures   map[string]string // why the last call of a tool failed, by the tool's name
+	children   map[string]bool   // runs that tool calls started, whose text is not the answer
+	failures   map[string]string // tool name → why the last call of the tool failed
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {
@@ -68,7 +67,7 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Emit shows what a person wants to see: the answer, and which tool runs with which result.
+// Emit shows the events that are useful for a user: the answer, tool calls and their results.
 func (s *screen) Emit(_ context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 			s.printLine("yellow", "!", "tool_choice names a tool, and the model called another one or none; offer that tool alone with --tools")
 		}
 	case *event.ModelCallStarted:
-		s.endLine() // after what the noop executor has shown
+		s.endLine() // after the text that the noop executor has shown
 		s.printUnread()
 		if s.failed != "" {
 			s.printLine("yellow", "!", s.failed)
@@ -117,12 +116,12 @@ func (s *screen) Emit(_ context.Context, e event.Event) {
 		s.endLine()
 		s.printUnread()
 		s.printLine("dim", "·", fmt.Sprintf("%s after %s, %s, %d tokens, %s", d.Reason, count(d.Turns, "turn"), count(d.ToolCalls, "tool call"), d.Usage.TotalTokens, took(d.LatencyMS)))
-	default: // of no use to a person who watches
+	default: // other events are not shown
 	}
 }
 
-// attemptText describes an attempt of a model call that failed. The server's words may hold what a person wrote, but
-// not what they quote of the request.
+// attemptText describes a failed attempt of a model call. It contains the error text of the server, but not the parts of it that quote the
+// request.
 func attemptText(d *event.ModelCallFinished) string {
 	kind := lathe.UpstreamKind(d.ErrorCode)
 	if kind == lathe.UpstreamLoading {
@@ -142,7 +141,7 @@ func attemptText(d *event.ModelCallFinished) string {
 	return text
 }
 
-// ofChild shows what a run that a tool call started does, and reports whether the event is one of such a run.
+// ofChild shows the events of a run that a tool call started, and reports whether the event belongs to such a run.
 func (s *screen) ofChild(e *event.Event) bool {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
@@ -169,7 +168,7 @@ func (s *screen) ofChild(e *event.Event) bool {
 	return s.children[e.RunID]
 }
 
-// result shows how a call ended; indent stands before the calls of a run that a call started.
+// result shows the end of a call; indent precedes the calls of a run that a call started.
 func (s *screen) result(d *event.ToolCallResult, indent string) {
 	if d.Status == "ok" {
 		delete(s.failures, d.Tool)
@@ -204,18 +203,18 @@ func (s *screen) result(d *event.ToolCallResult, indent string) {
 	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
 }
 
-// maxFailureText bounds what a line on the terminal says of a failed call, in bytes.
+// maxFailureText is the number of bytes of a failure text in one line.
 const maxFailureText = 200
 
-// failureText returns what the model reads about why its call failed: the detail of the error, or what the tool itself said. It is "" if
-// the result has neither.
+// failureText returns why a call failed, from the result for the model: the detail of the error, or the text of the tool. It is "" if the
+// result has neither.
 func failureText(result string) string {
 	var r struct {
 		Error  struct{ Detail string }
-		Errors []struct{ Detail string } // of an envelope
+		Errors []struct{ Detail string } // in an envelope
 		Data   any
 	}
-	_ = json.Unmarshal([]byte(result), &r) // a result of another form says nothing here
+	_ = json.Unmarshal([]byte(result), &r) // a result in another form has no failure text
 	said := r.Error.Detail
 	if len(r.Errors) > 0 {
 		said = r.Errors[0].Detail
@@ -230,8 +229,8 @@ func failureText(result string) string {
 	return printable(text.Clip(text.OneLine(said), maxFailureText))
 }
 
-// removeUnread removes and returns the first call that could not be read and that a result with the code answers;
-// nil if there is no such call. An answer that was cut off has incomplete_call for all of its calls.
+// removeUnread removes and returns the first unreadable call to which a result with the code belongs, or nil. For a truncated answer the
+// code of all results is incomplete_call.
 func (s *screen) removeUnread(code lathe.Code) *event.ToolCallParseError {
 	i := slices.IndexFunc(s.unread, func(d *event.ToolCallParseError) bool { return d.Error == code || code == lathe.CodeIncompleteCall })
 	if i < 0 {
@@ -242,8 +241,7 @@ func (s *screen) removeUnread(code lathe.Code) *event.ToolCallParseError {
 	return call
 }
 
-// printUnread writes a line for each call that could not be read and got no result, as with on_parse_error
-// retry_without_tools.
+// printUnread writes a line for each unreadable call without a result, for example with on_parse_error retry_without_tools.
 func (s *screen) printUnread() {
 	for _, d := range s.unread {
 		s.printLine("yellow", "!", fmt.Sprintf("%s: %s", d.Error, unreadText(d)))
@@ -251,7 +249,7 @@ func (s *screen) printUnread() {
 	s.unread = s.unread[:0]
 }
 
-// unreadText describes a call that could not be read. A server that reads calls itself may not send its text.
+// unreadText describes an unreadable call. A server that parses calls itself may not send the text.
 func unreadText(d *event.ToolCallParseError) string {
 	if d.ExcerptBytes == 0 {
 		return "a call of the model could not be read"
@@ -259,11 +257,11 @@ func unreadText(d *event.ToolCallParseError) string {
 	return "a call of the model could not be read, " + bytesText(d.ExcerptBytes)
 }
 
-// maxNamed bounds the tools that a line on the terminal names.
+// maxNamed is the largest number of tools that are named in one line.
 const maxNamed = 5
 
-// withheld says which tools the model is not offered, where the policy or a missing approver is why: a tool that is
-// missing without a word is looked for in the wrong place.
+// withheld shows the tools that are not offered to the model because of the policy or a missing approver, so that a user does not search
+// for the cause elsewhere.
 func (s *screen) withheld(tools *event.ToolsDigest) {
 	var denied, asked []string
 	for _, held := range tools.Withheld {
@@ -272,7 +270,7 @@ func (s *screen) withheld(tools *event.ToolsDigest) {
 			denied = append(denied, held.Tool)
 		case event.WithheldApproval, event.WithheldUndeclared:
 			asked = append(asked, held.Tool)
-		case event.WithheldDepth, event.WithheldMode: // the person has asked for it
+		case event.WithheldDepth, event.WithheldMode: // the user has requested it
 		}
 	}
 	for _, group := range []struct {
@@ -289,21 +287,21 @@ func (s *screen) withheld(tools *event.ToolsDigest) {
 	}
 }
 
-// note says something about the work that is no event.
+// note writes a message about the work.
 func (s *screen) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.printLine("dim", "·", text)
 }
 
-// warn says that something does not work as it is configured. It is not silenced.
+// warn writes a message about a configuration that does not work. It is written even if the screen is quiet.
 func (s *screen) warn(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writeLine("yellow", "!", text)
 }
 
-// ask writes a question as it is, after what stands on the screen. It is not silenced.
+// ask writes a question unchanged, on a new line. It is written even if the screen is quiet.
 func (s *screen) ask(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -335,11 +333,11 @@ func (s *screen) writeLine(colour, mark, text string) {
 	fmt.Fprintf(s.err, "%s %s\n", s.paint(colour, mark), text)
 }
 
-// maxSeconds is what stands beside the text of a live line: the mark and the seconds.
+// maxSeconds is the width of the mark and the seconds in a live line.
 const maxSeconds = 12
 
-// running writes a line that the next one replaces, and adds the seconds that have passed. It must not be broken: only one line can be
-// taken back.
+// running writes a line that the next line overwrites, and adds the seconds that have passed. It must fit into one line of the terminal,
+// because only one line can be overwritten.
 func (s *screen) running(text string) {
 	if !s.live || s.quiet {
 		return
@@ -359,7 +357,7 @@ func (s *screen) running(text string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.tick != tick {
-			return // another line has taken its place
+			return // another line has replaced this one
 		}
 		fmt.Fprintf(s.err, "\r\x1b[2K%s %s", s.paint("dim", "·"), s.paint("dim", fmt.Sprintf("%s %d s", text, int(time.Since(began).Seconds()))))
 		tick.Reset(time.Second)
@@ -367,14 +365,14 @@ func (s *screen) running(text string) {
 	s.tick = tick
 }
 
-// writeText writes text of the answer that no event brings.
+// writeText writes text of the answer that is not in an event.
 func (s *screen) writeText(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(text)
 }
 
-// piece writes text of the answer, or commentary. No word continues in the other of the two.
+// piece writes text of the answer, or commentary. It separates the two by an empty line.
 func (s *screen) piece(commentary bool, text string) {
 	if s.wholeTurns || text == "" {
 		return
@@ -404,14 +402,14 @@ func (s *screen) write(text string) {
 	s.midLine = !strings.HasSuffix(text, "\n")
 }
 
-// wrote keeps the first error of out.
+// wrote stores the first error of out.
 func (s *screen) wrote(err error) {
 	if err != nil && s.broken == nil {
 		s.broken = err
 	}
 }
 
-// endLine ends the line of the answer that is not complete, and what the renderer holds back of it.
+// endLine flushes the renderer and ends an incomplete line of the answer.
 func (s *screen) endLine() {
 	if s.markdown != nil {
 		s.clearLive()
@@ -435,7 +433,7 @@ func (s *screen) clearLive() {
 	}
 }
 
-// startProgress begins to write the progress of long work to stderr. The caller stops it.
+// startProgress begins to show the progress of long work on stderr. The caller must stop it.
 func startProgress(w io.Writer, quiet bool) *progress.Line {
 	opts := &progress.Options{Quiet: quiet}
 	if f, ok := w.(*os.File); ok && isTerminal(f) && os.Getenv("TERM") != "dumb" {
@@ -451,7 +449,8 @@ func startProgress(w io.Writer, quiet bool) *progress.Line {
 	return progress.Start(w, opts)
 }
 
-// startingServers says which MCP servers start, of those whose tools are allowed, until the caller stops it.
+// startingServers shows which MCP servers are starting, until the caller stops it. allow are the allowed tools; servers without an allowed
+// tool are omitted.
 func startingServers(w io.Writer, cfg *config.Config, allow []string, quiet bool) *progress.Line {
 	names := app.ServersOf(cfg, allow)
 	if names == nil {

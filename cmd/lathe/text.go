@@ -37,8 +37,8 @@ func took(ms int64) string {
 	}
 }
 
-// printable replaces what could steer a terminal or turn the order of its text (control and
-// direction characters, invalid UTF-8) by its escape. Line ends and tabs stay.
+// printable escapes characters that could control a terminal or change the order of its text (control and direction characters, invalid
+// UTF-8). Line ends and tabs are unchanged.
 func printable(s string) string {
 	return text.Escape(s, func(r rune) bool {
 		switch {
@@ -51,14 +51,14 @@ func printable(s string) string {
 	})
 }
 
-// quoteLines writes a text of another program, each line behind a mark.
+// quoteLines writes the text of another program, with a mark before each line.
 func quoteLines(w io.Writer, s string) {
 	for line := range strings.SplitSeq(printable(s), "\n") {
 		fmt.Fprintf(w, "  | %s\n", line)
 	}
 }
 
-// visible returns [approval.Visible] of each line, for text that an approver or a user decides by.
+// visible applies [approval.Visible] to each line, for text on which an approver or a user decides.
 func visible(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

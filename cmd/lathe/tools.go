@@ -29,7 +29,7 @@ type toolRow struct {
 	Effect      string          `json:"effect"`
 	Origin      string          `json:"origin"`
 	State       string          `json:"state"`
-	Reason      string          `json:"reason,omitempty"` // of any other state than ready
+	Reason      string          `json:"reason,omitempty"` // reason for a State other than ready
 	Policy      string          `json:"policy"`
 	Rule        string          `json:"rule"`
 	Hidden      bool            `json:"hidden"`
@@ -108,8 +108,8 @@ func toolsListCommand() *cobra.Command {
 	}, &f)
 }
 
-// startTools reads the configuration of a command, makes its policy and starts its tools, which the caller closes. It writes notes on stderr
-// about servers that take long to start.
+// startTools reads the configuration of a command, makes its policy and starts its tools, which the caller must close. It writes notes to
+// stderr about servers that take long to start.
 func startTools(cmd *cobra.Command, asJSON bool) (*config.Config, lathe.Policy, *app.Tools, error) {
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// maxStderrLines bounds what `tools doctor` shows of a server's standard error.
+// maxStderrLines is the largest number of lines of a server's standard error that `tools doctor` shows.
 const maxStderrLines = 20
 
 // sourceRow is one line of `tools doctor --json`.
@@ -26,20 +26,20 @@ type sourceRow struct {
 	Target    string    `json:"target,omitempty"`
 	Protocol  string    `json:"protocol,omitempty"`
 	Software  string    `json:"software,omitempty"`
-	Tools     int       `json:"tools"` // that are offered
+	Tools     int       `json:"tools"` // number of offered tools
 	Problems  []problem `json:"problems,omitempty"`
 	Stderr    []string  `json:"stderr,omitempty"`
-	// Reduced are the tools whose schemas the model server gets reduced, with the parts that are left out. Of a model.
+	// Reduced maps tools to the parts of their schemas that are not sent to the model server. Only for a model.
 	Reduced map[string][]string `json:"reduced,omitempty"`
-	// LeftOut are operations of a document of which no tool can be made, and Warnings its tools whose schemas hardly any call matches. Both
-	// are no fault.
+	// LeftOut are operations of a document that cannot be tools, and Warnings its tools whose schemas match hardly any call. Neither is a
+	// problem.
 	LeftOut  []string `json:"left_out,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Unchecked are the tools with parts of their schemas that Lathe leaves to the server, and the reasons. Of a source of tools.
+	// Unchecked maps tools to the parts of their schemas that only the server checks, with reasons. Only for a source of tools.
 	Unchecked map[string][]string `json:"unchecked,omitempty"`
 }
 
-// A problem is what is wrong and what to do next.
+// A problem is a description of a problem and the next step.
 type problem struct {
 	What string `json:"what"`
 	Next string `json:"next"`
@@ -90,10 +90,10 @@ no tool is called. Exit code 1 when something is wrong.`,
 	}, &f)
 }
 
-// noteUnchecked notes in the row of each source what its servers alone check, which is no fault.
+// noteUnchecked adds to the row of each source the parts of schemas that only its server checks. They are not problems.
 func noteUnchecked(rows []sourceRow, set *tool.Set) {
 	for _, sp := range set.Specs() {
-		source, _, _ := strings.Cut(sp.Origin, "#") // of an operation of a document
+		source, _, _ := strings.Cut(sp.Origin, "#") // # precedes the operation of a document
 		i := slices.IndexFunc(rows, func(r sourceRow) bool { return r.Source == source })
 		if len(sp.UncheckedParts) == 0 || i < 0 {
 			continue
@@ -105,7 +105,7 @@ func noteUnchecked(rows []sourceRow, set *tool.Set) {
 	}
 }
 
-// reducedModels are the models whose servers do not get every schema whole, which is no fault.
+// reducedModels returns a row for each model whose server receives reduced schemas. They are not problems.
 func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
 	for model, tools := range text.ByName(reduced) {
 		row := sourceRow{Source: "model:" + model, State: "reduced schemas", OK: true, Tools: len(tools), Reduced: map[string][]string{}}
@@ -117,7 +117,7 @@ func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
 	return rows
 }
 
-// plainSources are those that cannot fail once the configuration is read.
+// plainSources returns the row of the built-in tools, which cannot fail.
 func plainSources(set *tool.Set) []sourceRow {
 	row := sourceRow{Source: "builtin", State: "ready", OK: true}
 	for _, sp := range set.Specs() {
@@ -131,7 +131,7 @@ func plainSources(set *tool.Set) []sourceRow {
 	return []sourceRow{row}
 }
 
-// examine says what is wrong with a server and its tools.
+// examine returns the row of an MCP server, with the problems of the server and its tools.
 func examine(st *mcptool.Status) sourceRow {
 	row := sourceRow{Source: "mcp:" + st.Server, State: string(st.State), Transport: st.Transport, Target: printable(st.Target),
 		Protocol: printable(st.Protocol), Software: printable(st.Software)}
@@ -177,7 +177,7 @@ func examineTool(server string, t *mcptool.ToolStatus) (p problem, wrong bool) {
 	return problem{}, false
 }
 
-// nextStep says what to do about a server that is not ready.
+// nextStep returns the advice for a server that is not ready.
 func nextStep(st *mcptool.Status) string {
 	key := "tools.mcp." + st.Server
 	switch st.Problem {
@@ -217,7 +217,7 @@ func lastLines(s string) []string {
 	return lines[max(0, len(lines)-maxStderrLines):]
 }
 
-// printSources prints the rows; something wrong is exit code 1.
+// printSources prints the rows. It returns errReported if a row has a problem.
 func printSources(w io.Writer, rows []sourceRow, asJSON bool) error {
 	err := printRows(w, rows, asJSON, func(w io.Writer, rows []sourceRow) error {
 		for _, r := range rows {

@@ -58,7 +58,7 @@ is taken from the server's own hints, which are claims: review each line before 
 	}
 }
 
-// hintedEffect returns the effect that the hints of a definition claim, and which hint does.
+// hintedEffect returns the effect according to the hints of a definition, and the name of the hint.
 func hintedEffect(definition []byte) (effect lathe.Effect, why string) {
 	var d struct {
 		Annotations struct {
@@ -66,7 +66,7 @@ func hintedEffect(definition []byte) (effect lathe.Effect, why string) {
 			Idempotent *bool `json:"idempotentHint"`
 		} `json:"annotations"`
 	}
-	_ = json.Unmarshal(definition, &d) // hints of another form are none
+	_ = json.Unmarshal(definition, &d) // hints in another form are ignored
 	switch a := &d.Annotations; {
 	case a.ReadOnly != nil && *a.ReadOnly:
 		return lathe.ReadOnly, "readOnlyHint"
@@ -78,10 +78,10 @@ func hintedEffect(definition []byte) (effect lathe.Effect, why string) {
 	return lathe.Writes, "no hint"
 }
 
-// plainKey matches the keys that YAML reads as text without quotation marks.
+// plainKey matches keys that YAML parses as text without quotation marks.
 var plainKey = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
 
-// yamlKey returns a key as YAML has it.
+// yamlKey returns a key in YAML, quoted if necessary.
 func yamlKey(s string) string {
 	switch strings.ToLower(s) {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":

@@ -16,7 +16,8 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// toolsLoginCommand logs in to what tools come from. Under `lathe mcp` it is of MCP servers alone.
+// toolsLoginCommand returns the command that logs in to a source of tools. forServers makes it a command of `lathe mcp` for MCP servers
+// only.
 func toolsLoginCommand() *cobra.Command {
 	var f struct {
 		Open  bool          `flag:"open" usage:"open the address in the browser of this machine"`
@@ -90,7 +91,7 @@ server, out of the file tools.tokens. At the authorization server they stay good
 	}
 }
 
-// forServers makes a command of `lathe tools` one of `lathe mcp`, as which it was known before.
+// forServers converts a command of `lathe tools` into a hidden command of `lathe mcp`, its earlier name.
 func forServers(cmd *cobra.Command) *cobra.Command {
 	verb, _, _ := strings.Cut(cmd.Use, " ")
 	cmd.Use, cmd.Hidden, cmd.Example = verb+" SERVER", true, ""
@@ -99,7 +100,7 @@ func forServers(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// loginTo opens the login of a source of tools. Close must be called.
+// loginTo opens the login of a source of tools. The caller must close it.
 func loginTo(cmd *cobra.Command, name string) (*config.Config, *app.Login, error) {
 	cfg, err := loadConfig(configPath(cmd), nil)
 	if err != nil {
@@ -109,10 +110,10 @@ func loginTo(cmd *cobra.Command, name string) (*config.Config, *app.Login, error
 	return cfg, l, err
 }
 
-// notLoggedIn is the state of a tool whose server needs a login first.
+// notLoggedIn is the state of a tool whose server requires a login.
 const notLoggedIn = "not logged in"
 
-// loginState returns why a tool cannot be called before a login, and the next step; "" if it can. l may be nil.
+// loginState returns why a tool requires a login, and the next step; "" if it does not. l may be nil.
 func loginState(l *app.Login) (state, next string) {
 	if l == nil {
 		return "", ""
@@ -126,7 +127,7 @@ func loginState(l *app.Login) (state, next string) {
 	return "", ""
 }
 
-// addLogins adds the logins that are missing to the problems of the row.
+// addLogins adds the missing logins to the problems of the row.
 func (r *sourceRow) addLogins(logins []*app.Login) {
 	for _, l := range logins {
 		ready, err := l.Ready()
@@ -153,7 +154,7 @@ func (r *sourceRow) addLogins(logins []*app.Login) {
 	}
 }
 
-// loginNeeded reports whether a login would obtain something.
+// loginNeeded reports whether a login would obtain further rights or tokens.
 func loginNeeded(ctx context.Context, cmd *cobra.Command, cfg *config.Config, l *app.Login) (bool, error) {
 	if wanted, err := l.RightsWanted(); wanted || err != nil {
 		return wanted, err
@@ -168,13 +169,13 @@ func loginNeeded(ctx context.Context, cmd *cobra.Command, cfg *config.Config, l 
 	return !ready, err
 }
 
-// serverWantsLogin starts an MCP server and reports whether it asks for a login.
+// serverWantsLogin starts an MCP server and reports whether it requires a login.
 func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Config, name string) (bool, error) {
 	set, err := app.NewToolSet(cfg)
 	if err != nil {
 		return false, err
 	}
-	cfg.Tools.MCP[name].Required = false // that it is not ready is what is asked about
+	cfg.Tools.MCP[name].Required = false // a server that is not ready must not be an error here
 	running, err := app.StartServers(ctx, cfg, set, &app.ServerOptions{Only: []string{name}})
 	if err != nil {
 		return false, err
@@ -191,7 +192,7 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 	return false, exit(exitUpstream, "%s is not ready: %s; next: %s", name, printable(text.FirstLine(st.LastError)), nextStep(&st))
 }
 
-// granted says what a login has brought.
+// granted describes the result of a login.
 func granted(server string, g *app.Grant) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "logged in to %s by %s", server, printable(g.Issuer))
@@ -207,7 +208,7 @@ func granted(server string, g *app.Grant) string {
 	return b.String()
 }
 
-// openBrowser opens an address that the caller has checked. No shell reads it.
+// openBrowser opens a URL that the caller has checked. No shell is involved.
 func openBrowser(ctx context.Context, address string) error {
 	program := []string{"xdg-open"}
 	switch runtime.GOOS {

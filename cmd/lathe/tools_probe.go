@@ -22,13 +22,13 @@ import (
 
 const (
 	probeTimeout = 10 * time.Second
-	maxProbes    = 8 // at once
-	// expiresSoon is how long before its end a certificate is worth a word.
+	maxProbes    = 8 // concurrent probes
+	// expiresSoon is the remaining validity of a certificate below which it is reported.
 	expiresSoon = 14 * 24 * time.Hour
 )
 
-// httpSources says of each server that HTTP tools and documents name whether it is there. It is asked
-// HEAD / without credentials: nothing of that is a call of a tool.
+// httpSources returns a row for each server of HTTP tools and documents, with its state. It sends HEAD / without credentials, and calls no
+// tool.
 func httpSources(ctx context.Context, b *app.HTTPTools) []sourceRow {
 	origins := b.Origins()
 	rows := make([]sourceRow, len(origins))
@@ -49,7 +49,7 @@ func httpSources(ctx context.Context, b *app.HTTPTools) []sourceRow {
 	return rows
 }
 
-// probe asks a server for its root.
+// probe sends HEAD / to a server and sets the state of its row.
 func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, key string) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -64,13 +64,13 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 	switch code := egress.CodeOf(err); code {
 	case "":
 	case egress.CodeRedirectLimit, egress.CodeRedirectRefused, egress.CodeHost:
-		r.State, r.OK = "ready", true // it has answered, and points elsewhere
+		r.State, r.OK = "ready", true // the server has responded, with a redirect
 		return
 	default:
 		r.Problems = append(r.Problems, problem{strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key)})
 		return
 	}
-	defer func() { _ = resp.Body.Close() }() // a HEAD has none
+	defer func() { _ = resp.Body.Close() }() // a HEAD response has no body
 	r.State, r.Transport = "ready", fmt.Sprintf("HTTP %d", resp.StatusCode)
 	if resp.TLS != nil {
 		r.Protocol = "over " + tls.VersionName(resp.TLS.Version)
@@ -105,7 +105,7 @@ func probeNext(code egress.Code, origin, key string) string {
 	}
 }
 
-// documentSources says of each OpenAPI document what of it is offered, and what is not.
+// documentSources returns a row for each OpenAPI document, with the operations that are offered and those that are not.
 func documentSources(cfg *config.Config, set *tool.Set, notes map[string]*app.DocumentNotes) (rows []sourceRow) {
 	for name, doc := range text.ByName(cfg.Tools.OpenAPI) {
 		row := sourceRow{Source: "openapi:" + name, State: "ready", OK: true, Target: doc.File}
@@ -125,7 +125,7 @@ func documentSources(cfg *config.Config, set *tool.Set, notes map[string]*app.Do
 	return rows
 }
 
-// moduleSources says of each WebAssembly module whether it can be called.
+// moduleSources returns a row for each WebAssembly module, with its state.
 func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 	if cfg.Tools.WASM.Dir == "" {
 		return nil
@@ -138,7 +138,7 @@ func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 		}
 		return []sourceRow{row}
 	}
-	defer func() { _ = folder.Close() }() // no call runs
+	defer func() { _ = folder.Close() }() // no call is in progress
 	for _, t := range folder.List() {
 		row := sourceRow{Source: "wasm:" + t.Spec().Name, State: "ready", OK: true, Tools: 1}
 		if state, reason := moduleState(ctx, t); state != "ready" {
@@ -150,7 +150,7 @@ func moduleSources(ctx context.Context, cfg *config.Config) (rows []sourceRow) {
 	return rows
 }
 
-// moduleState waits until a module is compiled and says whether it can be called.
+// moduleState blocks until a module is compiled, and returns its state and, if it cannot be called, the reason.
 func moduleState(ctx context.Context, t lathe.Tool) (state, reason string) {
 	m, ok := t.(*wasmtool.Tool)
 	if !ok {
@@ -162,7 +162,7 @@ func moduleState(ctx context.Context, t lathe.Tool) (state, reason string) {
 	return "ready", ""
 }
 
-// flatten returns the errors that were joined.
+// flatten returns the joined errors of err, at any depth.
 func flatten(err error) []error {
 	var many interface{ Unwrap() []error }
 	if !errors.As(err, &many) {

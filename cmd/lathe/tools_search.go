@@ -23,7 +23,7 @@ type foundRow struct {
 	Score       float64 `json:"score"`
 	Description string  `json:"description"`
 	Origin      string  `json:"origin"`
-	Bytes       int     `json:"bytes"` // name, description and schema
+	Bytes       int     `json:"bytes"` // size of name, description and schema
 }
 
 func toolsSearchCommand() *cobra.Command {
@@ -84,8 +84,8 @@ tools.search is on or off.`,
 	}, &f)
 }
 
-// noteSearch writes a note for each name in tools.search.always that no tool has, a warning for each key whose requests are refused,
-// and a note if policy withholds the search.
+// noteSearch writes a note for each name in tools.search.always that no tool has, a warning for each key whose requests are refused, and a
+// note if policy withholds tool_search.
 func noteSearch(w io.Writer, cfg *config.Config, set *tool.Set) {
 	for _, name := range app.UnknownSearchTools(cfg, set) {
 		fmt.Fprintf(w, "note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// serverState returns the state of a tool of the set: ready, or that of its server.
+// serverState returns the state of a tool of the set: ready, or the state of its server.
 func serverState(running *app.Servers, sp *lathe.ToolSpec) string {
 	for _, st := range running.Status() {
 		if sp.Origin == "mcp:"+st.Server && st.State != mcptool.StateReady {
@@ -19,7 +19,7 @@ func serverState(running *app.Servers, sp *lathe.ToolSpec) string {
 	return string(mcptool.ToolReady)
 }
 
-// others returns the tools of servers that are not offered, and the servers that have none.
+// others returns rows for the tools of servers that are not offered, and for servers without tools.
 func others(running *app.Servers) (out []toolRow) {
 	for _, st := range running.Status() {
 		rows := []mcptool.ToolStatus{}

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groupKey is the annotation that names the group under which help lists a flag.
+// groupKey is the annotation with the heading under which the help text lists a flag.
 const groupKey = "lathe_group"
 
-// group puts the flags that add defines under a heading of their own.
+// group adds the flags that add defines to a command, under their own heading.
 func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	add(fs)
@@ -23,8 +23,8 @@ func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	cmd.Flags().AddFlagSet(fs)
 }
 
-// printUsage writes what follows a command's long text: how to call it, examples, its commands and
-// its flags by group, in the order in which they were defined.
+// printUsage writes the part of the help text after the description: usage, examples, subcommands, and flags by group in the order of
+// definition.
 func printUsage(cmd *cobra.Command) error {
 	w := cmd.OutOrStdout()
 	use := cmd.UseLine()
@@ -55,10 +55,10 @@ func printUsage(cmd *cobra.Command) error {
 	return nil
 }
 
-// flagsHeading is the heading of flags that have no group.
+// flagsHeading is the heading of flags without a group.
 const flagsHeading = "Flags:"
 
-// flagsByHeading returns the flags of a command, its own first, by the headings of their groups.
+// flagsByHeading returns the flags of a command, its own first, by heading.
 func flagsByHeading(cmd *cobra.Command) (headings []string, byHeading map[string][]*pflag.Flag) {
 	byHeading = map[string][]*pflag.Flag{}
 	list := func(f *pflag.Flag) {
@@ -81,7 +81,7 @@ func flagsByHeading(cmd *cobra.Command) (headings []string, byHeading map[string
 	return headings, byHeading
 }
 
-// flagForm returns a flag as one types it, with the name of its value.
+// flagForm returns a flag as it is typed, with the name of its value.
 func flagForm(f *pflag.Flag) string {
 	name, _ := pflag.UnquoteUsage(f)
 	form := "    --" + f.Name
@@ -99,8 +99,7 @@ func flagForm(f *pflag.Flag) string {
 	return form
 }
 
-// helpWidth is the width to which the texts of flags are broken; a flag longer than maxFlagWidth
-// has a line of its own.
+// helpWidth is the width in characters at which the texts of flags are wrapped. A flag longer than maxFlagWidth has its own line.
 const (
 	helpWidth    = 110
 	maxFlagWidth = 44
@@ -130,7 +129,7 @@ func printFlags(w io.Writer, flags []*pflag.Flag) {
 	}
 }
 
-// breakText breaks text at blanks into lines of at most width bytes, where words allow it.
+// breakText wraps text at blanks into lines of at most width bytes. A longer word has its own line.
 func breakText(text string, width int) []string {
 	var lines []string
 	line := ""

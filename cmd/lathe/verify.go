@@ -135,10 +135,10 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// simulated reports whether no request leaves the process.
+// simulated reports whether the target is simulated in this process, without network requests.
 func simulated(t doctor.Target) bool { return t.Transport != nil }
 
-// endpoint finds the model that name says: at a URL, or by its name.
+// endpoint returns the target for name: a URL, or the name of a model.
 func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, error) {
 	switch {
 	case isURL(name):
@@ -151,7 +151,7 @@ func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, 
 	default:
 		u.Model = name
 	}
-	return (&doctorFlags{upstreamFlags: u}).target(cmd, newScreen(io.Discard, io.Discard, false)) // its notes are of a profile, which is not written
+	return (&doctorFlags{upstreamFlags: u}).target(cmd, newScreen(io.Discard, io.Discard, false)) // its notes are about a profile, which is not written here
 }
 
 func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen) error {

@@ -20,16 +20,16 @@ type versionInfo struct {
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Schemas are the versions of the schemas that the program writes, by the kind of store. Older ones are migrated.
+	// Schemas are the versions of the schemas that the program writes, by kind of store. Older schemas are migrated.
 	Schemas map[string]int `json:"schemas"`
-	// Protocols are the versions of the protocols that the program speaks, the newest first.
+	// Protocols are the supported versions of each protocol, the newest first.
 	Protocols map[string][]string `json:"protocols"`
 }
 
-// release is the version of a binary that `make release` built; empty: the module's version counts.
+// release is the version of a binary that `make release` built; "": the version of the module applies.
 var release string
 
-// currentVersion reads what the Go toolchain wrote into the binary.
+// currentVersion returns the version that the Go toolchain recorded in the binary.
 func currentVersion() versionInfo {
 	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Schemas:   map[string]int{"sqlite": sqlite.SchemaVersion(), "postgres": postgres.SchemaVersion()},
@@ -49,7 +49,7 @@ func currentVersion() versionInfo {
 	return v
 }
 
-// String returns the line that `lathe version` prints.
+// String returns the output of `lathe version`.
 func (v versionInfo) String() string { return "lathe " + v.Version + " " + v.Go + " " + v.Platform }
 
 func versionCommand() *cobra.Command {

@@ -105,7 +105,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if trail != nil {
-		defer func() { _ = trail.Close() }() // each line of it is there already
+		defer func() { _ = trail.Close() }() // each line of the log has been written
 	}
 	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Audit: trail, Log: log})
 	if err != nil {
@@ -136,10 +136,10 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 	fmt.Fprintf(out, "worker %s serves %d tools: %s\n", w.Name(), len(names), strings.Join(names, ", "))
 	w.Run(cmd.Context())
 	fmt.Fprintln(out, "stopped")
-	return nil // a signal is how it is meant to end
+	return nil // a signal is the normal end
 }
 
-// token reads the token.
+// token reads the token from the file or the environment variable.
 func (f *workerFlags) token() (secret.Secret, error) {
 	from, text := "$"+f.TokenEnv, os.Getenv(f.TokenEnv)
 	if f.TokenFile != "" {
@@ -155,7 +155,7 @@ func (f *workerFlags) token() (secret.Secret, error) {
 	return secret.New(text), nil
 }
 
-// showState says how the worker is connected.
+// showState prints whether the worker is connected.
 func showState(out io.Writer, address string, s worker.State) {
 	host := address
 	if u, err := url.Parse(address); err == nil && u.Host != "" {

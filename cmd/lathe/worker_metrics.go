@@ -12,10 +12,10 @@ import (
 	"github.com/lathe-run/lathe/remote/worker"
 )
 
-// workerMetricsTime bounds a request for metrics, and how long the end of the worker waits for one.
+// workerMetricsTime limits the time of a request for metrics, and how long the end of the worker waits for it.
 const workerMetricsTime = 5 * time.Second
 
-// serveWorkerMetrics serves the metrics of a worker, and whether it lives and is connected. stop ends that.
+// serveWorkerMetrics serves the metrics, the liveness and the readiness of a worker, until stop is called.
 func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *observe.Metrics, w *worker.Worker) (stop func(), err error) {
 	m.CountWorkers(func() []observe.WorkerCount {
 		c := w.Count()
@@ -45,14 +45,14 @@ func serveWorkerMetrics(ctx context.Context, out io.Writer, addr string, m *obse
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = srv.Serve(ln) // it ends with the shutdown of srv
+		_ = srv.Serve(ln) // ends with Shutdown
 	}()
 	fmt.Fprintf(out, "metrics are served on http://%s/metrics\n", ln.Addr())
 	return func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerMetricsTime)
 		defer cancel()
 		if srv.Shutdown(end) != nil {
-			_ = srv.Close() // what did not finish in time is cut off
+			_ = srv.Close() // interrupts requests that have not finished in time
 		}
 		<-over
 	}, nil

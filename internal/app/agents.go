@@ -19,21 +19,21 @@ import (
 	"github.com/lathe-run/lathe/tool/agenttool"
 )
 
-// agents runs the agents of tools.run. Their tools are part of the set before the engine and the loops that run them
-// exist; open sets these.
+// agents runs the agents of tools.run. Their tools are added to the set before the engine and the loops exist; open sets the engine and the
+// loops.
 type agents struct {
-	engine func() *engine.Engine // which may not exist before the first call
+	engine func() *engine.Engine // may return nil before the first call
 	loop   func(model string) (*loop.Loop, error)
 
 	mu    sync.Mutex
-	loops map[string]*loop.Loop // by model entry
+	loops map[string]*loop.Loop // by name of the model entry
 }
 
-// errNoAgents is the error of an agent's call where no engine and no model are.
+// errNoAgents is the error of a call of an agent in a program that has no engine.
 var errNoAgents = errors.New("agents run within lathe run and lathe serve")
 
-// open sets the engine and the loops that run the agents. It makes the loops of all models, so that an invalid one is an
-// error now and not at a call.
+// open sets the engine and the loops of the agents. It makes the loops of all models, so that an invalid model is an error at the start and
+// not at a call.
 func (a *agents) open(cfg *config.Config, e func() *engine.Engine, newLoop func(model string) (*loop.Loop, error)) error {
 	a.engine, a.loop, a.loops = e, newLoop, map[string]*loop.Loop{}
 	for name, agent := range text.ByName(cfg.Tools.Run) {
@@ -57,7 +57,7 @@ func (a *agents) loopOf(model string) (*loop.Loop, error) {
 	return l, err
 }
 
-// tools returns the agents of the configuration as tools. If a is nil, calls of them fail.
+// tools returns the agents of the configuration as tools. If a is nil, their calls fail.
 func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 	var out []lathe.Tool
 	for name, c := range text.ByName(cfg.Tools.Run) {
@@ -70,7 +70,7 @@ func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 				return nil, err
 			}
 			e := a.engine()
-			in.Run.RunID = e.NewRunID() // the event of the call names it
+			in.Run.RunID = e.NewRunID() // the event of the call contains the run id
 			return e.Run(ctx, l, in, nil)
 		}
 		t, err := agenttool.New(name, c.Description, start, &agenttool.Options{Instructions: c.Instructions, Tools: c.Tools, Limits: c.Limits,
@@ -83,8 +83,8 @@ func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 	return out, nil
 }
 
-// checkAgents reports tools of agents that the configuration does not have. Names of MCP servers, modules and workers are
-// known only when these have started.
+// checkAgents reports tools in tools.run that the configuration does not have. It skips names of tools of MCP servers, and everything if
+// there are modules or workers: their tools are known only after the start.
 func checkAgents(cfg *config.Config, known []string) (problems []config.Problem) {
 	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
 		return nil
@@ -101,7 +101,7 @@ func checkAgents(cfg *config.Config, known []string) (problems []config.Problem)
 	return problems
 }
 
-// newLoops returns a function that makes the loop of a model entry over the runner. meter is as of newLoop.
+// newLoops returns a function that makes the loop of a model entry with the runner. meter is as in newLoop.
 func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, meter *budget.Meter) func(model string) (*loop.Loop, error) {
 	return func(model string) (*loop.Loop, error) {
 		entry, err := cfg.Model(model)

@@ -27,38 +27,38 @@ import (
 // Options are the options of [New]. The zero value is usable.
 type Options struct {
 	Log   *slog.Logger // nil: discards
-	Tools []lathe.Tool // besides those of the configuration; a reload keeps them
-	Sinks []event.Sink // that get the events of all runs, besides metrics and log
+	Tools []lathe.Tool // added to the tools of the configuration; a reload does not remove them
+	Sinks []event.Sink // receive the events of all runs, in addition to metrics and log
 
-	// Store keeps the runs in place of serve.store. The caller closes it after [App.Close]. nil: serve.store is opened.
+	// Store is used in place of serve.store. The caller closes it after [App.Close]. nil: New opens the store that serve.store names.
 	Store Store
-	// NoStore keeps no runs, whatever serve.store is.
+	// NoStore: runs are not stored, whatever serve.store is.
 	NoStore bool
 
 	// Version and Revision are reported by metrics, traces and the MCP server.
 	Version, Revision string
-	// SeparateMetrics leaves /metrics out of [App.Handler], as serve.metrics_addr does: [App.MetricsHandler] serves it.
+	// SeparateMetrics removes /metrics from [App.Handler], as serve.metrics_addr does: [App.MetricsHandler] serves it.
 	SeparateMetrics bool
-	// Reload reads the configuration again and calls [App.Reload]. It is called for POST /api/reload, by several goroutines at
-	// once, and the client, which has an admin key, reads the text of its error. nil: that path answers 404.
+	// Reload reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly from several goroutines at once, and
+	// returns the text of its error to the client, which has an admin key. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context) error
-	// Environ is the environment of MCP servers that are programs (PATH, HOME, LANG) and of the OTEL_ variables, as os.Environ
-	// returns it; nil: that of the process.
+	// Environ is the environment of MCP servers that are started as programs (PATH, HOME, LANG) and the source of the OTEL_ variables, in
+	// the form of os.Environ. nil: the environment of the process.
 	Environ []string
-	// Aliases are the names under which clients find model entries, by entry; without one it is the name of the entry.
+	// Aliases maps model entries to the names that clients use. An entry without an alias has its own name.
 	Aliases map[string]string
-	// Script and Replay are files that the model sim/script plays, see [SimOptions].
+	// Script and Replay are files for the model sim/script, see [SimOptions].
 	Script, Replay string
 
-	// Executor, if set, makes the executor of detached runs; nil: this process executes them. It needs a store that outlives the
-	// process.
+	// Executor, if set, makes the executor of detached runs, which requires a store that outlives the process. nil: this process executes
+	// them.
 	Executor func(*ExecutorParts) (Executor, error)
 
-	// TemporalTool, if set, makes the tools of tools.temporal, which run in steps of the Executor. nil: a configuration with such tools
-	// is refused.
+	// TemporalTool, if set, makes the tools of tools.temporal, which run in steps of the Executor. nil: a configuration with such tools is
+	// an error.
 	TemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
 
-	now func() time.Time // of budgets; nil: time.Now
+	now func() time.Time // clock for budgets; nil: time.Now
 }
 
 // An App serves the models and tools of a configuration. Its methods may be called from several goroutines at once.
@@ -66,40 +66,40 @@ type App struct {
 	opts Options
 	log  *slog.Logger
 
-	store      Store              // nil: runs are not kept
-	ownStore   bool               // New has opened the store
+	store      Store              // nil: runs are not stored
+	ownStore   bool               // New has opened the store, and Close closes it
 	audit      *audit.Log         // nil: no audit log
-	approvals  *approval.Queue    // of runs that are kept
+	approvals  *approval.Queue    // pending approvals of stored runs
 	switches   *toolSwitches      // tools that operators have disabled
-	pools      *workerPools       // of workers
+	pools      *workerPools       // pools of workers
 	identities identities         // verifies the tokens of callers
-	meter      *budget.Meter      // of model calls; nil: the store has no ledger
-	traces     *observe.Traces    // nil: no collector
-	webhook    *webhook.Notifier  // nil: none is configured
+	meter      *budget.Meter      // counts model calls; nil: the store has no ledger
+	traces     *observe.Traces    // sends spans; nil: no collector is configured
+	webhook    *webhook.Notifier  // nil: no webhook is configured
 	metrics    *observe.Metrics   //
-	sinks      []event.Sink       // of every event
+	sinks      []event.Sink       // receive every event
 	engine     *engine.Engine     // nil until start
-	supervisor *engine.Supervisor // runs that continue without their request
-	executor   Executor           // of detached runs; nil: the supervisor
+	supervisor *engine.Supervisor // owns the runs that continue without a request
+	executor   Executor           // executes detached runs; nil: the supervisor does
 	server     *server.Server     // nil until start
 	mcp        *mcp.Server        // nil until start
 	started    time.Time          //
-	recovered  int                // runs of an earlier process that were resumed
+	recovered  int                // number of runs of an earlier process that were resumed
 	stopTasks  context.CancelFunc
 	tasks      sync.WaitGroup
 
-	keep        atomic.Pointer[config.Keep]     // of the configuration in force
-	certificate atomic.Pointer[tls.Certificate] // likewise; nil: no TLS
+	keep        atomic.Pointer[config.Keep]     // retention settings of the current configuration
+	certificate atomic.Pointer[tls.Certificate] // current TLS certificate; nil: no TLS
 
-	mu      sync.Mutex // guards what follows, and is held by a reload
+	mu      sync.Mutex // guards the fields below, and is locked during a reload
 	current *revision
-	retired []chan struct{} // one for each revision that was replaced; closed when the revision is
+	retired []chan struct{} // one for each replaced revision; closed together with the revision
 	closed  bool
 }
 
-// New makes an application of the configuration and starts what it needs: MCP servers, WebAssembly modules, the store, and
-// the maintenance of runs. It resumes the runs that an earlier process left in the store. Nothing listens yet: serve
-// [App.Handler]. Without an error Close must be called.
+// New makes an application from the configuration and starts what it needs: MCP servers, WebAssembly modules, the store, and the
+// maintenance of runs. It resumes the runs that an earlier process left in the store. It opens no listener: the caller serves
+// [App.Handler]. If New returns no error, the caller must call Close.
 func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	a := &App{started: time.Now(), log: slog.New(slog.DiscardHandler), approvals: approval.NewQueue(nil), stopTasks: func() {}}
 	if opts != nil {
@@ -156,7 +156,7 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	return a, nil
 }
 
-// warn logs what is valid in the configuration and probably not intended.
+// warn logs the warnings of the configuration: settings that are valid but probably not intended.
 func (a *App) warn(cfg *config.Config) {
 	for _, w := range cfg.Warnings() {
 		a.log.Warn("the configuration may not say what is meant", "place", w.File, "key", w.Key, "problem", w.Message)
@@ -186,7 +186,7 @@ func (a *App) openStore(cfg *config.Config) (err error) {
 	return nil
 }
 
-// shared reports whether other processes may execute runs of the store.
+// shared reports whether other processes can execute runs of the store.
 func (a *App) shared() bool {
 	_, ok := a.store.(store.Shared)
 	return ok
@@ -197,7 +197,7 @@ func (a *App) start(cfg *config.Config) {
 	a.keep.Store(&cfg.Keep)
 	ctx, stop := context.WithCancel(context.Background())
 	a.stopTasks = stop
-	if !a.shared() { // the maintenance of a shared store finds them
+	if !a.shared() { // for a shared store, the maintenance finds these runs
 		var err error
 		if a.recovered, err = a.server.Recover(ctx); err != nil {
 			a.log.Error("some runs of an earlier process cannot be resumed", "error", err)
@@ -217,13 +217,13 @@ func (a *App) start(cfg *config.Config) {
 	}
 	if a.store != nil {
 		a.tasks.Go(func() { retain(ctx, a.store, a.keep.Load, a.log) })
-		c := &compactor{store: a.store, retryWindow: cfg.Serve.RetryWindow, log: a.log} // which only a restart changes
+		c := &compactor{store: a.store, retryWindow: cfg.Serve.RetryWindow, log: a.log} // retry_window can change only with a restart
 		a.tasks.Go(func() { c.run(ctx, a.metrics.AddCompacted) })
 	}
 }
 
-// Handler returns the handler of the HTTP API, the page, MCP and workers. A configuration without keys lets every request
-// with a local Host header pass: listen on a loopback address then, which [server.CheckAddr] checks.
+// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no keys, every request with a local
+// Host header is accepted: then listen on a loopback address only, which [server.CheckAddr] checks.
 func (a *App) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.traces != nil {
@@ -233,20 +233,19 @@ func (a *App) Handler() http.Handler {
 	})
 }
 
-// ConsoleHandler returns the handler of serve.console.listen: the page, and the API that it calls.
+// ConsoleHandler returns the handler for serve.console.listen: the console, and the API requests that it makes.
 func (a *App) ConsoleHandler() http.Handler { return a.server.Console() }
 
-// SignInLink returns the fragment of the console's address that signs a browser in as the key of that name, once, until
-// expires.
+// SignInLink returns the fragment of a console URL that signs a browser in with the key of this name. It can be used once, until expires.
 func (a *App) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	return a.server.SignInLink(key)
 }
 
-// MetricsHandler returns the handler of /metrics, /livez and /readyz, for a listener of its own. It asks for no key.
+// MetricsHandler returns the handler of /metrics, /livez and /readyz, for a separate listener. It requires no key.
 func (a *App) MetricsHandler() http.Handler { return a.server.Metrics() }
 
-// HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers and the time
-// to send them, and on idle connections. It has no limit on the time of a response, which would cut streams.
+// HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers, the time to receive them, and
+// idle connections. The time of a response has no limit, because a limit would cut streams.
 func (a *App) HTTPServer(h http.Handler) *http.Server {
 	srv := a.server.HTTPServer()
 	srv.Handler = h
@@ -256,7 +255,7 @@ func (a *App) HTTPServer(h http.Handler) *http.Server {
 // Recovered returns the number of runs of an earlier process that New has resumed.
 func (a *App) Recovered() int { return a.recovered }
 
-// Node returns the name of this process among those that share the store; "" for a store that is not shared.
+// Node returns the name of this process among those that share the store, or "" if the store is not shared.
 func (a *App) Node() string {
 	if !a.shared() {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// OpenAudit opens the log that audit.path names; nil if it is empty. The log line notes the head of the log.
+// OpenAudit opens the log that audit.path names, and logs the head of that log. It returns nil if audit.path is empty.
 func OpenAudit(cfg *config.Config, log *slog.Logger) (*audit.Log, error) {
 	if cfg.Audit.Path == "" {
 		return nil, nil
@@ -30,15 +30,15 @@ func OpenAudit(cfg *config.Config, log *slog.Logger) (*audit.Log, error) {
 	return l, nil
 }
 
-// AuditPath returns the file that audit.path names.
+// AuditPath returns the path of the audit log.
 func AuditPath(cfg *config.Config) string { return stateFile(cfg, cfg.Audit.Path) }
 
-// audited returns an emit that writes the events of a call outside of the engine to the audit log and then calls emit.
+// audited returns an emit that writes events to the audit log and then calls emit. It is used for tool calls outside of the engine.
 func audited(ctx context.Context, trail *audit.Log, run *lathe.RunInfo, emit func(event.Data)) func(event.Data) {
 	n := int64(0)
 	return func(d event.Data) {
 		n++
-		// An event that cannot be written stops the call before its tool runs, by the runner's journal.
+		// After a failed write, the journal of the runner refuses the call before its tool runs.
 		_ = trail.Event(ctx, run, event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, SessionID: run.SessionID, Turn: 1, Data: d})
 		emit(d)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// sweepEvery is the time between two looks for reservations of budgets that have expired.
+// sweepEvery is the interval at which expired reservations are charged.
 const sweepEvery = time.Minute
 
-// openMeter makes the meter of model calls, if the store has a ledger. Without one, a budget is an error.
+// openMeter makes the meter of model calls, if the store has a ledger. Otherwise it returns an error if there are budgets.
 func (a *App) openMeter(cfg *config.Config) error {
 	ledger, ok := a.store.(store.Ledger)
 	if !ok {
@@ -27,7 +27,7 @@ func (a *App) openMeter(cfg *config.Config) error {
 	return nil
 }
 
-// checkBudgets refuses a configuration with budgets where no store keeps them.
+// checkBudgets returns an error if the configuration has budgets and no store records usage.
 func (a *App) checkBudgets(cfg *config.Config) error {
 	if a.meter != nil {
 		return nil
@@ -71,7 +71,7 @@ func limitOf(b *config.PeriodBudget) store.Limit {
 	return l
 }
 
-// newLoop returns the loop of a configuration entry as [NewLoop] does. meter admits its model calls; nil: all of them.
+// newLoop does the same as [NewLoop], with a meter that admits the model calls of the loop. A nil meter admits all calls.
 func newLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner *tool.Runner, meter *budget.Meter) (*loop.Loop, error) {
 	policy, err := NewPolicy(cfg)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Catalog holds the resources and prompts that MCP clients are offered besides tools, and the folders that they are read
-// from. Close must be called.
+// A Catalog has the resources and prompts for MCP clients, and the open folders of the resources. The caller must call Close.
 type Catalog struct {
 	mcp.Catalog
 	roots []*os.Root
@@ -23,11 +22,11 @@ type Catalog struct {
 // Close closes the folders.
 func (c *Catalog) Close() {
 	for _, r := range c.roots {
-		_ = r.Close() // it was only read
+		_ = r.Close() // the folder was only read
 	}
 }
 
-// Names returns the names by which policy.tools refers to the resources and prompts.
+// Names returns the names under which policy.tools refers to the resources and prompts.
 func (c *Catalog) Names() (out []string) {
 	for i := range c.Resources {
 		out = append(out, "resource__"+c.Resources[i].Name)
@@ -38,7 +37,7 @@ func (c *Catalog) Names() (out []string) {
 	return out
 }
 
-// buildCatalog returns the resources and prompts that are valid, and the problems of the others.
+// buildCatalog returns the valid resources and prompts, and the problems of the others.
 func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 	c := &Catalog{}
 	var bad []config.Problem
@@ -95,7 +94,7 @@ func defaultURI(name string, r *config.MCPResource) string {
 	return "lathe:///" + name
 }
 
-// offerCause is what is wrong, without the name that the key says already.
+// offerCause returns the text of the error without the name of the resource, which the key of the problem contains.
 func offerCause(err error) string {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) {
 		err = e.Err
@@ -109,7 +108,7 @@ func offerCause(err error) string {
 	return err.Error()
 }
 
-// OpenCatalog returns the resources and prompts of the configuration. Close must be called.
+// OpenCatalog returns the resources and prompts of the configuration. The caller must call Close.
 func OpenCatalog(cfg *config.Config) (*Catalog, error) {
 	c, bad := buildCatalog(cfg)
 	if len(bad) > 0 {

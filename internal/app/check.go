@@ -9,9 +9,9 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// Check returns the error that [New] would return for the configuration and that loading it does not find, without
-// connecting to a server or starting a process: tools, WebAssembly modules, scripts, models, keys, worker pools, the
-// store's name and the address to listen on.
+// Check returns the error that [New] would return for the configuration and that loading the configuration does not find. It makes no
+// connection and starts no process. It checks tools, WebAssembly modules, scripts, models, keys, worker pools, the name of the store and
+// the address to listen on.
 func Check(ctx context.Context, cfg *config.Config) error {
 	set, err := NewToolSet(cfg)
 	if err != nil {
@@ -27,7 +27,7 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if simOpts.Scripts == nil {
 		simOpts.Scripts = map[string]*sim.Script{}
 	}
-	simOpts.Scripts[""] = &sim.Script{} // the model sim/script plays a script that is not part of the configuration
+	simOpts.Scripts[""] = &sim.Script{} // stands in for the script of sim/script, which is not part of the configuration
 	runner, err := NewRunner(cfg, set, nil)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// CheckAddr returns an error if a server with the configuration must not listen on the address: unless it requires a key
-// ([config.Config.RequiresKey]), only loopback addresses are allowed.
+// CheckAddr returns an error if a server with the configuration must not listen on the address: only loopback addresses are allowed unless
+// the server requires a key ([config.Config.RequiresKey]).
 func CheckAddr(cfg *config.Config, addr string) error {
 	keys := 0
 	if cfg.RequiresKey() {

@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// handOverWindow is the time in which a client may return the results of calls that were handed over to it.
+	// handOverWindow is the time in which a client can return the results of calls that it executes.
 	handOverWindow = time.Hour
-	// compactGrace is added to the time for retries: one that began in time may still read the run, and a run may be
-	// stored a moment after it ended.
+	// compactGrace is added to the retry window: a retry that began in time may still read the run, and a run may be stored a moment after
+	// its end.
 	compactGrace = time.Minute
 
-	compactPage  = 200                   // runs that one query returns
-	compactPause = 10 * time.Millisecond // after each compacted run, so that appends are not held up
+	compactPage  = 200                   // runs in one query
+	compactPause = 10 * time.Millisecond // pause after each compacted run, so that appends are not delayed
 )
 
-// Retention returns the settings of tool_calling.retention; nil if none of its keys is set, and then content stays.
+// Retention returns the settings of tool_calling.retention. It returns nil, which means that content is not removed, if none of its keys is
+// set.
 func Retention(cfg *config.Config) *loop.Retention {
 	set := false
 	for _, key := range []string{"mode", "store_raw_tool_output", "max_output_bytes"} {
@@ -37,14 +38,14 @@ func Retention(cfg *config.Config) *loop.Retention {
 	return retentionSettings(cfg)
 }
 
-// retentionSettings returns the settings, defaults included.
+// retentionSettings returns the settings of tool_calling.retention, including defaults.
 func retentionSettings(cfg *config.Config) *loop.Retention {
 	r := cfg.ToolCalling.Retention
 	return &loop.Retention{Mode: loop.RetentionMode(r.Mode), StoreRaw: r.StoreRawToolOutput, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// keptWhole returns how long after its end the content of a run is kept whole: as long as a retry of its client may
-// continue it, or the client may return results.
+// keptWhole returns the time after the end of a run during which its content is retained: as long as a retry can continue the run, or the
+// client can return results.
 func keptWhole(r *store.RunSummary, retryWindow time.Duration) time.Duration {
 	if r.Reason == lathe.ReasonClientToolCalls {
 		return max(handOverWindow, retryWindow)
@@ -60,13 +61,13 @@ type Compacted struct {
 
 // CompactOptions are the options of [Compact]. The zero value compacts all runs that have ended.
 type CompactOptions struct {
-	Runs   []string  // ids; nil: all runs
-	Before time.Time // only runs that ended before; zero: now. It does not apply to Runs
-	DryRun bool      // count only
+	Runs   []string  // run ids; nil: all runs
+	Before time.Time // only runs that ended before this time; zero: now; ignored if Runs is set
+	DryRun bool      // only count
 }
 
-// Compact removes the content of ended runs that tool_calling.retention, or its defaults, do not keep. A run of
-// opts.Runs that has not ended is a conflict.
+// Compact removes the content of ended runs that tool_calling.retention, or its defaults, do not retain. It returns a conflict if a run of
+// opts.Runs has not ended.
 func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOptions) (total Compacted, err error) {
 	if opts == nil {
 		opts = &CompactOptions{}
@@ -105,7 +106,7 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 	}
 }
 
-// compactRun removes the content of one run that its retention settings do not keep. With dryRun it only counts.
+// compactRun removes the content of one run that keep does not retain, and adds it to total. With dryRun it only counts.
 func compactRun(ctx context.Context, s store.Compactor, runID string, keep *loop.Retention, dryRun bool, total *Compacted) error {
 	changed, removed := 0, int64(0)
 	count := func(e event.Event) event.Event {
@@ -132,19 +133,19 @@ func compactRun(ctx context.Context, s store.Compactor, runID string, keep *loop
 	return nil
 }
 
-// A compactor removes content of ended runs of one store, in the order of their ends. It looks at each run once.
+// A compactor removes content of ended runs of one store, in the order in which they ended. It examines each run once.
 //
-// The processes that share a store each run one, and none is elected: a process that finds a run compacted skips it by its
-// summary, and two that compact one run at the same time write the same bytes, so the only cost is that read, and a run
-// that both have counted. Without work the price is one indexed query of at most compactPage rows a minute and process.
+// Each process that shares a store has a compactor; there is no leader. A process skips a run that another one has compacted, because the
+// run summary says so. Two processes that compact a run at the same time write the same bytes: the only cost is the additional read, and
+// that both count the run. Without work, each process makes one indexed query per minute for at most compactPage rows.
 type compactor struct {
 	store       store.Compactor
 	retryWindow time.Duration
-	last        *store.RunSummary // up to which all runs that have ended were looked at
+	last        *store.RunSummary // all runs that ended before or with this run have been examined
 	log         *slog.Logger
 }
 
-// once compacts the runs whose content need not be kept whole any longer at now.
+// once compacts the runs whose content no longer needs to be retained at the time now.
 func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, err error) {
 	window := c.retryWindow + compactGrace
 	from, passed := c.last, true // passed: every run so far was old enough
@@ -167,7 +168,7 @@ func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, e
 			if err == nil {
 				err = compactRun(ctx, c.store, r.RunID, keep, false, &total)
 			}
-			if err != nil && !errors.Is(err, lathe.ErrNotFound) { // it may have been deleted meanwhile
+			if err != nil && !errors.Is(err, lathe.ErrNotFound) { // the run may have been deleted in the meantime
 				return total, err
 			}
 			select {
@@ -183,7 +184,7 @@ func (c *compactor) once(ctx context.Context, now time.Time) (total Compacted, e
 	}
 }
 
-// settings returns the retention settings with which a run was started.
+// settings returns the retention settings with which a run was started, from its first event.
 func (c *compactor) settings(ctx context.Context, runID string) (*loop.Retention, error) {
 	for e, err := range c.store.Read(ctx, runID, 0) {
 		if err != nil {
@@ -197,10 +198,10 @@ func (c *compactor) settings(ctx context.Context, runID string) (*loop.Retention
 	return nil, errors.New("the run was started without retention settings")
 }
 
-// compactEvery is how often the daemon looks for runs to compact.
+// compactEvery is the interval at which a server compacts runs.
 const compactEvery = time.Minute
 
-// run compacts until ctx is done. count is called with what each pass has removed.
+// run compacts until ctx is done. It calls count with the result of each pass.
 func (c *compactor) run(ctx context.Context, count func(runs int, bytes int64)) {
 	once := func() {
 		total, err := c.once(ctx, time.Now())

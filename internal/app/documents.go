@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/tool/httptool"
 )
 
-// documents are OpenAPI documents that have been read, by the SHA-256 of their bytes. Reading one takes most of the time of a start
-// with many operations, and a start needs it twice: to check the configuration and to make the tools. nil keeps none.
+// documents caches parsed OpenAPI documents by the SHA-256 of their bytes. Parsing takes most of the time of a start with many operations,
+// and a start needs each document twice: to check the configuration and to make the tools. nil caches none.
 type documents map[[sha256.Size]byte]*httptool.Document
 
-// read returns the document of those bytes, which it keeps.
+// read returns the parsed document, from the cache if possible.
 func (d documents) read(doc []byte) (*httptool.Document, error) {
 	sum := sha256.Sum256(doc)
 	if known := d[sum]; known != nil {
@@ -27,11 +27,11 @@ func (d documents) read(doc []byte) (*httptool.Document, error) {
 	return read, err
 }
 
-// checked holds the documents of configurations that were checked and are not in use yet: of each until the tools of the
-// configuration are made, or the configuration is collected.
-var checked sync.Map // of weak.Pointer[config.Config] to documents
+// checked maps configurations that have been checked and are not in use yet to their documents. An entry is removed when the tools of the
+// configuration are made, or when the configuration is garbage collected.
+var checked sync.Map // weak.Pointer[config.Config] → documents
 
-// checkedDocuments returns where the check of a configuration leaves its documents for [takeDocuments].
+// checkedDocuments returns a cache in which the check of a configuration stores documents for [takeDocuments].
 func checkedDocuments(cfg *config.Config) documents {
 	if len(cfg.Tools.OpenAPI) == 0 {
 		return nil
@@ -43,8 +43,7 @@ func checkedDocuments(cfg *config.Config) documents {
 	return docs
 }
 
-// takeDocuments returns the documents that the check of the configuration has read, once: they are not kept while the
-// configuration is in force.
+// takeDocuments returns the documents that the check of the configuration has parsed, and removes them from the cache.
 func takeDocuments(cfg *config.Config) documents {
 	if docs, ok := checked.LoadAndDelete(weak.Make(cfg)); ok {
 		return docs.(documents)

@@ -18,20 +18,20 @@ import (
 	"github.com/lathe-run/lathe/server"
 )
 
-// The limits on what one request reads of the folder of evaluation results.
+// Limits of the files that one request reads from the folder of evaluation results.
 const (
 	maxEvalEntries = 2_000     // names in a folder
-	maxEvalFile    = 16 << 20  // bytes of a file
-	maxEvalBytes   = 128 << 20 // of all files
+	maxEvalFile    = 16 << 20  // bytes of one file
+	maxEvalBytes   = 128 << 20 // bytes of all files
 )
 
-// evalFolder shows the results of `lathe eval` in a folder. A result is a subfolder with a summary.json; the name of the subfolder
-// is its id. It reads regular files inside the folder only, whatever ids and symbolic links there are: [os.Root] refuses the others.
+// evalFolder serves the results of `lathe eval` in a folder. Each result is a subfolder with a summary.json; the name of the subfolder is
+// its id. Only regular files inside the folder are read: [os.Root] refuses others, whatever ids and symbolic links there are.
 type evalFolder struct{ dir string }
 
 var _ server.Evals = evalFolder{}
 
-// evalsOf returns the results that serve.evals names; nil: it is empty.
+// evalsOf returns the results in the folder serve.evals, or nil if that is not set.
 func evalsOf(cfg *config.Config) server.Evals {
 	if cfg.Serve.Evals == "" {
 		return nil
@@ -45,7 +45,7 @@ func evalNotFound(err error) error {
 	return &lathe.Error{Code: lathe.CodeNotFound, Op: opEvals, Err: err}
 }
 
-// An evalReader reads files of the folder within the limits.
+// An evalReader reads files of the folder within the limits. left is the number of bytes that it may still read.
 type evalReader struct {
 	root *os.Root
 	left int64
@@ -66,7 +66,7 @@ func (f evalFolder) open() (*evalReader, error) {
 
 func (r *evalReader) close() { _ = r.root.Close() }
 
-// names returns the names of a folder, sorted, and whether there are more than the limit.
+// names returns the sorted names in a folder. more reports whether there are more than maxEvalEntries.
 func (r *evalReader) names(dir string) (names []string, more bool, err error) {
 	d, err := r.root.Open(dir)
 	if err != nil {
@@ -84,9 +84,9 @@ func (r *evalReader) names(dir string) (names []string, more bool, err error) {
 	return names, more, nil
 }
 
-// file reads a regular file.
+// file reads a regular file. It returns errEvalLimit if the file exceeds a limit.
 func (r *evalReader) file(name string) ([]byte, error) {
-	info, err := r.root.Lstat(name) // before it is opened: opening a pipe waits
+	info, err := r.root.Lstat(name) // before the file is opened: opening a pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func (r *evalReader) file(name string) ([]byte, error) {
 	return b, err
 }
 
-// evalName reports whether a part of a path can be the name of a result or of a run.
+// evalName reports whether s can be the name of a result or of a run.
 func evalName(s string) bool {
 	return s != "" && len(s) <= 255 && s[0] != '.' && !strings.ContainsAny(s, `/\`+"\x00")
 }
 
-// An evalSummary is what a listing shows of summary.json.
+// An evalSummary has the members of summary.json that a list of results contains.
 type evalSummary struct {
 	Suite    string                        `json:"suite"`
 	Status   string                        `json:"status"`
@@ -119,14 +119,14 @@ type evalSummary struct {
 	Models   []server.EvalModel            `json:"models"`
 }
 
-// row reads the summary of a result.
+// row returns the row of a result in a list, and the bytes of its summary.
 func (r *evalReader) row(id string) (row server.EvalRow, raw []byte, err error) {
 	row.ID = id
 	if raw, err = r.file(path.Join(id, "summary.json")); err != nil {
 		return row, nil, err
 	}
 	var s evalSummary
-	if json.Unmarshal(raw, &s) != nil { // which the row says
+	if json.Unmarshal(raw, &s) != nil { // the row contains the problem
 		row.Problem = "summary.json is not the summary of an evaluation"
 		return row, nil, nil //nolint:nilerr // the problem is in the row
 	}
@@ -167,7 +167,7 @@ func (f evalFolder) List(ctx context.Context) (rows []server.EvalRow, truncated 
 			continue
 		case errors.Is(err, errEvalLimit):
 			row.Problem = "summary.json is larger than 16 MiB"
-		case err != nil: // it is not the folder of a result
+		case err != nil: // not the folder of a result
 			continue
 		}
 		rows = append(rows, row)
@@ -219,7 +219,7 @@ func (f evalFolder) Show(ctx context.Context, id string) (*server.EvalResult, er
 		case err != nil:
 			continue
 		case json.Unmarshal(b, &run) != nil || run.Model == "" || run.Scenario == "":
-			continue // not the file of a run
+			continue // the file does not describe a run
 		}
 		run.Name = stem
 		out.Runs = append(out.Runs, run)

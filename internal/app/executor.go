@@ -14,24 +14,24 @@ import (
 // An Executor executes the detached runs of an application step by step, as in the workflows of Temporal.
 type Executor interface {
 	server.Executor
-	// Begin starts to execute steps. [New] calls it once, after all else has begun.
+	// Begin starts to execute steps. [New] calls it once, after everything else has been started.
 	Begin() error
-	// Drain begins no more steps, waits for those in progress until ctx is done, and leaves the others to other processes. It is
-	// called once or twice, also if Begin was not called or has failed.
+	// Drain starts no further steps, waits for those in progress until ctx is done, and leaves the rest to other processes. It is called
+	// once or twice, even if Begin was not called or has failed.
 	Drain(ctx context.Context)
 }
 
-// ExecutorParts are the parts of an application that an [Executor] works with.
+// ExecutorParts are the parts of an application that an [Executor] uses.
 type ExecutorParts struct {
 	Engine    *engine.Engine
 	Store     Store
 	Approvals *approval.Queue
-	// Loop returns the loop of a model, as [server.Server.Loop] does. It must not be called before Begin.
+	// Loop returns the loop of a model, like [server.Server.Loop]. It must not be called before Begin.
 	Loop func(target string) (l *loop.Loop, release func(), err error)
 	Log  *slog.Logger
 }
 
-// newExecutor makes the executor of Options.
+// newExecutor makes the executor with Options.Executor, if that is set.
 func (a *App) newExecutor() (err error) {
 	if a.opts.Executor == nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/lathe-run/lathe/tool/httptool"
 )
 
-// httpTools returns the tools that are HTTP requests, those of tools.http and those of OpenAPI documents, the problems
-// of the entries that have any, and warnings about documents.
+// httpTools returns the tools that make HTTP requests (those of tools.http and of OpenAPI documents), the problems of entries, and warnings
+// about documents.
 func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems, warnings []config.Problem) {
 	b := newHTTPTools(cfg)
 	b.documents = docs
@@ -33,30 +33,30 @@ func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems
 	return b.tools, b.problems, b.warnings()
 }
 
-// HTTPTools are the tools of tools.http and tools.openapi, the servers that they reach and the logins that they need.
-// Close must be called.
+// HTTPTools has the tools of tools.http and tools.openapi, the servers that they send requests to, and the logins that they need. The
+// caller must call Close.
 type HTTPTools struct {
 	cfg      *config.Config
 	egress   *config.Egress
 	clients  map[string]*egress.Client // by scheme and host
 	tools    []lathe.Tool
-	keys     []string // of the configuration, one for each tool
+	keys     []string // key in the configuration of each tool
 	problems []config.Problem
 	notes    map[string]*DocumentNotes // by name of the document
 	documents
 	httpLogins
 }
 
-// DocumentNotes are what an operator should know of an OpenAPI document, one line for each operation, sorted.
+// DocumentNotes are notes for operators about an OpenAPI document: sorted, one line for each operation.
 type DocumentNotes struct {
 	LeftOut  []string // operations that a pattern or a tag selects and that cannot be tools
-	Warnings []string // tools whose schemas hardly any call matches
+	Warnings []string // tools whose schema matches hardly any call
 }
 
-// Notes returns those of the documents by their names in the configuration. A document without any is left out.
+// Notes returns the notes about documents by their names in the configuration. Documents without notes are omitted.
 func (b *HTTPTools) Notes() map[string]*DocumentNotes { return b.notes }
 
-// notesOf returns the notes of a document.
+// notesOf returns the notes of a document and creates them if necessary.
 func (b *HTTPTools) notesOf(document string) *DocumentNotes {
 	if b.notes[document] == nil {
 		b.notes[document] = &DocumentNotes{}
@@ -64,7 +64,7 @@ func (b *HTTPTools) notesOf(document string) *DocumentNotes {
 	return b.notes[document]
 }
 
-// warnings returns one line for each kind of notes of a document.
+// warnings returns one line for each document and kind of note.
 func (b *HTTPTools) warnings() (out []config.Problem) {
 	for name, notes := range text.ByName(b.notes) {
 		key, selected := "tools.openapi."+name, ".operations"
@@ -85,14 +85,14 @@ func newHTTPTools(cfg *config.Config) *HTTPTools {
 	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{}, httpLogins: newHTTPLogins()}
 }
 
-// OpenHTTPTools returns the HTTP tools of a configuration. Those that are not valid are left out.
+// OpenHTTPTools returns the HTTP tools of a configuration without those that are not valid.
 func OpenHTTPTools(cfg *config.Config) *HTTPTools {
 	b := newHTTPTools(cfg)
 	b.addAll()
 	return b
 }
 
-// addAll adds the tools of the configuration.
+// addAll adds the tools of tools.http and tools.openapi.
 func (b *HTTPTools) addAll() {
 	for name, entry := range text.ByName(b.cfg.Tools.HTTP) {
 		b.addHTTP(name, entry)
@@ -102,16 +102,16 @@ func (b *HTTPTools) addAll() {
 	}
 }
 
-// An Origin is a server that HTTP tools reach.
+// An Origin is a server that HTTP tools send requests to.
 type Origin struct {
 	URL    string         // scheme and host
-	Key    string         // of the configuration, of the first tool that reaches it
-	Tools  int            // that reach it
-	Client *egress.Client // reaches it and the hosts that it may redirect to
-	Logins []*Login       // that its tools need
+	Key    string         // key in the configuration of the first tool with this origin
+	Tools  int            // number of tools with this origin
+	Client *egress.Client // client for the server and the hosts to which it may redirect
+	Logins []*Login       // logins of the tools
 }
 
-// Origins returns the servers in the order of their URLs.
+// Origins returns the servers, sorted by URL.
 func (b *HTTPTools) Origins() []Origin {
 	out := make([]Origin, 0, len(b.clients))
 	for address, client := range text.ByName(b.clients) {
@@ -137,7 +137,7 @@ func (b *HTTPTools) Origins() []Origin {
 	return out
 }
 
-// Close closes the connections that are kept for later requests.
+// Close closes the idle connections.
 func (b *HTTPTools) Close() {
 	for _, c := range b.clients {
 		c.Close()
@@ -149,7 +149,7 @@ func (b *HTTPTools) note(key string, err error) {
 	b.problems = append(b.problems, problem(key, "%s", err))
 }
 
-// checkEgress looks at the rules that all tools share, one by one.
+// checkEgress checks each of the egress rules that all tools share.
 func (b *HTTPTools) checkEgress() (problems []config.Problem) {
 	check := func(key string, list []string, rules func(string) *egress.Rules) {
 		for _, s := range list {
@@ -163,10 +163,10 @@ func (b *HTTPTools) checkEgress() (problems []config.Problem) {
 	return problems
 }
 
-// bracesEscaped escapes the placeholders of an address, which net/url does not accept in a host.
+// bracesEscaped escapes the placeholders of a URL, which net/url does not accept in a host.
 var bracesEscaped = strings.NewReplacer("{", "%7B", "}", "%7D")
 
-// client returns the one that may reach the server of an address, and those that it may redirect to.
+// client returns the client that may send requests to the server of a URL, and to the hosts to which it may redirect.
 func (b *HTTPTools) client(address string) (*egress.Client, error) {
 	u, err := url.Parse(bracesEscaped.Replace(address))
 	if err != nil || u.Host == "" {
@@ -202,7 +202,7 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 	return c, nil
 }
 
-// bodies are the media types of the words of tools.http.NAME.body.
+// bodies maps the values of tools.http.NAME.body to media types.
 var bodies = map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "multipart": "multipart/form-data", "text": "text/plain"}
 
 func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
@@ -212,7 +212,7 @@ func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	for arg, p := range text.ByName(c.Parameters) {
 		one := httptool.Parameter{Name: arg, As: p.As, In: httptool.Place(p.In), Description: p.Description, Required: p.Required,
 			Style: p.Style, Explode: p.Explode, AllowReserved: p.AllowReserved, Whole: p.In == "body" && c.Body == "text"}
-		one.Schema = p.Schema // {} is any value
+		one.Schema = p.Schema // {} accepts any value
 		def.Parameters = append(def.Parameters, one)
 	}
 	if c.URL.IsZero() {
@@ -224,7 +224,7 @@ func (b *HTTPTools) addHTTP(name string, c *config.HTTPTool) {
 	}
 }
 
-// add makes a tool; address is the key that holds the address.
+// add makes a tool and adds it. address is the configuration key of its URL, for errors about the URL.
 func (b *HTTPTools) add(key, address string, def *httptool.Definition, c *config.HTTPCall) {
 	client, err := b.client(def.URL)
 	if err != nil {
@@ -311,13 +311,13 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	}
 }
 
-// DocumentSum returns the SHA-256 of an OpenAPI document, as tools.openapi.NAME.sha256 has it.
+// DocumentSum returns the SHA-256 of an OpenAPI document in the form of tools.openapi.NAME.sha256.
 func DocumentSum(doc []byte) string {
 	sum := sha256.Sum256(doc)
 	return hex.EncodeToString(sum[:])
 }
 
-// noteImport notes each of the errors of a document where it can be mended.
+// noteImport records each error of a document with the key at which it can be corrected.
 func (b *HTTPTools) noteImport(key string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -332,7 +332,7 @@ func (b *HTTPTools) noteImport(key string, err error) {
 	b.note(key+part, err)
 }
 
-// ReadDocument reads an OpenAPI document of at most [httptool.MaxDocumentBytes].
+// ReadDocument reads the file of an OpenAPI document, which must have at most [httptool.MaxDocumentBytes].
 func ReadDocument(path string) ([]byte, error) {
 	b, err := regular.Read(path, httptool.MaxDocumentBytes)
 	if err == nil && len(b) > httptool.MaxDocumentBytes {
@@ -341,7 +341,7 @@ func ReadDocument(path string) ([]byte, error) {
 	return b, err
 }
 
-// checkNames refuses names that two tools have.
+// checkNames reports names that several tools have.
 func (b *HTTPTools) checkNames(cfg *config.Config) {
 	if len(b.tools) == 0 {
 		return
@@ -375,7 +375,7 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	}
 }
 
-// credentials are what a tool sends besides what a model says.
+// credentials returns the headers, query parameters and cookies that a tool adds to the arguments of a model.
 func credentials(c *config.HTTPCall) httptool.Credentials {
 	out := httptool.Credentials{Headers: secretsOf(c.Headers), Query: secretsOf(c.Query), Cookies: secretsOf(c.Cookies)}
 	if !c.Bearer.IsZero() {

@@ -10,19 +10,19 @@ import (
 	"github.com/lathe-run/lathe/internal/oauth"
 )
 
-// httpLogins are the OAuth clients of HTTP tools.
+// httpLogins has the OAuth clients of HTTP tools.
 type httpLogins struct {
 	logins map[string]*oauth.Client // by source: http:NAME, openapi:NAME
-	byTool map[string]string        // the source, by name of the tool, where its requests carry a token
-	shared map[string]*oauth.Client // by name of the entry in the store
-	others []*egress.Client         // to authorization servers
+	byTool map[string]string        // tool name → source, for tools whose requests carry a token
+	shared map[string]*oauth.Client // by name of the entry in the token store
+	others []*egress.Client         // clients for authorization servers
 }
 
 func newHTTPLogins() httpLogins {
 	return httpLogins{logins: map[string]*oauth.Client{}, byTool: map[string]string{}, shared: map[string]*oauth.Client{}}
 }
 
-// addLogin adds the OAuth client of a source. It returns false after it has noted a problem.
+// addLogin adds the OAuth client of a source. If that is not possible, it records a problem and returns false.
 func (b *HTTPTools) addLogin(kind, name, address string, c *config.HTTPCall, scopes []string) bool {
 	if !c.OAuth.IsSet() {
 		return true
@@ -65,7 +65,7 @@ func (a *httpLogins) close() {
 	}
 }
 
-// NeedsLogin returns the login that the tool needs; nil for a tool whose requests carry no token.
+// NeedsLogin returns the login of a tool, or nil if its requests carry no token.
 func (a *httpLogins) NeedsLogin(tool string) *Login {
 	if source := a.byTool[tool]; source != "" {
 		return a.login(source)
@@ -73,7 +73,7 @@ func (a *httpLogins) NeedsLogin(tool string) *Login {
 	return nil
 }
 
-// HasLogins reports whether requests of a tool carry tokens.
+// HasLogins reports whether requests of at least one tool carry tokens.
 func (a *httpLogins) HasLogins() bool { return len(a.logins) > 0 }
 
 func (a *httpLogins) login(source string) *Login {

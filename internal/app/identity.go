@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/server"
 )
 
-// An identityProvider identifies callers by the tokens of an issuer, as serve.oidc says.
+// An identityProvider identifies callers by tokens of the issuer in serve.oidc.
 type identityProvider struct {
 	tokens *oidc.Provider
 	conf   config.OIDC
@@ -37,7 +37,7 @@ func (p *identityProvider) Identify(ctx context.Context, token string) (*server.
 	return p.identity(t, err)
 }
 
-// identity returns the holder of a token that was verified, or failed to be.
+// identity returns the identity of the holder of a token. err is the result of the verification.
 func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity, error) {
 	if oidc.KindOf(err) == oidc.Unavailable {
 		return nil, fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
@@ -63,7 +63,7 @@ func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity,
 	return id, nil
 }
 
-// A signInProvider is an identityProvider that signs users in, too.
+// A signInProvider is an identityProvider that also signs users in.
 type signInProvider struct {
 	*identityProvider
 	client oidc.Client
@@ -87,7 +87,7 @@ func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, cod
 	if err != nil {
 		return nil, err
 	}
-	id.Expires = time.Time{} // the token is not used again: the session has its own lifetime
+	id.Expires = time.Time{} // the token is not used again: the session has its own expiry
 	return id, nil
 }
 
@@ -95,7 +95,7 @@ func loginOf(s *server.SignIn) *oidc.Login {
 	return &oidc.Login{State: s.State, Nonce: s.Nonce, Verifier: s.Verifier, Redirect: s.Redirect}
 }
 
-// profile returns the name of the key whose rights the holder of the token has; "" if there is none.
+// profile returns the name of the key whose rights the holder of the token gets, or "" if there is none.
 func (p *identityProvider) profile(t *oidc.Token) string {
 	if p.conf.ProfileClaim != "" {
 		values := t.Texts(p.conf.ProfileClaim)
@@ -108,11 +108,12 @@ func (p *identityProvider) profile(t *oidc.Token) string {
 	return p.conf.DefaultProfile
 }
 
-// identities makes the provider of a configuration. The issuer's keys outlive a reload that leaves the issuer as it is.
+// identities makes the identity provider of a configuration. The fetched keys of the issuer are reused after a reload that does not change
+// the issuer.
 type identities struct {
 	mu     sync.Mutex
 	tokens *oidc.Provider
-	made   string // the settings that tokens was made with
+	made   string // settings with which tokens was made
 }
 
 func (i *identities) of(cfg *config.Config) (server.IdentityProvider, error) {
@@ -139,13 +140,13 @@ func (i *identities) of(cfg *config.Config) (server.IdentityProvider, error) {
 	return &signInProvider{p, oidc.Client{ID: o.ClientID, Secret: o.ClientSecret.Reveal(), Scopes: o.Scopes}}, nil
 }
 
-// settingsOf returns a hash of the settings that decide which tokens are accepted and which rights and labels they give.
+// settingsOf returns a hash of the settings that determine which tokens are accepted and which rights and labels they give.
 func settingsOf(o *config.OIDC) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q", []any{o.Issuer.Reveal(), o.Audience, o.JWKSURL.Reveal(), o.Algorithms, o.ProfileClaim,
-		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID})) // maps are printed in the order of their keys
+		o.Profiles, o.DefaultProfile, o.Labels, o.ClientID})) // maps are printed in key order
 }
 
-// prepare fetches the issuer's keys, so that the first caller need not wait for them, and logs why they cannot be had.
+// prepare fetches the keys of the issuer, so that the first caller does not have to wait. It logs an error.
 func (i *identities) prepare(ctx context.Context, log *slog.Logger) {
 	i.mu.Lock()
 	tokens := i.tokens
@@ -167,8 +168,8 @@ func (i *identities) close() {
 	}
 }
 
-// hashOf returns the configured hash of a key; zero if it has none.
+// hashOf returns the configured hash of a key, or zero if the key has none.
 func hashOf(k *config.APIKey) (hash [sha256.Size]byte) {
-	_, _ = hex.Decode(hash[:], []byte(k.SHA256)) // the configuration has checked it
+	_, _ = hex.Decode(hash[:], []byte(k.SHA256)) // the configuration has checked the text
 	return hash
 }

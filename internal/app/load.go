@@ -12,15 +12,15 @@ import (
 
 // LoadOptions are the options of [LoadConfig]. The zero value is usable.
 type LoadOptions struct {
-	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, as os.Environ returns it. nil: that of
-	// the process; an empty slice: none.
+	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, in the form of os.Environ. nil: the environment of
+	// the process; an empty slice: no variables.
 	Environ []string
-	// Overrides are set over file and environment, in order.
+	// Overrides override the file and the environment, in order.
 	Overrides []config.Override
 }
 
-// LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a
-// server or starting a process. An empty path is an empty file. [config.ProblemsOf] lists the problems of the error.
+// LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a server or starting a
+// process. An empty path is treated as an empty file. [config.ProblemsOf] lists the problems in the error.
 func LoadConfig(path string, opts *LoadOptions) (*config.Config, error) {
 	if opts == nil {
 		opts = &LoadOptions{}
@@ -29,12 +29,12 @@ func LoadConfig(path string, opts *LoadOptions) (*config.Config, error) {
 		Dialects: append([]string{provider.NativeDialect}, dialect.Names()...), Expand: expandModel, Check: checkParts})
 }
 
-// checkParts returns the problems of policies and tools. Paths of the configuration start at [config.Config.Dir].
+// checkParts returns the problems of policies and tools. Relative paths of the configuration are relative to [config.Config.Dir].
 func checkParts(cfg *config.Config, _ string) []config.Problem {
 	return append(checkPolicy(cfg), checkTools(cfg)...)
 }
 
-// checkTools returns the problems of the tools that a configuration describes.
+// checkTools returns the problems of the tools in a configuration.
 func checkTools(cfg *config.Config) []config.Problem {
 	tools, problems, warnings := httpTools(cfg, checkedDocuments(cfg))
 	cfg.Warn(warnings...)
@@ -49,7 +49,7 @@ func checkTools(cfg *config.Config) []config.Problem {
 	return slices.Concat(problems, lacking, checkServers(cfg), bad, checkAgents(cfg, known), checkPolicyNames(cfg, tools, offered.Names()))
 }
 
-// environOf returns a given environment, or that of the process.
+// environOf returns given, or the environment of the process if given is nil.
 func environOf(given []string) []string {
 	if given == nil {
 		return os.Environ()

@@ -11,10 +11,10 @@ import (
 	"github.com/lathe-run/lathe/internal/oauth"
 )
 
-// A Login obtains the OAuth tokens of one source of tools, and keeps them in the file tools.tokens.
+// A Login obtains the OAuth tokens of one source of tools and stores them in the file tools.tokens.
 type Login struct {
 	Kind string // mcp, http or openapi
-	Name string // of the source
+	Name string // name of the source
 
 	tokens *oauth.Client
 	close  func()
@@ -28,8 +28,8 @@ type Grant struct {
 	Renews  bool      // the tokens are renewed without a further login
 }
 
-// OpenLogin returns the login of a source of tools: an MCP server, an HTTP tool or an OpenAPI document, by its name, or by
-// kind and name (mcp:search) if several have the name. Close must be called.
+// OpenLogin returns the login of a source of tools: an MCP server, an HTTP tool or an OpenAPI document. name is its name, or kind and name
+// (mcp:search) if several sources have the name. The caller must call Close.
 func OpenLogin(cfg *config.Config, name string) (*Login, error) {
 	kind, plain, err := sourceNamed(cfg, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func OpenLogin(cfg *config.Config, name string) (*Login, error) {
 	return &Login{Kind: kind, Name: plain, tokens: tokens, close: client.Close}, nil
 }
 
-// sourceNamed returns the kind and the plain name of a source of tools.
+// sourceNamed returns the kind and the name without kind of a source of tools.
 func sourceNamed(cfg *config.Config, name string) (kind, plain string, err error) {
 	kind, plain, whole := strings.Cut(name, ":")
 	if !whole {
@@ -87,14 +87,14 @@ func sourceNamed(cfg *config.Config, name string) (kind, plain string, err error
 	return "", "", invalidRequest("no MCP server, HTTP tool or OpenAPI document %q in the configuration: `lathe tools list` names what there is", plain)
 }
 
-// Ready reports whether there are tokens, or they can be obtained without a person.
+// Ready reports whether tokens are stored, or can be obtained without a person.
 func (l *Login) Ready() (bool, error) { return l.tokens.Ready() }
 
-// RightsWanted reports whether the server has asked for rights that no login has obtained yet.
+// RightsWanted reports whether the server has requested rights that no login has obtained yet.
 func (l *Login) RightsWanted() (bool, error) { return l.tokens.Wanted() }
 
-// Obtain logs in: it calls open with the address at which a person logs in, and blocks until the browser returns to this
-// machine or ctx is done.
+// Obtain logs in. It calls open with the URL at which a person logs in, and blocks until the browser is redirected to this machine or ctx
+// is done.
 func (l *Login) Obtain(ctx context.Context, open func(address string) error) (*Grant, error) {
 	g, err := l.tokens.Login(ctx, open)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Login) Obtain(ctx context.Context, open func(address string) error) (*G
 // Forget removes the tokens, and the registration with the authorization server, from the file.
 func (l *Login) Forget() error { return l.tokens.Logout() }
 
-// Close closes the connections that are kept for later requests.
+// Close closes the idle connections.
 func (l *Login) Close() {
 	if l.close != nil {
 		l.close()

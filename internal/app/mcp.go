@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/server"
 )
 
-// mcpCallers returns the callers that may use the tools over MCP: those of the HTTP API. The server has checked the Host
-// and Origin headers, the key and the limits of a request before it passes it on.
+// mcpCallers returns the callers that may use the tools over MCP: those of the HTTP API. The HTTP server has checked the Host and Origin
+// headers, the key and the limits of a request before it calls MCP.
 func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
 	out := &mcp.HTTPOptions{Admitted: true, Charge: server.Charge}
 	if cfg.RequiresKey() {
@@ -26,12 +26,11 @@ func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
 	return out
 }
 
-// serveMCP serves the tools in force to MCP clients. The server has admitted the request.
+// serveMCP serves the current tools to MCP clients. The HTTP server has admitted the request.
 func (a *App) serveMCP(w http.ResponseWriter, r *http.Request) { a.mcp.Handler().ServeHTTP(w, r) }
 
-// offerTools puts the tools of the revision in force for MCP clients. The channel is closed when no call uses those of
-// the former revision any more; it is nil for the first one. No approver can be asked over MCP: a call that needs an
-// approval is denied.
+// offerTools makes the tools of r those that MCP clients use. unused is closed when no call uses the tools of the previous revision; it is
+// nil for the first revision. Approvals cannot be requested over MCP: a call that needs one is denied.
 func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
 	callers := mcpCallers(r.cfg)
 	first := a.mcp == nil
@@ -42,18 +41,18 @@ func (a *App) offerTools(r *revision) (unused <-chan struct{}) {
 		}
 		a.mcp = mcp.New(r.unattended, opts)
 	} else {
-		a.mcp.Admit(callers) // before the rest: a caller that may do less now must not get the new tools
+		a.mcp.Admit(callers) // first: a caller with fewer rights than before must not get the new tools
 	}
 	if err := a.mcp.Offer(&r.catalog.Catalog); err != nil {
-		a.log.Error("the resources and prompts are not served", "error", err) // they were valid when they were loaded
+		a.log.Error("the resources and prompts are not served", "error", err) // newRevision has checked them
 	}
 	if !first {
-		unused = a.mcp.Use(r.unattended) // after the catalog: once no call uses the former runner, the former files may be closed
+		unused = a.mcp.Use(r.unattended) // after the catalog: when no call uses the previous runner, the files of the previous catalog may be closed
 	}
 	return unused
 }
 
-// observers observe the requests to MCP servers.
+// observers returns the observers of requests to MCP servers.
 func (a *App) observers() []event.MCPObserver {
 	if a.traces == nil {
 		return []event.MCPObserver{a.metrics}
@@ -61,10 +60,10 @@ func (a *App) observers() []event.MCPObserver {
 	return []event.MCPObserver{a.metrics, a.traces}
 }
 
-// refreshEvery is the time between two checks whether the tools of MCP servers, modules and workers have changed.
+// refreshEvery is the interval at which changes of the tools of MCP servers, modules and workers are detected.
 const refreshEvery = time.Second
 
-// RefreshTools notifies the clients of s of tools that were added or removed, until ctx is done.
+// RefreshTools notifies the clients of s of added and removed tools, until ctx is done.
 func RefreshTools(ctx context.Context, s *mcp.Server) {
 	every(ctx, refreshEvery, s.Refresh)
 }

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// inflightBytes returns serve.max_inflight_bytes as [server.Limits] has it. 0, the default, is a quarter of the memory that the program may
+// inflightBytes returns serve.max_inflight_bytes for [server.Limits]. 0, the default, means a quarter of the memory that the program may
 // use.
 func inflightBytes(set int64) int64 { return cmp.Or(set, memoryLimit("/")/4) }
 
-// memoryLimit returns the memory that the program may use, in bytes: the limit in GOMEMLIMIT, else the least of the cgroup's and the
-// machine's; 0: it is not known. root is where the files of the kernel are.
+// memoryLimit returns the memory that the program may use, in bytes: GOMEMLIMIT if set, else the smaller of the limits of the cgroup and
+// the memory of the machine; 0: unknown. root is the root of the file system, for tests.
 func memoryLimit(root string) int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit
@@ -34,11 +34,11 @@ func memoryLimit(root string) int64 {
 	return least
 }
 
-// cgroupLimits returns the limits of the cgroup of the program and of those around it, of both versions of cgroups.
+// cgroupLimits returns the memory limits of the cgroup of the program and of its parents, for cgroup versions 1 and 2.
 func cgroupLimits(root string) (limits []int64) {
 	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
 	if err != nil {
-		return nil // another system
+		return nil // not Linux
 	}
 	for line := range strings.Lines(string(groups)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // ID:CONTROLLERS:PATH
@@ -55,7 +55,7 @@ func cgroupLimits(root string) (limits []int64) {
 		}
 		for group := path.Join("/", parts[2]); ; group = path.Dir(group) {
 			text, err := os.ReadFile(path.Join(root, mount, group, file))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil { // else there is no limit
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil { // otherwise there is no limit
 				limits = append(limits, n)
 			}
 			if group == "/" {
@@ -66,7 +66,7 @@ func cgroupLimits(root string) (limits []int64) {
 	return limits
 }
 
-// machineMemory returns the memory of the machine; 0: it is not known.
+// machineMemory returns the memory of the machine in bytes; 0: unknown.
 func machineMemory(root string) int64 {
 	text, err := os.ReadFile(path.Join(root, "proc/meminfo"))
 	if err != nil {

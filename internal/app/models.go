@@ -20,7 +20,7 @@ import (
 
 // ModelOptions are the options of [NewModel] and [NewProvider]. The zero value is usable.
 type ModelOptions struct {
-	// Sim configures simulated models, as [SimOptions] returns it; nil: no scripts.
+	// Sim configures simulated models, see [SimOptions]; nil: no scripts.
 	Sim *sim.Options
 	Log *slog.Logger // nil: discards
 }
@@ -34,7 +34,7 @@ func NewModel(cfg *config.Config, entry *config.Model, opts *ModelOptions) (lath
 	return Decorate(cfg, entry, model)
 }
 
-// accepts returns the rules that an entry sets for its destination.
+// accepts returns the destination rules of a model entry.
 func accepts(m *config.Model) map[string]string {
 	if m.ThinkingBinding == "" {
 		return m.Accepts
@@ -44,8 +44,8 @@ func accepts(m *config.Model) map[string]string {
 	return rules
 }
 
-// NewProvider returns the model of a configuration entry without its transforms and its dialect. A simulated model is
-// reached over the same wire as every other, by a transport within this process.
+// NewProvider returns the model of a configuration entry without its transforms and its dialect. Requests to a simulated model use the same
+// protocol as others, with a transport within this process.
 func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	if options == nil {
 		options = &ModelOptions{}
@@ -89,7 +89,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		opts.Entry = name
 	}
 	if opts.ReasoningField == "" && writesHarmony(m.Dialect, name) {
-		opts.ReasoningField = "reasoning_content" // analysis belongs to a turn until it is answered
+		opts.ReasoningField = "reasoning_content" // analysis remains part of the turn until the turn is answered
 	}
 	for k, v := range m.Headers {
 		opts.Headers[k] = v.Secret()
@@ -104,11 +104,11 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 				return nil, invalidRequest("no simulated model %q: %w", name, err)
 			}
 		}
-		opts.BaseURL = "http://sim.invalid" // each wire has its own path below it
+		opts.BaseURL = "http://sim.invalid" // each protocol adds its own path
 		opts.Transport = server.Transport()
 	}
 	if opts.Name == "" && (m.Provider == sim.Provider || isSimulated(name)) {
-		opts.Name = sim.Provider // wherever it runs, it is simulated
+		opts.Name = sim.Provider // wherever the model runs, it is simulated
 	}
 	model, err := provider.New(m.Wire, name, opts)
 	if err != nil {
@@ -117,11 +117,11 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	return model, nil
 }
 
-// strictTools returns how strict is set on the tools of an entry's requests. Local model servers accept whole
-// schemas; vendors' servers refuse some keywords. On other servers it is set only if the configuration sets it.
+// strictTools returns whether and how `strict` is set on the tools of a model entry. Local model servers accept all schemas; servers of
+// vendors refuse some keywords. For other servers it is set only if the configuration sets constrain.
 func strictTools(m *config.Model) provider.StrictTools {
 	if m.Dialect != "" && m.Dialect != provider.NativeDialect {
-		return provider.StrictOff // the request has no tools
+		return provider.StrictOff // requests with a dialect contain no tools
 	}
 	switch m.Profile {
 	case "vllm", "sglang":
@@ -139,7 +139,7 @@ func strictTools(m *config.Model) provider.StrictTools {
 	return provider.StrictOff
 }
 
-// constraintServer returns the server for whose requests the dialect of an entry has a grammar; "": requests have none.
+// constraintServer returns the server whose grammar format is used in requests of a model entry; "": requests contain no grammar.
 func constraintServer(m *config.Model) string {
 	written := m.Dialect != "" && m.Dialect != provider.NativeDialect
 	switch m.Constrain {
@@ -154,8 +154,8 @@ func constraintServer(m *config.Model) string {
 	return m.Constrain
 }
 
-// passed returns the members of a client's request that go to the model server although Lathe does not read them. Without a
-// profile the server of chat completions is not known, so all that is known of such servers passes.
+// passed returns the members of a client's request that are passed on to the model server although Lathe does not interpret them. Without a
+// profile the chat completions server is unknown, and the known members of all such servers are passed on.
 func passed(m *config.Model) []string {
 	if m.Profile == "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
 		return m.Pass
@@ -170,7 +170,7 @@ func writesHarmony(dialectName, model string) bool {
 	return dialectName == "harmony"
 }
 
-// Decorate wraps model in the transforms and the dialect of its configuration entry.
+// Decorate adds the transforms and the dialect of a configuration entry to a model.
 func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
 	model, err := withTransforms(cfg, m, model)
 	if err != nil {
@@ -199,7 +199,7 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 	return model, nil
 }
 
-// LookupDialect returns the dialect of that name. The error suggests names that are like it.
+// LookupDialect returns the dialect of that name. The error suggests similar names.
 func LookupDialect(name string) (*dialect.Dialect, error) {
 	d, ok := dialect.Lookup(name)
 	if !ok {

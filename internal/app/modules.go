@@ -11,15 +11,15 @@ import (
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
-// Modules are the WebAssembly modules of a configuration. Close must be called.
+// Modules are the WebAssembly modules of a configuration. The caller must call Close.
 type Modules struct {
-	folder *wasmtool.Folder // nil: none
+	folder *wasmtool.Folder // nil: there are none
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// StartModules puts the tools of tools.wasm into the set, now and each time that their files change. It compiles them in the
-// background; a call blocks until its module is compiled. log may be nil. Without an error Close must be called.
+// StartModules adds the tools of tools.wasm to the set, and replaces them whenever their files change. It compiles the modules in the
+// background; a call blocks until its module is compiled. log may be nil. If it returns no error, the caller must call Close.
 func StartModules(ctx context.Context, cfg *config.Config, set *tool.Set, log *slog.Logger) (*Modules, error) {
 	if cfg.Tools.WASM.Dir == "" {
 		return &Modules{}, nil
@@ -51,18 +51,18 @@ func StartModules(ctx context.Context, cfg *config.Config, set *tool.Set, log *s
 	return m, nil
 }
 
-// Close closes the modules. No call may run.
+// Close closes the modules. No call may be in progress.
 func (m *Modules) Close() {
 	if m.cancel != nil {
 		m.cancel()
 		<-m.done
 	}
 	if m.folder != nil {
-		_ = m.folder.Close() // the command is over
+		_ = m.folder.Close() // an error has no effect at this point
 	}
 }
 
-// OpenModules opens the folder tools.wasm.dir. Close must be called.
+// OpenModules opens the folder tools.wasm.dir. The caller must call Close.
 func OpenModules(cfg *config.Config) (*wasmtool.Folder, error) {
 	folder, err := wasmtool.OpenFolder(besideConfig(cfg, cfg.Tools.WASM.Dir), ModuleOptions(cfg))
 	if err != nil {
@@ -71,7 +71,7 @@ func OpenModules(cfg *config.Config) (*wasmtool.Folder, error) {
 	return folder, nil
 }
 
-// StartModule compiles the module in a file, puts its tool into the set and returns the tool's name.
+// StartModule compiles the module in a file, adds its tool to the set and returns the name of the tool.
 func StartModule(ctx context.Context, cfg *config.Config, set *tool.Set, file string) (m *Modules, name string, err error) {
 	folder, err := wasmtool.Open(file, ModuleOptions(cfg))
 	if err != nil {
@@ -115,7 +115,7 @@ func ModuleOptions(cfg *config.Config) *wasmtool.Options {
 	default:
 		if dir, err := os.UserCacheDir(); err == nil {
 			dir = filepath.Join(dir, "lathe", "wasm")
-			if os.MkdirAll(dir, 0o700) == nil { // else there is no cache
+			if os.MkdirAll(dir, 0o700) == nil { // on error there is no cache
 				opts.CacheDir = dir
 			}
 		}
@@ -123,7 +123,7 @@ func ModuleOptions(cfg *config.Config) *wasmtool.Options {
 	return opts
 }
 
-// besideConfig returns a path of the configuration, which starts at the folder of its file.
+// besideConfig returns the absolute form of a path in the configuration, which is relative to the folder of the configuration file.
 func besideConfig(cfg *config.Config, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -131,7 +131,7 @@ func besideConfig(cfg *config.Config, name string) string {
 	return filepath.Join(cfg.Dir(), name)
 }
 
-// stateFile returns the path of a file that the program writes, which starts at state_dir.
+// stateFile returns the path of a file that the program writes, relative to state_dir.
 func stateFile(cfg *config.Config, name string) string {
 	if filepath.IsAbs(name) {
 		return name

@@ -13,10 +13,10 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// tokenClient returns the OAuth client of conf, and the HTTP client that it uses.
+// tokenClient returns the OAuth client for conf, and the HTTP client that it uses.
 func tokenClient(conf *oauth.Config, cfg *config.Config) (*oauth.Client, *egress.Client, error) {
-	// A server names whatever authorization server it likes. What is private is reached for a server
-	// that is so itself, and for addresses of the configuration.
+	// A server can name any authorization server. Private addresses are allowed only if the server itself is private, or if the
+	// configuration names the authorization server.
 	rules := egress.Rules{Hosts: []string{"*"}, Schemes: []string{"https", "http"}, AnyPort: true}
 	inner := conf.Issuer != "" || conf.TokenEndpoint != "" || conf.Provider.TokenEndpoint != "" || slices.Contains(cfg.Tools.Egress.Private, hostOf(conf.Server))
 	if !inner {
@@ -59,8 +59,8 @@ func oauthConfig(name, server string, o *config.OAuth) oauth.Config {
 	}
 }
 
-// identityOf returns what distinguishes the client for which tokens are obtained; "" for a client that registers itself.
-// Secrets count by their references in the file, so that a renewed secret is the same identity.
+// identityOf returns a text that identifies the OAuth client of the configuration, or "" for a client that registers itself. Secrets are
+// compared by their references in the file, so that a renewed secret does not change the identity.
 func identityOf(o *config.OAuth) string {
 	grant := o.Grant
 	if oauth.Grant(grant) == oauth.AuthorizationCode {
@@ -80,8 +80,8 @@ func digest(parts []string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// apiConfig says how the tokens of a tool over HTTP are got. Tools of one origin that say the same
-// share them: the entry of the store is named by what they say.
+// apiConfig returns the OAuth configuration of HTTP tools. Tools with the same origin and settings share tokens: the name of the store
+// entry is a hash of both.
 func apiConfig(address *url.URL, o *config.OAuth, scopes []string) *oauth.Config {
 	conf := oauthConfig("", address.Scheme+"://"+address.Host, o)
 	conf.API = true

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// NewPolicy returns the policy of the configuration: its rules, decisions by tool and by effect, and its guards.
+// NewPolicy returns the policy of the configuration: its rules, its decisions by tool and by effect, and its guards.
 func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 	list, _ := policyRules(cfg)
 	p := &cfg.Policy
@@ -26,8 +26,7 @@ func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost}), nil
 }
 
-// policyRules returns the rules of the configuration, decisions by tool name included, and the key
-// of each.
+// policyRules returns the rules of the configuration, including decisions by tool name, and the configuration key of each rule.
 func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
 	for name, r := range text.ByName(cfg.Policy.Rules) {
 		effect := ""
@@ -52,7 +51,7 @@ func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
 	return list, keys
 }
 
-// newSecrets returns the secrets of the configuration, which models never see and tools only if secrets.grants names them.
+// newSecrets returns the secrets of the configuration. Models never receive them, and tools only if secrets.grants names them.
 func newSecrets(cfg *config.Config) *tool.Secrets {
 	return &tool.Secrets{Known: cfg.KnownSecrets(), Patterns: cfg.Secrets.Patterns, Granted: func(name, secret string) bool {
 		for pattern, names := range cfg.Secrets.Grants {

@@ -16,7 +16,7 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// checkPolicy says what is wrong with the rules and labels of a configuration.
+// checkPolicy returns the problems of the rules and labels of a configuration.
 func checkPolicy(cfg *config.Config) []config.Problem {
 	out := append(checkLabels(cfg), checkGrants(cfg)...)
 	list, keys := policyRules(cfg)
@@ -39,8 +39,8 @@ func checkPolicy(cfg *config.Config) []config.Problem {
 	return out
 }
 
-// checkLabels refuses labels that are nearly one that guards know: with a slip in it a guard would
-// see nothing. Other words are the operator's own.
+// checkLabels reports labels that are similar to one that guards use: a guard would ignore a misspelt label. Other labels are defined by
+// the operator.
 func checkLabels(cfg *config.Config) (out []config.Problem) {
 	known := []string{lathe.LabelReadsPrivate, lathe.LabelReadsUntrusted, lathe.LabelCanExfiltrate}
 	for pattern, labels := range text.ByName(cfg.Policy.Labels) {
@@ -53,7 +53,7 @@ func checkLabels(cfg *config.Config) (out []config.Problem) {
 	return out
 }
 
-// checkGrants refuses to grant what there is not: the tool would never be given what was meant.
+// checkGrants reports granted secrets that do not exist: the tool would not receive the intended secret.
 func checkGrants(cfg *config.Config) (out []config.Problem) {
 	known := append(slices.Sorted(maps.Keys(cfg.KnownSecrets())), secret.Found)
 	for pattern, granted := range text.ByName(cfg.Secrets.Grants) {
@@ -71,11 +71,11 @@ func checkGrants(cfg *config.Config) (out []config.Problem) {
 	return out
 }
 
-// checkPolicyNames refuses names in policy.tools that are nearly one of a tool: what was meant would
-// be decided by nothing. A name that is like no other may be of a tool that comes later.
+// checkPolicyNames reports names in policy.tools that are similar to a tool: the decision for a misspelt name would have no effect. Other
+// unknown names may be tools that are added later.
 func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) (out []config.Problem) {
 	if cfg.Tools.WASM.Dir != "" || len(cfg.Workers) > 0 {
-		return nil // whose tools are not known yet
+		return nil // the tools of modules and workers are not known yet
 	}
 	known := slices.Concat(builtin.Names(), offered)
 	for _, t := range tools {
@@ -104,8 +104,8 @@ func checkPolicyNames(cfg *config.Config, tools []lathe.Tool, offered []string) 
 	return out
 }
 
-// UnknownPolicyTools returns the names in policy.tools that no tool, resource or prompt has now. A server, a module or a
-// guest may bring one later.
+// UnknownPolicyTools returns the names in policy.tools that no tool, resource or prompt has at present. A server, a module or a guest may
+// add one later.
 func UnknownPolicyTools(cfg *config.Config, set *tool.Set) (out []string) {
 	offered, _ := buildCatalog(cfg)
 	offered.Close()

@@ -18,13 +18,13 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// A patchSource is a patch and what the configuration calls it.
+// A patchSource is a patch and its name in the configuration.
 type patchSource struct {
 	name  string
 	patch *preset.Patch
 }
 
-// checkServer checks the keys of a model's entry that say what its server takes.
+// checkServer checks the keys of a model entry that describe what its server accepts.
 func checkServer(m *config.Model, note func(key string, err error)) {
 	if key, err := destination.Check(m.Destination, m.Accepts); err != nil {
 		note(key, err)
@@ -36,7 +36,7 @@ func checkServer(m *config.Model, note func(key string, err error)) {
 	}
 }
 
-// expandModel merges the profile, the presets and the own keys of a model's entry.
+// expandModel merges the profile, the presets and the keys of a model entry.
 func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	var out config.Expansion
 	note := func(key string, err error) {
@@ -109,8 +109,8 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	return out
 }
 
-// listPrice returns the vendor's list price and longest answer of a model, where its server is the vendor's own. If the
-// configuration sets a part of the price, no part of it comes from the list. merged is what profile and presets set.
+// listPrice returns the vendor's list price and longest answer of a model, if the model's server is that of the vendor. If the
+// configuration sets any part of the price, the list price is not used. merged has the settings of profile and presets.
 func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (out []config.Expanded) {
 	if m.Provider == "sim" {
 		return nil
@@ -124,7 +124,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 	}
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil // which the check of the address says
+		return nil // the check of the address reports it
 	}
 	list, ok := price.FindListPrice(u.Hostname(), cmp.Or(m.Model, m.Name))
 	if !ok {
@@ -143,7 +143,7 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 	return out
 }
 
-// listOf returns the transforms of one kind that an entry lists.
+// listOf returns the list of transforms of one kind in a model entry.
 func listOf(m *config.Model, kind transform.Kind) *[]string {
 	switch t := &m.Transforms; kind {
 	case transform.Message:
@@ -174,7 +174,7 @@ func setTransforms(p *preset.Patch, kind transform.Kind, names []string) {
 	}
 }
 
-// withTransforms wraps model in the transforms of its entry.
+// withTransforms adds the transforms of a model entry to a model.
 func withTransforms(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
 	t := &m.Transforms
 	chain, err := transform.New(transform.List{Message: t.Message, Tool: t.Tool, Response: t.Response, ToolCall: t.ToolCall, ToolResult: t.ToolResult},

@@ -11,15 +11,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A ReducedTool is a tool whose definition a model server is not sent as it is.
+// A ReducedTool is a tool of whose schema a model server receives only a part.
 type ReducedTool struct {
 	Tool  string
-	Parts []string // as of [provider.Chat.ReducedSchema], without the index of the tool
+	Parts []string // in the form of [provider.Chat.ReducedSchema], without the index of the tool
 }
 
-// ReducedTools returns, by the name of an entry of models, the tools whose definitions its server is not sent as they are, because
-// its wire or its profile cannot express parts of their schemas. Models without tools, simulated models, and models with a
-// dialect, whose tools are text, are left out. It makes no request.
+// ReducedTools returns, for each model entry, the tools of whose schemas the server receives only a part, because its protocol or its
+// profile cannot express the rest. Models without tools, simulated models, and models with a dialect, which receive tools as text, are
+// omitted. It makes no requests.
 func ReducedTools(cfg *config.Config, set *tool.Set) (map[string][]ReducedTool, error) {
 	out := map[string][]ReducedTool{}
 	for name, entry := range text.ByName(cfg.Models) {
@@ -51,8 +51,8 @@ func ReducedTools(cfg *config.Config, set *tool.Set) (map[string][]ReducedTool, 
 	return out, nil
 }
 
-// warnReduced writes one line for each model whose server gets reduced schemas. The paths are not in it, since they have names
-// that a server of tools has chosen.
+// warnReduced logs one line for each model whose server receives reduced schemas. The line does not contain the paths, because they have
+// names that an MCP server has chosen.
 func warnReduced(log *slog.Logger, cfg *config.Config, set *tool.Set) error {
 	reduced, err := ReducedTools(cfg, set)
 	for model, tools := range text.ByName(reduced) {

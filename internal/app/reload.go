@@ -13,7 +13,7 @@ var (
 	errNotAudited = errors.New("the audit log cannot be written; the log of the server has the cause")
 )
 
-// reloadFor reloads the configuration for the holder of a key, if the audit log has recorded it.
+// reloadFor reloads the configuration for the holder of a key, after the audit log has recorded the reload.
 func (a *App) reloadFor(ctx context.Context, by string) error {
 	if a.audit != nil {
 		if err := a.audit.Change(ctx, &audit.Changed{Change: "config_reload", By: by}); err != nil {
@@ -24,10 +24,9 @@ func (a *App) reloadFor(ctx context.Context, by string) error {
 	return a.opts.Reload(ctx)
 }
 
-// Reload puts a new configuration in force: all of it, or, with an error, nothing. Requests and runs that began with the
-// former configuration keep it until they end, and its servers and modules are closed then. Store, audit log, collector,
-// limits of the HTTP server, addresses and whether
-// they serve TLS change with a restart only.
+// Reload activates a new configuration; if it returns an error, nothing changes. Requests and runs that began with the previous
+// configuration use it until they end; then its servers and modules are closed. Store, audit log, collector, limits of the HTTP server,
+// addresses, and whether TLS is used, change only with a restart.
 func (a *App) Reload(cfg *config.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,8 +67,8 @@ func (a *App) Reload(cfg *config.Config) error {
 	a.current, a.retired = next, append(a.retired, closed)
 	go func() {
 		defer close(closed)
-		<-former // no request and no run uses the former revision
-		<-unused // and no call of an MCP client
+		<-former // closed when no request and no run uses the previous revision
+		<-unused // closed when no call of an MCP client uses it
 		old.close()
 	}()
 	return nil

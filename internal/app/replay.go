@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// replayer returns the function of [server.Setup].Replay: it makes the loop of a model over tools that answer from a record.
+// replayer returns the function for [server.Setup].Replay. It makes the loop of a model with tools that answer from a record.
 func (r *revision) replayer(log *slog.Logger, meter *budget.Meter) func(model string, record []event.Event) (*loop.Loop, error) {
 	return func(model string, record []event.Event) (*loop.Loop, error) {
 		made, err := r.models.model(model)
@@ -25,7 +25,7 @@ func (r *revision) replayer(log *slog.Logger, meter *budget.Meter) func(model st
 		if err != nil {
 			return nil, err
 		}
-		opts.Retry, opts.Circuit = tool.Retry{Attempts: 1}, tool.Circuit{Failures: -1} // no tool is called
+		opts.Retry, opts.Circuit = tool.Retry{Attempts: 1}, tool.Circuit{Failures: -1} // no tool is executed
 		runner, err := tool.NewRunner(set, opts)
 		if err != nil {
 			return nil, err

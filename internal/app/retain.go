@@ -11,10 +11,10 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// retainEvery is the time between two removals of old runs.
+// retainEvery is the interval at which old runs are removed.
 const retainEvery = 10 * time.Minute
 
-// retain removes the runs that exceed the age or the size of bounds, until ctx is done.
+// retain removes the runs that exceed the age or the size in bounds, until ctx is done.
 func retain(ctx context.Context, s store.Retainer, bounds func() *config.Keep, log *slog.Logger) {
 	once := func() {
 		if err := retainOnce(ctx, s, bounds(), time.Now()); err != nil && ctx.Err() == nil {

@@ -14,23 +14,22 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A revision is everything that one reading of the configuration describes: models, tools, and the servers that the tools
-// need. A reload makes a new one; requests and runs that began with the former keep it until they end.
+// A revision has everything that one configuration describes: models, tools, and the servers of the tools. A reload makes a new revision;
+// requests and runs that began with the previous one use it until they end.
 type revision struct {
 	cfg    *config.Config
 	runner *tool.Runner
-	// unattended has no approver: it is for the calls of agents and of MCP clients.
+	// unattended has no approver: it executes the calls of agents and of MCP clients.
 	unattended *tool.Runner
 	models     *servedModels
 	tools      *Tools
 	catalog    *Catalog
-	pools      *workerPools // keeps the tools of workers in the set; nil until they are attached
+	pools      *workerPools // updates the tools of workers in the set; nil until they are attached
 	agents     *agents
 	setup      server.Setup
 }
 
-// newRevision starts what the configuration describes. If a part cannot be made, it stops the parts that were
-// started and returns the error.
+// newRevision starts what the configuration describes. If a part fails, it stops the parts that were started and returns the error.
 func (a *App) newRevision(cfg *config.Config) (*revision, error) {
 	r := &revision{cfg: cfg, agents: &agents{}}
 	if err := r.build(a); err != nil {
@@ -40,7 +39,7 @@ func (a *App) newRevision(cfg *config.Config) (*revision, error) {
 	return r, nil
 }
 
-// build sets the fields of r one by one. After an error those that are set must be closed.
+// build sets the fields of r one after the other. After an error the caller must close those that are set.
 func (r *revision) build(a *App) (err error) {
 	cfg := r.cfg
 	if a.opts.TemporalTool == nil {
@@ -69,7 +68,7 @@ func (r *revision) build(a *App) (err error) {
 		a.log.Warn("policy does not allow tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search", "decision", decision.String())
 	}
 	r.pools = a.pools
-	// An agent's call cannot wait for an approval that is given later, so tools that need one are withheld from agents.
+	// A call of an agent cannot wait for a later approval: tools that need an approval are withheld from agents.
 	if r.unattended, err = NewRunner(cfg, set, &CallOptions{Audit: a.audit, Log: a.log, disabled: a.switches.policy()}); err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (r *revision) close() {
 	}
 }
 
-// keysOf returns the keys of the clients: those of the configuration, and those of its file of keys.
+// keysOf returns the keys of clients: those of the configuration, and those of its keys file.
 func keysOf(cfg *config.Config) []server.Key {
 	budgets := budgetsOf(cfg)
 	profiles := make(map[string]server.Key, len(cfg.Keys))
@@ -135,7 +134,7 @@ func keysOf(cfg *config.Config) []server.Key {
 			RequestsPerMinute: k.RequestsPerMinute, Concurrency: k.Concurrency}
 		profiles[name] = key
 		if k.Key.IsZero() && k.SHA256 == "" && !cfg.Serve.OIDC.IsSet() && cfg.FileKeys != nil {
-			continue // a profile of the file alone; without a file the server refuses it, and is not open to all
+			continue // the entry is only a profile for the keys file; without a keys file the server refuses such an entry
 		}
 		keys = append(keys, key)
 	}
@@ -147,9 +146,9 @@ func keysOf(cfg *config.Config) []server.Key {
 	return keys
 }
 
-// presentKeys removes names from a list that are of no key and none of the words, if there is a file of keys:
-// [config.Config.Warnings] has them. Without a file the configuration was refused. nil stays nil, which allows all where an
-// empty list allows none.
+// presentKeys removes names from a list that are neither keys nor one of the words, if there is a keys file: [config.Config.Warnings]
+// reports them. Without a keys file such a configuration is refused. A nil list remains nil: it allows all keys, and an empty list allows
+// none.
 func presentKeys(cfg *config.Config, list []string, words ...string) []string {
 	if cfg.FileKeys == nil {
 		return list
@@ -157,8 +156,7 @@ func presentKeys(cfg *config.Config, list []string, words ...string) []string {
 	return slices.DeleteFunc(list, func(name string) bool { return !slices.Contains(words, name) && !cfg.HasKey(name) })
 }
 
-// newSetup returns the part of the configuration that the server takes with each reload. It checks keys, hosts, origins
-// and worker pools.
+// newSetup returns the part of the configuration that the server replaces at each reload. It checks keys, hosts, origins and worker pools.
 func newSetup(cfg *config.Config, identities *identities, models server.Models, tools server.Tools) (server.Setup, error) {
 	pol, err := NewPolicy(cfg)
 	if err != nil {

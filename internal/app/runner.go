@@ -11,19 +11,18 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// CallOptions are what tool calls pass besides the configuration. The zero value is usable.
+// CallOptions are options of tool calls that are not in the configuration. The zero value is usable.
 type CallOptions struct {
-	// Approver decides the calls that policy asks about; nil: they are denied.
+	// Approver decides the calls that need an approval; nil: they are denied.
 	Approver lathe.Approver
-	// Audit records each call before its tool runs; nil: no record.
+	// Audit records each call before its tool runs; nil: calls are not recorded.
 	Audit *audit.Log
 	Log   *slog.Logger // nil: discards
 
-	disabled *policy.Disabled // nil: no tool is
+	disabled *policy.Disabled // tools disabled by operators; nil: none
 }
 
-// RunnerOptions returns the options of a [tool.Runner] that calls tools as the configuration says: policy, limits,
-// secrets, circuits and retries.
+// RunnerOptions returns the options of a [tool.Runner] from the configuration: policy, limits, secrets, circuits and retries.
 func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error) {
 	if calls == nil {
 		calls = &CallOptions{}
@@ -53,7 +52,7 @@ func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error
 	return opts, nil
 }
 
-// circuitFailures returns tools.circuit.failures as [tool.Circuit] has it: negative if the circuit never opens.
+// circuitFailures returns tools.circuit.failures for [tool.Circuit], where a negative value means that the circuit never opens.
 func circuitFailures(cfg *config.Config) int {
 	if cfg.Tools.Circuit.Failures == 0 {
 		return -1
@@ -61,7 +60,7 @@ func circuitFailures(cfg *config.Config) int {
 	return cfg.Tools.Circuit.Failures
 }
 
-// NewRunner returns the runner that calls the tools of the set as the configuration says.
+// NewRunner returns a runner that calls the tools of the set with the settings of the configuration.
 func NewRunner(cfg *config.Config, set *tool.Set, calls *CallOptions) (*tool.Runner, error) {
 	opts, err := RunnerOptions(cfg, calls)
 	if err != nil {
@@ -74,7 +73,7 @@ func NewRunner(cfg *config.Config, set *tool.Set, calls *CallOptions) (*tool.Run
 	return runner, nil
 }
 
-// NewLoop returns the loop of a configuration entry: its model, the runner, and the settings and limits of its runs.
+// NewLoop returns the loop of a model entry, with its model, the runner, and the settings and limits of runs.
 func NewLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner *tool.Runner) (*loop.Loop, error) {
 	return newLoop(cfg, entry, model, runner, nil)
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// servedModels are the configured models, or the simulated ones if none is configured. Each is made once.
+// servedModels are the configured models or, if none is configured, the simulated ones. Each model is made once.
 type servedModels struct {
 	cfg     *config.Config
 	runner  *tool.Runner
 	opts    *ModelOptions
-	aliases map[string]string // see [Options]
-	meter   *budget.Meter     // nil: no call is counted
+	aliases map[string]string // see [Options].Aliases
+	meter   *budget.Meter     // nil: model calls are not counted
 
 	mu   sync.Mutex
 	made map[string]*servedModel
 }
 
-// A servedModel is a model with what its loops are made of.
+// A servedModel is a model together with the parts from which its loops are made.
 type servedModel struct {
 	server.Model
 	entry *config.Model
@@ -41,8 +41,8 @@ func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions
 	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, meter: meter, made: map[string]*servedModel{}}
 }
 
-// makeConfigured makes all configured models, so that an invalid one fails the start or the reload and not the
-// first request. The simulated models of an empty configuration are made on demand.
+// makeConfigured makes all configured models, so that an invalid model is an error at the start or reload and not at the first request. The
+// simulated models of an empty configuration are made on demand.
 func (m *servedModels) makeConfigured() error {
 	for name := range text.ByName(m.cfg.Models) {
 		if _, err := m.Model(name); err != nil {
@@ -65,7 +65,7 @@ func (m *servedModels) Names() []string {
 	return slices.Sorted(slices.Values(sim.New(m.opts.Sim).Names()))
 }
 
-// maxMade bounds the simulated models that are kept: the number of their names is unbounded.
+// maxMade is the number of simulated models that are cached: the number of their names is not limited.
 const maxMade = 256
 
 // Model implements [server.Models].
@@ -77,7 +77,7 @@ func (m *servedModels) Model(name string) (*server.Model, error) {
 	return &made.Model, nil
 }
 
-// model returns the model with that name. For an unknown name it returns an error of code not_found.
+// model returns the model with that name. For an unknown name it returns an error with the code not_found.
 func (m *servedModels) model(name string) (*servedModel, error) {
 	for entry, alias := range m.aliases {
 		if alias == name && m.cfg.Models[entry] != nil {

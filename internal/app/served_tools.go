@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// servedTools are the tools of a revision, behind its runner.
+// servedTools are the tools of a revision and the runner that calls them.
 type servedTools struct {
 	set    *tool.Set
 	runner *tool.Runner
-	trail  *audit.Log // nil: none is kept
+	trail  *audit.Log // nil: there is no audit log
 }
 
 var _ server.Tools = servedTools{}

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/server"
 )
 
-// newServer makes the sinks, the engine and the HTTP server, and offers the tools over MCP.
+// newServer makes the sinks, the engine and the HTTP server, and serves the tools over MCP.
 func (a *App) newServer(cfg *config.Config) error {
 	a.metrics.CountWorkers(a.pools.workers.Count)
 	bus := observe.NewBus(&observe.BusOptions{Dropped: a.metrics.AddDropped})
@@ -59,7 +59,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	if err := a.newExecutor(); err != nil {
 		return err
 	}
-	if a.executor != nil { // not an interface that holds nil
+	if a.executor != nil { // otherwise out.Executor would be an interface that is not nil
 		out.Executor = a.executor
 	}
 	out.Engine, out.Supervisor = a.engine, a.supervisor
@@ -77,7 +77,7 @@ func serverLimits(cfg *config.Config) server.Limits {
 		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
 }
 
-// retryWindow returns serve.retry_window as [server.Limits] has it, where 0 is the default and a negative value none.
+// retryWindow returns serve.retry_window for [server.Limits], where 0 means the default and a negative value means none.
 func retryWindow(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1

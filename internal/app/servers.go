@@ -20,30 +20,30 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// Servers are the MCP servers of a configuration. Close must be called.
+// Servers are the MCP servers of a configuration. The caller must call Close.
 type Servers struct {
-	group   *mcptool.Group // nil: there are none
+	group   *mcptool.Group // nil: there are no servers
 	clients []*egress.Client
-	tokens  map[string]*oauth.Client // of servers that tokens can be got for
+	tokens  map[string]*oauth.Client // by name of the server, for servers for which tokens can be obtained
 }
 
 // ServerOptions are the options of [StartServers]. The zero value starts all servers.
 type ServerOptions struct {
 	// Only names the servers to start; nil: all.
 	Only []string
-	// Inspect is for commands that report how the servers are: a required server that is not ready, or tools that cannot be
-	// put into the set, are no error then.
+	// Inspect is for commands that report the state of the servers: a required server that is not ready, or tools that cannot be added to
+	// the set, are then not an error.
 	Inspect bool
-	// Environ is the environment from which servers that are programs get PATH, HOME and LANG, as os.Environ returns it; nil:
-	// that of the process.
+	// Environ is the environment from which servers that are started as programs get PATH, HOME and LANG, in the form of os.Environ. nil:
+	// the environment of the process.
 	Environ []string
 	Log     *slog.Logger // nil: discards
-	// Observers observe each request to the servers.
+	// Observers are called for each request to the servers.
 	Observers []event.MCPObserver
 }
 
-// StartServers starts the MCP servers of the configuration and puts their tools into the set, now and each time that they
-// change. Without an error Close must be called.
+// StartServers starts the MCP servers of the configuration and adds their tools to the set, also after each change of the tools. If it
+// returns no error, the caller must call Close.
 func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *ServerOptions) (*Servers, error) {
 	if opts == nil {
 		opts = &ServerOptions{}
@@ -80,7 +80,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	return s, nil
 }
 
-// ServersOf returns the names of the MCP servers whose tools are among the names; nil for nil, which is all of them.
+// ServersOf returns the names of the MCP servers that provide at least one of the tools; nil for nil, which means all.
 func ServersOf(cfg *config.Config, tools []string) []string {
 	if tools == nil {
 		return nil
@@ -94,7 +94,7 @@ func ServersOf(cfg *config.Config, tools []string) []string {
 	return only
 }
 
-// server returns the options of one server.
+// server returns the options of one MCP server.
 func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error) {
 	c := cfg.Tools.MCP[name]
 	out := mcptool.Server{
@@ -123,13 +123,13 @@ func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error
 	return out, s.withTokens(name, cfg, &out)
 }
 
-// serverClient reaches the host of one server and no other. How long an answer takes and how large
-// it is are bounded where its messages are read.
+// serverClient returns a client that can send requests only to the host of one MCP server. It does not limit the time and size of
+// responses, which the reader of MCP messages limits.
 func serverClient(address string, cfg *config.Config) (*egress.Client, error) {
 	return hostClient(address, cfg, &egress.Options{Timeout: -1, HeaderTimeout: -1, MaxBodyBytes: -1, MaxRedirects: -1})
 }
 
-// hostClient returns a client that reaches the host and port of an address and no other.
+// hostClient returns a client that can send requests only to the host and port of a URL.
 func hostClient(address string, cfg *config.Config, opts *egress.Options) (*egress.Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -145,7 +145,7 @@ func hostClient(address string, cfg *config.Config, opts *egress.Options) (*egre
 		&egress.Rules{Hosts: []string{u.Hostname()}, Schemes: []string{u.Scheme}, Ports: []int{port}, Private: cfg.Tools.Egress.Private}, opts)
 }
 
-// checkServers refuses addresses of servers that no connection would be made to.
+// checkServers reports URLs of MCP servers to which no connection is allowed.
 func checkServers(cfg *config.Config) (out []config.Problem) {
 	for name, c := range text.ByName(cfg.Tools.MCP) {
 		address := c.URL.Reveal()
@@ -176,7 +176,7 @@ func checkServers(cfg *config.Config) (out []config.Problem) {
 	return out
 }
 
-// hostOf returns the host of an address; "" if it is not a URL.
+// hostOf returns the host of a URL, or "" if the text is not a URL.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -185,7 +185,7 @@ func hostOf(address string) string {
 	return u.Hostname()
 }
 
-// Status returns the state of each server, in the order of their names.
+// Status returns the state of each server, sorted by name.
 func (s *Servers) Status() []mcptool.Status {
 	if s.group == nil {
 		return nil
@@ -193,11 +193,10 @@ func (s *Servers) Status() []mcptool.Status {
 	return s.group.Status()
 }
 
-// Accept accepts the definitions that the named tool has now, or those of all tools of the named server, and returns their
-// state before.
+// Accept accepts the current definition of the named tool, or of all tools of the named server, and returns their state before.
 func (s *Servers) Accept(name string) ([]mcptool.ToolStatus, error) { return s.group.Accept(name) }
 
-// AcceptShown is [Servers.Accept] for one tool whose definition has the digest.
+// AcceptShown accepts the current definition of one tool if it has the digest.
 func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error) {
 	if s.group == nil {
 		return nil, errNoServer
@@ -205,7 +204,7 @@ func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error)
 	return s.group.AcceptShown(name, digest)
 }
 
-// Reconnect ends the connection to the server of that name and makes a new one.
+// Reconnect closes the connection to the named server and opens a new one.
 func (s *Servers) Reconnect(name string) error {
 	if s.group == nil {
 		return errNoServer
@@ -216,7 +215,7 @@ func (s *Servers) Reconnect(name string) error {
 var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
 
 // Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
-// configuration of a server that none of its tools has. It may hold text of the servers: escape it before it is written to a terminal.
+// configuration of a server that none of its tools has. The lines may contain text of the servers: escape them for a terminal.
 func (s *Servers) Warnings() []string {
 	var out []string
 	for _, st := range s.Status() {
@@ -251,7 +250,7 @@ func (s *Servers) Warnings() []string {
 // Close stops the servers and waits until they have ended.
 func (s *Servers) Close() {
 	if s.group != nil {
-		_ = s.group.Close() // it reports nothing
+		_ = s.group.Close() // it returns no useful error
 	}
 	for _, c := range s.clients {
 		c.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// tokensFor returns the OAuth client of an MCP server, and the HTTP client that it uses. Both are nil for a server that is a
-// program, whose headers hold Authorization, or whose address is neither https nor on this machine.
+// tokensFor returns the OAuth client for an MCP server, and the HTTP client that it uses. Both are nil for a server that is started as a
+// program, whose headers contain Authorization, or whose URL is neither https nor on this machine.
 func tokensFor(name string, cfg *config.Config) (*oauth.Client, *egress.Client, error) {
 	c := cfg.Tools.MCP[name]
 	conf := oauthConfig(name, c.URL.Reveal(), &c.OAuth)
@@ -26,7 +26,7 @@ func tokensFor(name string, cfg *config.Config) (*oauth.Client, *egress.Client, 
 	return tokenClient(&conf, cfg)
 }
 
-// HasAuthorization reports whether the configured headers hold Authorization. No login is possible then.
+// HasAuthorization reports whether the configured headers contain Authorization. Then no login is possible.
 func HasAuthorization(headers map[string]config.Ref) bool {
 	for name := range headers {
 		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" {
@@ -36,7 +36,7 @@ func HasAuthorization(headers map[string]config.Ref) bool {
 	return false
 }
 
-// withTokens adds tokens to the requests to a server.
+// withTokens adds OAuth tokens to the requests to an MCP server, if tokens can be obtained for it.
 func (s *Servers) withTokens(name string, cfg *config.Config, to *mcptool.Server) error {
 	tokens, client, err := tokensFor(name, cfg)
 	if err != nil || tokens == nil {
@@ -47,7 +47,7 @@ func (s *Servers) withTokens(name string, cfg *config.Config, to *mcptool.Server
 	return nil
 }
 
-// WantsRights reports whether a server that is ready has asked for rights that no login has obtained yet.
+// WantsRights reports whether a server that is ready has requested rights that no login has obtained yet.
 func (s *Servers) WantsRights(st *mcptool.Status) bool {
 	tokens := s.tokens[st.Server]
 	if tokens == nil || st.State != mcptool.StateReady {

@@ -21,23 +21,23 @@ import (
 
 // SessionOptions are the options of [OpenSession]. The zero value is usable.
 type SessionOptions struct {
-	Tools []lathe.Tool // besides those of the configuration
-	// Allow names the tools that the runs may use; nil: all. MCP servers that have none of them are not started.
+	Tools []lathe.Tool // added to the tools of the configuration
+	// Allow names the tools that the runs may use; nil: all. MCP servers that provide none of them are not started.
 	Allow []string
-	// Approver decides the calls that policy asks about; nil: they are denied. AgentApprover decides those of agents, which
-	// cannot wait for a later decision; nil: tools that need an approval are withheld from agents.
+	// Approver decides the calls that need an approval; nil: they are denied. AgentApprover decides the calls of agents, which cannot wait
+	// for a later decision; nil: tools that need an approval are withheld from agents.
 	Approver, AgentApprover lathe.Approver
-	// Store keeps the runs; the caller closes it. nil: they are not kept.
+	// Store stores the runs; the caller closes it. nil: runs are not stored.
 	Store Store
 	Sinks []event.Sink
-	// Sim configures simulated models, as [SimOptions] returns it; nil: no scripts.
+	// Sim configures simulated models, see [SimOptions]; nil: no scripts.
 	Sim     *sim.Options
-	Version string       // for traces
-	Environ []string     // as in [Options]
+	Version string       // version in traces
+	Environ []string     // see [Options].Environ
 	Log     *slog.Logger // nil: discards
 }
 
-// A Session runs prompts with one model of a configuration and its tools, without a server. Close must be called.
+// A Session runs prompts with one model of a configuration and its tools, without a server. The caller must call Close.
 type Session struct {
 	Engine *engine.Engine
 	Loop   *loop.Loop
@@ -54,7 +54,7 @@ type Session struct {
 	log     *slog.Logger
 }
 
-// OpenSession makes the model of the entry and the tools of the configuration, and starts the MCP servers that they need.
+// OpenSession makes the model of the entry and the tools of the configuration, and starts the MCP servers that the tools need.
 func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, options *SessionOptions) (_ *Session, err error) {
 	var opts SessionOptions
 	if options != nil {
@@ -124,8 +124,7 @@ func (s *Session) newEngine(sinks []event.Sink) (err error) {
 	return err
 }
 
-// openAgents sets the engine and the loops of the agents. An agent whose configuration names no model has the model of
-// the session.
+// openAgents sets the engine and the loops of the agents. An agent without a model in its configuration uses the model of the session.
 func (s *Session) openAgents(running *agents, entry *config.Model, model lathe.Model, opts *SessionOptions) error {
 	if len(s.cfg.Tools.Run) == 0 {
 		return nil
@@ -148,8 +147,8 @@ func (s *Session) Run(ctx context.Context, in *loop.Input) (*event.Result, error
 	return s.Engine.Run(ctx, s.Loop, in, nil)
 }
 
-// UseModel has the model of the entry answer the runs that begin from now on, with the same tools. Agents whose configuration
-// names no model keep the first one. After an error the session is as before. No run may be in progress.
+// UseModel makes later runs use the model of the entry with the same tools. Agents without a model in their configuration continue to use
+// the first model. After an error nothing has changed. No run may be in progress.
 func (s *Session) UseModel(entry *config.Model) error {
 	model, err := NewModel(s.cfg, entry, &ModelOptions{Sim: s.sim, Log: s.log})
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *Session) UseModel(entry *config.Model) error {
 // Warnings returns one line for each MCP server that is not ready, see [Servers.Warnings].
 func (s *Session) Warnings() []string { return s.tools.Servers.Warnings() }
 
-// Compact removes from the store the content of the ended runs of the session that tool_calling.retention does not keep.
+// Compact removes from the store the content of the ended runs of the session that tool_calling.retention does not retain.
 func (s *Session) Compact(ctx context.Context) error {
 	keep := Retention(s.cfg)
 	if s.store == nil || keep == nil {
@@ -174,7 +173,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	}
 	for _, id := range s.started.all() {
 		err := compactRun(context.WithoutCancel(ctx), s.store, id, keep, false, &Compacted{})
-		if err != nil && !errors.Is(err, lathe.ErrConflict) && !errors.Is(err, lathe.ErrNotFound) { // it is suspended, or not stored
+		if err != nil && !errors.Is(err, lathe.ErrConflict) && !errors.Is(err, lathe.ErrNotFound) { // conflict: the run is suspended; not found: it was not stored
 			return failed(fmt.Errorf("removing content of the run, as tool_calling.retention says: %w", err))
 		}
 	}

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Shutdown lets requests and runs finish. At once /readyz fails and requests that begin a run get 503. After
-// serve.drain_delay it waits for requests, ends the streams of MCP clients, shuts the servers down, stops runs that no
-// request waits for, and disconnects workers. What has not finished within serve.drain_timeout, or when ctx is done, is
-// interrupted. It returns the number of runs that are left in the store for the next process. Close must be called after
-// it.
+// Shutdown waits for requests and runs to finish. /readyz fails at once, and requests that would begin a run get 503. After
+// serve.drain_delay it waits for requests, ends the streams of MCP clients, shuts the servers down, stops runs that no request waits for,
+// and disconnects workers. It interrupts what has not finished within serve.drain_timeout, or when ctx is done. It returns the number of
+// runs that are left in the store for the next process. The caller must call Close afterwards.
 func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) {
 	a.server.Unready()
 	a.stopTasks()
@@ -27,25 +26,25 @@ func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) 
 	ctx, cancel := context.WithTimeout(ctx, c.DrainTimeout)
 	defer cancel()
 	a.server.Drain(ctx)
-	a.mcp.Close() // its streams have no other end
+	a.mcp.Close() // the streams of MCP clients do not end by themselves
 	for _, s := range servers {
 		if err := s.Shutdown(ctx); err != nil {
-			_ = s.Close() // cuts what has not finished in time
+			_ = s.Close() // interrupts requests that have not finished in time
 		}
 	}
 	if a.executor != nil {
 		a.executor.Drain(ctx)
 	}
 	left = a.supervisor.Drain(ctx)
-	a.pools.disconnect() // until now they could deliver results
+	a.pools.disconnect() // workers could deliver results until now
 	return left
 }
 
-// meterTimeout bounds the time in which Close records what model calls used.
+// meterTimeout limits the time in which Close records the usage of model calls.
 const meterTimeout = 10 * time.Second
 
-// Close stops everything that New has started. It interrupts requests and runs that have not ended: call [App.Shutdown]
-// before it to let them finish. It blocks until the events of ended runs are stored. Further calls do nothing.
+// Close stops everything that New has started. It interrupts requests and runs that have not ended: call [App.Shutdown] first to let them
+// finish. It blocks until the events of ended runs are stored. Further calls do nothing.
 func (a *App) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +64,7 @@ func (a *App) Close() error {
 		interrupt()
 		a.server.Drain(ctx)
 		a.mcp.Close()
-		_ = a.supervisor.Drain(ctx) // the runs are in the store
+		_ = a.supervisor.Drain(ctx) // the remaining runs are in the store
 	}
 	for _, closed := range a.retired {
 		<-closed
@@ -86,7 +85,7 @@ func (a *App) Close() error {
 		errs = append(errs, a.audit.Close())
 	}
 	if a.engine != nil && a.store != nil {
-		_ = a.engine.Flush(context.Background(), "") // each append has a bounded time, and this context has no end
+		_ = a.engine.Flush(context.Background(), "") // returns no error that matters: each append has a time limit, and this context does not end
 	}
 	if a.meter != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), meterTimeout)

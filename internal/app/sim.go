@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// SimOptions reads the scripts that the configuration names, and a script or a run recorded with --json, which the
-// model sim/script plays. At most one of script and replay is set; both are files.
+// SimOptions reads the scripts in the configuration, and the file for the model sim/script: either script, or replay, a run recorded with
+// --json. At most one of the two may be set.
 func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error) {
 	opts := &sim.Options{TokenDelay: cfg.Sim.TokenDelay}
 	set := func(name string, s *sim.Script) {
@@ -31,7 +31,7 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		path, parse = replay, sim.ReplayScript
 	}
 	if path != "" {
-		s, err := readScript(os.Open, path, parse) // of the command line, where a pipe is fine
+		s, err := readScript(os.Open, path, parse) // a file of the command line may be a pipe
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func readScript(open func(path string) (*os.File, error), path string, parse fun
 	if err != nil {
 		return nil, invalidRequest("%w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	s, err := parse(f)
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("%s: %w", path, err))
@@ -62,7 +62,7 @@ func readScript(open func(path string) (*os.File, error), path string, parse fun
 
 func isSimulated(model string) bool { return strings.HasPrefix(model, "sim/") }
 
-// checkSimulated returns an error if the server does not have the model.
+// checkSimulated returns an error if the simulator does not have the model.
 func checkSimulated(server *sim.Sim, name string) error {
 	base, _, _ := strings.Cut(name, "+")
 	names := server.Names()

@@ -20,7 +20,7 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// served describes the parts of a revision to the operators of the server.
+// served reports the state of a revision to the operators of the server.
 type served struct {
 	app    *App
 	rev    *revision
@@ -82,7 +82,7 @@ func (s *served) Models() []server.ModelState {
 	return out
 }
 
-// limitsOf returns the limits of a run that are set.
+// limitsOf returns the limits of a run that are above 0.
 func limitsOf(l lathe.Limits) map[string]int64 {
 	out := map[string]int64{}
 	for key, n := range map[string]int64{"max_iterations": int64(l.MaxIterations), "max_total_tool_calls": int64(l.MaxToolCalls),
@@ -173,7 +173,7 @@ func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, erro
 }
 
 func auditLine(e *audit.Entry) server.AuditLine {
-	f, _ := e.Fields() // a line that is not understood is shown without them
+	f, _ := e.Fields() // without fields if the event cannot be decoded
 	return server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, Tool: f.Tool,
 		Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
-// A Store keeps runs: a file, a database that several processes use, or memory. A store that several processes use is
+// A Store stores runs: in a file, in a database that several processes share, or in memory. A store that several processes can share is
 // also a [store.Shared].
 type Store interface {
 	store.Retainer
@@ -31,8 +31,8 @@ var (
 	_ Store = (*postgres.Store)(nil)
 )
 
-// A memoryStore keeps runs until it is closed. It hides that [store.Memory] is a [store.Shared]: it is not shared with
-// another process.
+// A memoryStore stores runs in memory until the process ends. It hides that [store.Memory] is a [store.Shared], because no other process
+// shares it.
 type memoryStore struct{ memoryInterfaces }
 
 type memoryInterfaces interface {
@@ -44,10 +44,10 @@ type memoryInterfaces interface {
 	store.Ledger
 }
 
-// Close does nothing: the runs end with the process.
+// Close does nothing: the runs are removed at the end of the process.
 func (memoryStore) Close() error { return nil }
 
-// Limits of the memory store. The runs that ended first are removed for others, and no key has more than a quarter.
+// Limits of the memory store. The runs that ended first are removed first, and no key uses more than one memoryShare-th of the space.
 const (
 	maxMemoryRuns     = 10_000
 	maxMemoryFinished = 256
@@ -60,7 +60,7 @@ func NewMemoryStore() Store {
 	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes, Share: memoryShare})}
 }
 
-// Tightened returns the files of a store that other users could open until now.
+// Tightened returns the files of a store that other users could open before the store was opened.
 func Tightened(s Store) []string {
 	if t, ok := s.(interface{ Tightened() []string }); ok {
 		return t.Tightened()
@@ -68,8 +68,8 @@ func Tightened(s Store) []string {
 	return nil
 }
 
-// ParseStoreName splits the name of a store in a file or a database: the kind, sqlite or postgres, and the path or the
-// URL. from is what errors call the name, such as serve.store.
+// ParseStoreName splits the name of a store that is a file or a database into its kind (sqlite or postgres) and the path or the URL. from
+// is the setting that errors name, such as serve.store.
 func ParseStoreName(name, from string) (kind, path string, err error) {
 	kind, path, _ = strings.Cut(name, ":")
 	switch {
@@ -84,12 +84,12 @@ func ParseStoreName(name, from string) (kind, path string, err error) {
 // StoreOptions are the options of [OpenStore]. The zero value is usable.
 type StoreOptions struct {
 	ReadOnly bool
-	// From is what errors call the name; empty: serve.store.
+	// From is the setting that errors name; "": serve.store.
 	From string
 }
 
-// OpenStore opens a store by its name: sqlite:PATH, or postgres://USER@HOST/DATABASE. A *[LockedError] says that another
-// process has the file open. Close must be called.
+// OpenStore opens a store by its name: sqlite:PATH, or postgres://USER@HOST/DATABASE. It returns a *[LockedError] if another process has
+// the file open. The caller must call Close.
 func OpenStore(name string, opts *StoreOptions) (Store, error) {
 	if opts == nil {
 		opts = &StoreOptions{}
@@ -114,7 +114,7 @@ func OpenStore(name string, opts *StoreOptions) (Store, error) {
 	}
 	s, err := postgres.Open(context.Background(), path, nil)
 	var unreached *net.OpError
-	if errors.As(err, &unreached) { // its caller's text has it once for each address, with user and database
+	if errors.As(err, &unreached) { // the text of err repeats it for each address, with user and database
 		return nil, failed(fmt.Errorf("the store %s cannot be reached: %w; is PostgreSQL running there, and are host and port right?", ShownStoreName(name), unreached))
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func OpenStore(name string, opts *StoreOptions) (Store, error) {
 	return s, nil
 }
 
-// A LockedError says that another process has the file of a store open.
+// A LockedError means that another process has opened the file of the store.
 type LockedError struct {
 	Path string
 	Err  error
@@ -135,7 +135,7 @@ func (e *LockedError) Error() string { return fmt.Sprintf("the store %s: %s", e.
 // Unwrap returns the cause.
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// checkStore refuses a name in serve.store that no store can be opened under.
+// checkStore returns an error for a value of serve.store that is not the name of a store.
 func checkStore(name string) error {
 	if name == "" || name == "memory" || name == "none" {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// InTemporal says which program executes runs and tools in Temporal, and how to install it.
+// InTemporal is the advice to use lathe-temporal, with the command that installs it.
 const InTemporal = "lathe-temporal serve executes runs in Temporal, with the same configuration: go install github.com/lathe-run/lathe/engine/temporal/cmd/lathe-temporal@latest"
 
 // errNotInTemporal is the error of a program that cannot execute the tools of tools.temporal.
 var errNotInTemporal = errors.New("this program does not execute activities; " + InTemporal)
 
-// CheckTemporalTools returns the error of a program without Temporal, which can list and check the tools of tools.temporal but not
-// call them; nil if the configuration has none.
+// CheckTemporalTools returns an error if the configuration has tools in tools.temporal. It is for programs without Temporal, which can list
+// and check such tools but not call them.
 func CheckTemporalTools(cfg *config.Config) error {
 	if len(cfg.Tools.Temporal) == 0 {
 		return nil
@@ -31,8 +31,7 @@ func CheckTemporalTools(cfg *config.Config) error {
 // newTemporalTool is the type of [Options.TemporalTool].
 type newTemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
 
-// temporalTools returns the tools of tools.temporal, and the problems of the entries that have any. If create is nil, calls of the
-// tools fail.
+// temporalTools returns the tools of tools.temporal, and the problems of entries. If create is nil, calls of the tools fail.
 func temporalTools(cfg *config.Config, create newTemporalTool) (tools []lathe.Tool, problems []config.Problem) {
 	if create == nil {
 		create = func(spec *lathe.ToolSpec, _ *config.TemporalTool) (lathe.Tool, error) { return listedTool{spec}, nil }

@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/regular"
 )
 
-// maxTLSFile bounds the files of serve.tls, in bytes.
+// maxTLSFile is the largest size of the files of serve.tls in bytes.
 const maxTLSFile = 1 << 20
 
-// loadCertificate reads the files of serve.tls; nil if none are set.
+// loadCertificate reads the files of serve.tls. It returns nil if none are set.
 func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
 	t := &cfg.Serve.TLS
 	if t.Cert == "" {
@@ -39,8 +39,8 @@ func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
 // TLS reports whether serve.tls was set when the application was made.
 func (a *App) TLS() bool { return a.certificate.Load() != nil }
 
-// Listener returns ln, or, with serve.tls, a listener that serves TLS 1.2 or later on it, with the certificate in force. A
-// reload that removes serve.tls keeps the certificate.
+// Listener returns ln or, if serve.tls is set, a listener on ln that serves TLS 1.2 or later with the current certificate. After a reload
+// that removes serve.tls, the certificate is still used.
 func (a *App) Listener(ln net.Listener) net.Listener {
 	if !a.TLS() {
 		return ln

@@ -11,15 +11,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// searchOf returns the search of the tools of the configuration.
+// searchOf returns the tool search settings of the configuration.
 func searchOf(cfg *config.Config) tool.Search {
 	s := &cfg.Tools.Search
 	return tool.Search{Mode: tool.SearchMode(s.Mode), AboveTools: s.AboveTools, AboveBytes: s.AboveBytes, Always: s.Always,
 		MaxLoaded: s.MaxLoaded, MaxDeferred: s.MaxDeferred, MaxDeferredBytes: s.MaxDeferredBytes}
 }
 
-// SearchWithheld returns what policy decides about the tool tool_search, and true, if it does not allow it although
-// tools.search is not off: runs then send the definitions of all tools. A rule by principal or labels may decide otherwise for a run.
+// SearchWithheld returns the decision of the policy on the tool tool_search, and true if the decision is not Allow although tools.search is
+// not off: runs then send the definitions of all tools. Rules by principal or labels can decide differently for a run.
 func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 	if cfg.Tools.Search.Mode == string(tool.SearchOff) {
 		return lathe.Allow, false
@@ -32,8 +32,8 @@ func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 	return decision, decision != lathe.Allow
 }
 
-// checkDefinitions returns the error of a run of the runner without a principal whose definitions exceed a limit. It is asked
-// also if no model is configured, whose loop would have the same error.
+// checkDefinitions returns the error of a run without a principal if its tool definitions exceed a limit. It is also called if no model is
+// configured; otherwise the loop of the model would return the same error.
 func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
 	settings, limits := cfg.Settings(), cfg.Limits()
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &settings, Limits: &limits, Defer: true}); err != nil {
@@ -42,16 +42,16 @@ func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
 	return nil
 }
 
-// RefusedKeys returns a line for each entry of keys whose runs are refused because the definitions of their tools in the set exceed
-// a limit, for example since policy does not let them search. It judges keys of serve.keys_file by their entry. A rule by labels may
-// decide otherwise for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
+// RefusedKeys returns a line for each entry of keys whose runs are refused because the definitions of their tools exceed a limit, for
+// example because policy does not allow tool_search. Keys of serve.keys_file are checked by their entry. Rules by labels can decide
+// differently for a run. Without tools.search, [NewToolSet] refuses more tools than the limits allow.
 func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	if cfg.Tools.Search.Mode == string(tool.SearchOff) || len(cfg.Keys) == 0 {
 		return nil
 	}
 	runner, err := NewRunner(cfg, set, &CallOptions{Approver: approval.NewQueue(nil)})
 	if err != nil {
-		return nil // which the check of the configuration returns
+		return nil // the check of the configuration returns the error
 	}
 	for name, k := range text.ByName(cfg.Keys) {
 		_, allow := cfg.Grants(name)
@@ -65,8 +65,8 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	return out
 }
 
-// UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module,
-// a worker or a guest may bring one later. Names of tools of configured MCP servers count as known.
+// UnknownSearchTools returns the names and patterns in tools.search.always that match no tool of the set. A server, a module, a worker or a
+// guest may add one later. Names of tools of configured MCP servers are not reported.
 func UnknownSearchTools(cfg *config.Config, set *tool.Set) (out []string) {
 	specs := set.Specs()
 	for _, pattern := range cfg.Tools.Search.Always {

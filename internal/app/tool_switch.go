@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// disabledPrefix begins the names under which a store keeps the tools that are disabled.
+	// disabledPrefix is the prefix of the store keys of disabled tools.
 	disabledPrefix = "disabled_tool/"
-	// maxDisabled bounds them.
+	// maxDisabled is the largest number of disabled tools.
 	maxDisabled = 1_000
-	// disabledEvery is the interval in which the processes on a shared store read them.
+	// disabledEvery is the interval at which the processes on a shared store read the disabled tools.
 	disabledEvery = time.Second
 )
 
 var errTooManyDisabled = errors.New("1000 tools are disabled, which is the limit: remove tools from the configuration, or enable some")
 
-// toolSwitches are the tools that operators have disabled. A store that is a [store.ValueKeeper] keeps them.
+// toolSwitches has the tools that operators have disabled. They are stored if the store is a [store.ValueKeeper].
 type toolSwitches struct {
-	kept  store.ValueKeeper // nil: they are those of this process
-	trail *audit.Log        // nil: none is kept
+	kept  store.ValueKeeper // nil: disabled tools are those of this process only
+	trail *audit.Log        // nil: there is no audit log
 	log   *slog.Logger
 
-	mu     sync.Mutex // held while they are read and changed
+	mu     sync.Mutex // locked while the disabled tools are read or changed
 	now    atomic.Pointer[disabledTools]
-	failed bool // the last read
+	failed bool // the last read has failed
 }
 
-// disabledTools are the disabled tools by name: one state of the switches, which never changes.
+// disabledTools are the disabled tools by name. A value never changes: a switch makes a new one.
 type disabledTools map[string]server.DisabledTool
 
 var _ server.ToolSwitches = (*toolSwitches)(nil)
@@ -52,7 +52,7 @@ func (a *App) openSwitches(ctx context.Context) error {
 	return a.switches.read(ctx)
 }
 
-// read replaces the disabled tools of this process with those in the store.
+// read replaces the disabled tools of this process by those in the store.
 func (s *toolSwitches) read(ctx context.Context) error {
 	if s.kept == nil {
 		return nil
@@ -66,14 +66,14 @@ func (s *toolSwitches) read(ctx context.Context) error {
 	next := make(disabledTools, len(values))
 	for name, value := range values {
 		var d server.DisabledTool
-		_ = json.Unmarshal(value, &d) // a tool with an unreadable note is disabled, too
+		_ = json.Unmarshal(value, &d) // a tool with an unreadable value is disabled, too
 		next[strings.TrimPrefix(name, disabledPrefix)] = d
 	}
 	s.now.Store(&next)
 	return nil
 }
 
-// follow reads what other processes on the store have changed, until ctx is done.
+// follow reads changes by other processes on the store, until ctx is done.
 func (s *toolSwitches) follow(ctx context.Context) {
 	every(ctx, disabledEvery, func() {
 		err := s.read(ctx)
@@ -84,7 +84,7 @@ func (s *toolSwitches) follow(ctx context.Context) {
 	})
 }
 
-// policy returns the policy that denies the disabled tools.
+// policy returns a policy that denies the disabled tools.
 func (s *toolSwitches) policy() *policy.Disabled {
 	return &policy.Disabled{Is: func(tool string) bool {
 		_, off := (*s.now.Load())[tool]

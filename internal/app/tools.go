@@ -13,15 +13,15 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// Tools are the tools of a configuration, with the MCP servers and WebAssembly modules that some of them are from.
+// Tools are the tools of a configuration, with the MCP servers and WebAssembly modules that provide some of them.
 type Tools struct {
 	Set     *tool.Set
 	Servers *Servers
 	modules *Modules
 }
 
-// StartTools makes the tools of the configuration: those of [NewToolSet], [StartServers] and [StartModules]. Without an error
-// Close must be called.
+// StartTools makes the tools of the configuration: those of [NewToolSet], [StartServers] and [StartModules]. If it returns no error, the
+// caller must call Close.
 func StartTools(ctx context.Context, cfg *config.Config, opts *ServerOptions) (*Tools, error) {
 	return startTools(ctx, cfg, nil, nil, nil, opts)
 }
@@ -44,14 +44,14 @@ func startTools(ctx context.Context, cfg *config.Config, running *agents, activi
 	return t, nil
 }
 
-// Close stops the servers and modules. No call may run.
+// Close stops the servers and modules. No call may be in progress.
 func (t *Tools) Close() {
 	t.modules.Close()
 	t.Servers.Close()
 }
 
-// builtinTools returns all built-in tools by name, and the names that `all` stands for. The tools that need a workspace
-// share an empty one; `all` leaves them out, because only tests and evaluations look at it.
+// builtinTools returns all built-in tools by name, and the names that `all` means. Tools that need a workspace share an empty one; `all`
+// does not include them, because only tests and evaluations read the workspace.
 func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
 	byName = map[string]lathe.Tool{}
 	for _, t := range builtin.Tools(nil) {
@@ -68,10 +68,9 @@ func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
 	return all, byName, nil
 }
 
-// NewToolSet returns the tools that the configuration enables, and the further ones. Tools of MCP servers and of
-// WebAssembly modules are added by [StartServers] and [StartModules]; [StartTools] does all three. Agents (tools.run) and
-// tools on task queues (tools.temporal) are listed, and fail if they are called: [New] and [OpenSession] make the agents that run,
-// and [New] the tools on task queues, see [Options].TemporalTool.
+// NewToolSet returns the tools that the configuration enables, and the further ones. [StartServers] and [StartModules] add tools of MCP
+// servers and WebAssembly modules; [StartTools] does all three. Agents (tools.run) and tools on task queues (tools.temporal) are listed,
+// but their calls fail: [New] and [OpenSession] make agents that run, and [New] makes tools on task queues, see [Options].TemporalTool.
 func NewToolSet(cfg *config.Config, further ...lathe.Tool) (*tool.Set, error) {
 	return newToolSet(cfg, nil, nil, further)
 }
@@ -117,7 +116,7 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 	return set, nil
 }
 
-// checkRenames refuses names of renamed tools of MCP servers that tools of other kinds have.
+// checkRenames reports renamed tools of MCP servers whose new name another tool has.
 func checkRenames(cfg *config.Config, set *tool.Set) (problems []config.Problem) {
 	for server, s := range text.ByName(cfg.Tools.MCP) {
 		for remote, to := range text.ByName(s.Rename) {

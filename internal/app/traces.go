@@ -18,14 +18,14 @@ import (
 
 // TracesOptions are the options of [OpenTraces]. The zero value is usable.
 type TracesOptions struct {
-	Environ []string     // in which OTEL_ variables are looked up, as os.Environ returns it; nil: that of the process
-	Version string       // that spans report
+	Environ []string     // source of the OTEL_ variables, in the form of os.Environ; nil: the environment of the process
+	Version string       // version in spans
 	Log     *slog.Logger // nil: discards
-	Lost    func(n int)  // as in [observe.TracesOptions]
+	Lost    func(n int)  // see [observe.TracesOptions]
 }
 
-// OpenTraces returns the sink that sends spans to the collector of telemetry.otlp_endpoint, else to that of the
-// OTEL_ variables of the environment; nil if neither names one. [CloseTraces] must be called.
+// OpenTraces returns a sink that sends spans to the collector in telemetry.otlp_endpoint, else to the collector in the OTEL_ variables. It
+// returns nil if neither is set. The caller must call [CloseTraces].
 func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error) {
 	if opts == nil {
 		opts = &TracesOptions{}
@@ -62,8 +62,8 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	return t, nil
 }
 
-// conventions returns the version of the conventions that OTEL_SEMCONV_STABILITY_OPT_IN selects: a list, whose other
-// members are about conventions that are not used here.
+// conventions returns the semantic conventions that OTEL_SEMCONV_STABILITY_OPT_IN selects. The variable is a list; members about other
+// conventions are ignored.
 func conventions(getenv func(string) string) (version observe.Conventions) {
 	for member := range strings.SplitSeq(getenv("OTEL_SEMCONV_STABILITY_OPT_IN"), ",") {
 		switch strings.TrimSpace(member) {
@@ -83,10 +83,10 @@ func baggageOf(cfg *config.Config) observe.Baggage {
 	return observe.Baggage(cfg.Telemetry.Baggage)
 }
 
-// tracesPath returns the address at which a collector receives spans.
+// tracesPath returns the URL at which a collector receives spans.
 func tracesPath(base string) string { return strings.TrimSuffix(base, "/") + "/v1/traces" }
 
-// otlpHeaders reads "name=value,name=value"; later texts win.
+// otlpHeaders parses texts of the form "name=value,name=value"; later texts have precedence.
 func otlpHeaders(texts ...string) (map[string]string, error) {
 	headers := map[string]string{}
 	for _, text := range texts {
@@ -105,10 +105,10 @@ func otlpHeaders(texts ...string) (map[string]string, error) {
 	return headers, nil
 }
 
-// tracesGrace bounds how long closing waits for the collector.
+// tracesGrace limits how long CloseTraces waits for the collector.
 const tracesGrace = 5 * time.Second
 
-// CloseTraces sends the remaining spans, for at most 5 s.
+// CloseTraces sends the remaining spans within at most 5 s.
 func CloseTraces(ctx context.Context, t *observe.Traces, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
 	defer cancel()
@@ -117,7 +117,7 @@ func CloseTraces(ctx context.Context, t *observe.Traces, log *slog.Logger) {
 	}
 }
 
-// lookup returns a function that looks up names in an environment, as os.Environ returns it.
+// lookup returns a function that looks up names in an environment in the form of os.Environ.
 func lookup(environ []string) func(name string) string {
 	return func(name string) string {
 		for _, pair := range slices.Backward(environ) {

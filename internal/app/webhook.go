@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	webhookTimeout = 10 * time.Second // of one request
-	maxWebhookBody = 64 << 10         // bytes of a response, which is not read
+	webhookTimeout = 10 * time.Second // timeout of one request
+	maxWebhookBody = 64 << 10         // bytes of a response, which is ignored
 )
 
-// newWebhook returns the notifier of approvals that wait; nil if none is configured.
+// newWebhook returns the notifier of pending approvals, or nil if none is configured.
 func newWebhook(cfg *config.Config, log *slog.Logger) (*webhook.Notifier, error) {
 	w := &cfg.Approval.Webhook
 	address := w.URL.Reveal()

@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/tool/remotetool"
 )
 
-// workerPools are the tools that workers on other machines execute.
+// workerPools executes tools on workers on other machines.
 type workerPools struct {
 	queue   remote.Queue
 	tools   *remotetool.Catalogue
@@ -24,8 +24,8 @@ type workerPools struct {
 	stop    context.CancelFunc
 }
 
-// newWorkerPools puts the calls of workers into the store; without a store into memory, and then they end with the
-// process. close must be called.
+// newWorkerPools stores the calls of workers in the store. Without a store they are in memory and end with the process. The caller must
+// call close.
 func newWorkerPools(cfg *config.Config, kept Store, log *slog.Logger) (*workerPools, error) {
 	w := &workerPools{}
 	if kept != nil {
@@ -54,11 +54,10 @@ func poolsOf(cfg *config.Config) (out []server.WorkerPool) {
 	return out
 }
 
-// disconnectTime bounds the time in which workers finish their protocol before they are disconnected.
+// disconnectTime limits the time in which workers finish the protocol before they are disconnected.
 const disconnectTime = 5 * time.Second
 
-// disconnect sends the workers to other servers of the same store. Their calls continue, and they deliver the results
-// there.
+// disconnect redirects the workers to other servers of the same store. Their calls continue, and they deliver the results to those servers.
 func (w *workerPools) disconnect() {
 	ctx, cancel := context.WithTimeout(context.Background(), disconnectTime)
 	defer cancel()

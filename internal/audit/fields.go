@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 )
 
-// Fields are the fields that all kinds of lines have in common: the run, the call and the decision of a line.
+// Fields are the fields that all kinds of lines have: of the run, the call and the decision.
 type Fields struct {
 	RunID, RequestID, SessionID string
 	EventID                     int64
-	Type                        string // of the event; "Call" for a call that is about to be made
+	Type                        string // type of the event; "Call" for a call that is about to be made
 	ToolCallID, Tool            string
 	Decision, Rule, By          string
 	Status, Code                string
 }
 
-// fieldsJSON is what is looked at of an event.
+// fieldsJSON decodes the members of an event that [Line.Fields] returns.
 type fieldsJSON struct {
 	ID        int64  `json:"event_id"`
 	RunID     string `json:"run_id"`
@@ -40,7 +40,7 @@ type fieldsJSON struct {
 	} `json:"data"`
 }
 
-// Fields returns the line's common fields; for a line about the log itself they are empty.
+// Fields returns the common fields of the line; for a line about the log itself they are empty.
 func (l *Line) Fields() (Fields, error) {
 	if c := l.Call; c != nil {
 		return Fields{RunID: c.RunID, RequestID: c.RequestID, SessionID: c.SessionID, Type: "Call", ToolCallID: c.ToolCallID, Tool: c.Tool,

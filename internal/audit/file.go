@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A disk does what may fail.
+// A disk writes and syncs. Tests replace it to simulate failures.
 type disk interface {
 	write(f *os.File, b []byte) (int, error)
 	sync(f *os.File) error
@@ -28,8 +28,8 @@ func (realDisk) sync(f *os.File) error                   { return f.Sync() }
 
 var errClosed = errors.New("the log is closed")
 
-// A file is the current file of the log. Other processes may append to it or rotate it between two writes.
-// Each process holds the lock while it writes, and first checks how the file has changed.
+// A file is the current file of the log. Other processes may append to it or rotate it between two writes. Each process locks the log
+// during a write, and first checks how the file has changed.
 type file struct {
 	path string
 	max  int64
@@ -37,10 +37,10 @@ type file struct {
 	disk disk
 
 	lock *lock
-	f    *os.File // nil before the first look
+	f    *os.File // nil before the first call of follow
 	size int64
-	head Head  // of its last line
-	err  error // why nothing is written any more
+	head Head  // of the last line
+	err  error // error that every further write returns
 }
 
 func (x *file) open() error {
@@ -74,7 +74,7 @@ func (x *file) locked(do func() error) error {
 	return do()
 }
 
-// append writes the lines: all of them, or with an error none that counts.
+// append writes the lines. If it returns an error, none of them is part of the log.
 func (x *file) append(lines []*Line) error {
 	if x.err != nil {
 		return x.err
@@ -92,7 +92,7 @@ func (x *file) append(lines []*Line) error {
 	})
 }
 
-// write gives the lines their places in the chain, and writes them.
+// write sets number, time and previous hash of the lines, and writes and syncs them in one write.
 func (x *file) write(lines ...*Line) error {
 	head, now := x.head, x.now().UTC()
 	var buf []byte
@@ -111,7 +111,7 @@ func (x *file) write(lines ...*Line) error {
 	if err == nil && n < len(buf) {
 		err = io.ErrShortWrite
 	}
-	if err != nil { // the disk may have space again later
+	if err != nil { // not stored in x.err: the disk may have space again later
 		if terr := x.f.Truncate(x.size); terr != nil {
 			x.err = fmt.Errorf("what was half written could not be removed: %w", terr)
 		}
@@ -125,11 +125,12 @@ func (x *file) write(lines ...*Line) error {
 	return nil
 }
 
-// follow checks how the file has changed since this process last wrote to it.
+// follow checks how the file has changed since this process last wrote to it: it creates a missing file, reopens a rotated one, and returns
+// an error for one that was cut.
 func (x *file) follow() error {
 	info, err := os.Stat(x.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // of a new log, or a process ended while it rotated
+	case errors.Is(err, fs.ErrNotExist): // a new log, or a process ended during the rotation
 		return x.create()
 	case err != nil:
 		return err
@@ -139,8 +140,8 @@ func (x *file) follow() error {
 		switch {
 		case err != nil:
 			return err
-		case !os.SameFile(own, info): // it was rotated
-		case info.Size() == x.size && x.size == 0: // its first line could not be written
+		case !os.SameFile(own, info): // the file was rotated
+		case info.Size() == x.size && x.size == 0: // the first line of the file could not be written
 			return x.first()
 		case info.Size() == x.size:
 			return nil
@@ -151,7 +152,7 @@ func (x *file) follow() error {
 	return x.look()
 }
 
-// look opens the file and finds its last line.
+// look opens the file and reads its last line. It removes incomplete bytes at the end and records their removal.
 func (x *file) look() error {
 	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -164,7 +165,7 @@ func (x *file) look() error {
 	var head Head
 	switch {
 	case err != nil:
-	case line == nil: // it was made, and nothing written
+	case line == nil: // the file was created and is still empty
 		head, err = x.before()
 	default:
 		head, err = headOf(line)
@@ -177,7 +178,7 @@ func (x *file) look() error {
 		return err
 	}
 	if x.f != nil {
-		_ = x.f.Close() // what was written to it was synced
+		_ = x.f.Close() // all that was written to it has been synced
 	}
 	x.f, x.size, x.head = f, size, head
 	if line == nil {
@@ -191,13 +192,13 @@ func (x *file) look() error {
 	return x.write(&Line{Kind: Recovered, Torn: torn})
 }
 
-// create makes the file, and writes its first line.
+// create creates the file and writes its first line.
 func (x *file) create() error {
 	head, err := x.before()
 	if err != nil {
 		return err
 	}
-	if x.head.N > head.N { // the file was removed: what is missing shows
+	if x.head.N > head.N { // the last file was removed: the gap in the numbers shows that lines are missing
 		head = x.head
 	}
 	f, err := os.OpenFile(x.path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -205,7 +206,7 @@ func (x *file) create() error {
 		return err
 	}
 	if x.f != nil {
-		_ = x.f.Close() // what was written to it was synced
+		_ = x.f.Close() // all that was written to it has been synced
 	}
 	x.f, x.size, x.head = f, 0, head
 	if err := syncFolder(filepath.Dir(x.path)); err != nil {
@@ -214,7 +215,7 @@ func (x *file) create() error {
 	return x.first()
 }
 
-// first writes the first line of the file.
+// first writes the first line of the file: Begin in a new log, else Rotated.
 func (x *file) first() error {
 	kind := Rotated
 	if x.head.N == 0 {
@@ -223,7 +224,7 @@ func (x *file) first() error {
 	return x.write(&Line{Kind: kind})
 }
 
-// rotate renames the file to its number, and creates a new one.
+// rotate renames the file to the next number, such as path.000001, and creates a new one.
 func (x *file) rotate() error {
 	old, err := rotated(x.path)
 	if err != nil {
@@ -253,7 +254,7 @@ func (x *file) before() (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	line, _, torn, err := lastLine(f)
 	if err == nil && (line == nil || torn != nil) {
 		err = fmt.Errorf("%s does not end with a whole line", f.Name())
@@ -264,7 +265,7 @@ func (x *file) before() (Head, error) {
 	return headOf(line)
 }
 
-// rotated returns the files that went before path, the oldest first.
+// rotated returns the rotated files of the log at path, the oldest first.
 func rotated(path string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -289,8 +290,8 @@ func rotated(path string) ([]string, error) {
 	return out, nil
 }
 
-// lastLine returns the last whole line of f without its end, and the size of f up to it. What comes
-// after it is torn. line is nil where there is none.
+// lastLine returns the last complete line of f without its line end, and the size of f up to and including that line. torn describes the
+// bytes after it; nil: none. line is nil if f has no complete line.
 func lastLine(f *os.File) (line []byte, size int64, torn *Torn, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -329,7 +330,7 @@ func headOf(line []byte) (Head, error) {
 	return Head{N: l.N, Hash: sumOf(line)}, nil
 }
 
-// syncFolder has the names in a folder kept.
+// syncFolder syncs a directory, so that the names of new and renamed files survive a crash.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {
@@ -337,7 +338,7 @@ func syncFolder(path string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = nil // where folders cannot be synced, names are kept with their files
+		err = nil // where directories cannot be synced, names are stored together with their files
 	}
 	return errors.Join(err, d.Close())
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/lathe-run/lathe/internal/digest"
 )
 
-// MaxLine bounds one line, in bytes. The text of an event that would be longer is left out.
+// MaxLine is the largest size of a line in bytes. The text of an event that would exceed it is left out.
 const MaxLine = 64 << 20
 
-// A Kind says what a line is about.
+// A Kind is the subject of a line.
 type Kind string
 
-// The kinds of lines.
+// Kinds of lines.
 const (
-	Begin     Kind = "begin"     // the first line of a log
-	Rotated   Kind = "rotated"   // the first line of a file that continues another
+	Begin     Kind = "begin"     // first line of a log
+	Rotated   Kind = "rotated"   // first line of a file that continues another file
 	Recovered Kind = "recovered" // a process ended while it wrote: what it had begun to write was removed
 	OfEvent   Kind = "event"
 	OfCall    Kind = "call"    // a tool is about to be called
@@ -34,13 +34,13 @@ const (
 
 // A Line is one line of a log. Fields are added, never renamed.
 type Line struct {
-	N         int64     `json:"n"` // from 1, without a gap
+	N         int64     `json:"n"` // number of the line, from 1 without gaps
 	Time      time.Time `json:"time"`
-	Prev      string    `json:"prev"` // hex SHA-256 of the line before, without its end; zeros in the first line
+	Prev      string    `json:"prev"` // hex SHA-256 of the previous line without its line end; zeros in the first line
 	Kind      Kind      `json:"kind"`
-	Principal string    `json:"principal,omitempty"` // for whom the run is made
-	// ContentHash is the hash of the text that the event leaves out: the messages a run began with, the
-	// message of a model, the arguments as the model wrote them, the result, the answer.
+	Principal string    `json:"principal,omitempty"` // user or client for which the run is executed
+	// ContentHash is the hash of the text that the event leaves out: the messages at the start of a run, the message of a model, the
+	// arguments as the model wrote them, the result, or the answer.
 	ContentHash string          `json:"content_hash,omitempty"`
 	Event       json.RawMessage `json:"event,omitempty"`
 	Call        *Call           `json:"call,omitempty"`
@@ -49,18 +49,18 @@ type Line struct {
 	Torn        *Torn           `json:"torn,omitempty"`
 }
 
-// A Removed names the run that a caller removes, and the key that asked for it.
+// A Removed describes the removal of a run from the store.
 type Removed struct {
 	RunID     string `json:"run_id"`
 	SessionID string `json:"session_id,omitempty"`
-	By        string `json:"by,omitempty"` // the name of the key that asked for it
+	By        string `json:"by,omitempty"` // name of the key that requested the removal
 }
 
 // A Changed describes a change that an operator makes to the state of the server.
 type Changed struct {
-	Change string `json:"change"`         // such as tool_disabled, tool_enabled and config_reload
-	Tool   string `json:"tool,omitempty"` // that is changed
-	By     string `json:"by,omitempty"`   // the name of the key that asked for it
+	Change string `json:"change"`         // tool_disabled, tool_enabled, config_reload and the like
+	Tool   string `json:"tool,omitempty"` // tool that is changed; "": none
+	By     string `json:"by,omitempty"`   // name of the key that requested the change
 }
 
 // A Call describes a tool call that is about to be made, and its policy verdict.
@@ -74,12 +74,12 @@ type Call struct {
 	Tool       string          `json:"tool"`
 	Origin     string          `json:"origin,omitempty"`
 	Effect     string          `json:"effect"`
-	ToolHash   string          `json:"tool_hash"`   // of the definition
-	ArgsDigest string          `json:"args_digest"` // that of ApprovalRequested, where it is the same call
+	ToolHash   string          `json:"tool_hash"`   // hash of the definition of the tool
+	ArgsDigest string          `json:"args_digest"` // equals the digest in ApprovalRequested if the arguments are the same
 	ArgsBytes  int             `json:"args_bytes"`
 	Decision   string          `json:"decision"`
 	Rule       string          `json:"rule,omitempty"`
-	Arguments  json.RawMessage `json:"arguments,omitempty"` // with content only
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // only with Options.Content
 }
 
 // A Torn describes the incomplete bytes that were removed from the end of a file.
@@ -88,16 +88,16 @@ type Torn struct {
 	Hash  string `json:"hash"` // hex SHA-256
 }
 
-// A Head names a line: its number and its hash. With it, [Verify] can check whether a log still has that line.
+// A Head identifies a line by its number and hash. [Verify] checks with it whether a log still contains the line.
 type Head struct {
 	N    int64
 	Hash string // hex SHA-256
 }
 
-// String returns the form that [ParseHead] reads: "12:" and the hash.
+// String returns "12:" followed by the hash. [ParseHead] parses it.
 func (h Head) String() string { return strconv.FormatInt(h.N, 10) + ":" + h.Hash }
 
-// ParseHead reads what [Head.String] wrote.
+// ParseHead parses the result of [Head.String].
 func ParseHead(s string) (Head, error) {
 	n, hash, _ := strings.Cut(s, ":")
 	h := Head{Hash: strings.ToLower(hash)}
@@ -117,23 +117,23 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// follows returns the head of the line that comes after h.
+// follows returns the head of line, which follows the line of h.
 func (h Head) follows(line []byte) Head { return Head{N: h.N + 1, Hash: sumOf(line)} }
 
-// eventLine returns the line of an event.
+// eventLine returns the line for an event, with its content if Options.Content is set and the line does not become too long.
 func (o *Options) eventLine(principal string, e *event.Event) (*Line, error) {
 	l := &Line{Kind: OfEvent, Principal: principal, ContentHash: o.hash(textOf(e.Data))}
 	var err error
 	if o.Content {
 		l.Event, err = e.AppendWithContent(nil)
 	}
-	if !o.Content || err == nil && len(l.Event) > MaxLine/2 { // which may grow by what JSON escapes
+	if !o.Content || err == nil && len(l.Event) > MaxLine/2 { // half of MaxLine: JSON escapes can make the line longer
 		l.Event, err = e.AppendWithoutContent(nil)
 	}
 	return l, err
 }
 
-// textOf returns the text whose hash stands for an event's content; nil: it has none.
+// textOf returns the content of an event, of which the line contains the hash; nil: the event has no content.
 func textOf(d event.Data) []byte {
 	var v any
 	switch d := d.(type) {
@@ -152,17 +152,17 @@ func textOf(d event.Data) []byte {
 		return d.Arguments
 	case *event.RunFinished:
 		return []byte(d.Answer)
-	default: // no text, or that of another event
+	default: // the event has no content, or only content that another event has too
 		return nil
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil // it has no JSON form: storing it fails, too
+		return nil // it cannot be encoded: storing the event fails, too
 	}
 	return text
 }
 
-// hash returns the hash of a text with the name of its kind; "" for no text.
+// hash returns the hash of a text, prefixed by the name of the algorithm; "" for an empty text.
 func (o *Options) hash(text []byte) string {
 	switch {
 	case len(text) == 0:
@@ -175,7 +175,7 @@ func (o *Options) hash(text []byte) string {
 	return "sha256:" + sumOf(text)
 }
 
-// callLine returns the line of a call that is about to be made.
+// callLine returns the line for a call that is about to be made.
 func (o *Options) callLine(c *lathe.CallInfo, v lathe.Verdict) *Line {
 	out := &Call{RunID: c.Run.RunID, RequestID: c.Run.RequestID, SessionID: c.Run.SessionID, Turn: c.Turn, Seq: c.Seq, ToolCallID: c.Call.ID,
 		Tool: c.Tool.Name, Origin: c.Tool.Origin, Effect: c.Tool.Effect.String(), ToolHash: digest.Tools([]*lathe.ToolSpec{c.Tool}),

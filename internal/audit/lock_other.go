@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// lockPatience is how long a process waits for another one's lines.
+// lockPatience is how long a process waits while another process writes.
 const lockPatience = 10 * time.Second
 
-// A lock lets one process write at a time: its file exists while a process writes. After a crash an
-// operator has to remove the file.
+// A lock allows one process at a time to write: the lock file exists during a write. After a crash an operator must remove the file.
 type lock struct{ path string }
 
 func openLock(path string) (*lock, error) { return &lock{path}, nil }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A lock lets one process write at a time. The system lets go of it when a process ends, however it ends.
+// A lock allows one process at a time to write. The operating system releases it when the process ends for any reason.
 type lock struct{ file *os.File }
 
 func openLock(path string) (*lock, error) {

@@ -13,46 +13,46 @@ import (
 // DefaultMaxBytes is the size, in bytes, at which the log starts a new file.
 const DefaultMaxBytes = 100 << 20
 
-// Options say what a [Log] writes. They are copied.
+// Options are the options of [Open], which copies them. The zero value is usable.
 type Options struct {
-	// Content puts the text of messages, arguments and outputs into the lines.
+	// Content includes the text of messages, arguments and outputs in the lines.
 	Content bool
-	// HashKey makes the hashes of texts keyed ones (HMAC), which cannot be tried out without the key.
+	// HashKey makes the hashes of texts HMACs, so that guessed texts cannot be verified without the key.
 	HashKey []byte
-	// MaxBytes is the size, in bytes, at which the file is renamed and a new one is started; default [DefaultMaxBytes].
-	// A file may exceed it by one batch of lines.
+	// MaxBytes is the size, in bytes, at which the file is renamed and a new one is created; 0: [DefaultMaxBytes]. A file may exceed
+	// MaxBytes by one batch of lines.
 	MaxBytes int64
 	Now      func() time.Time // nil: time.Now
 }
 
-// A Log appends to one file, to which several processes may append at once. When a method has returned
-// without an error, its line survives a crash of the process and of the machine. Its methods may be called
-// from several goroutines at once; concurrent lines are written and synced in one batch.
+// A Log appends to one file, to which several processes may append at once. When a method has returned without an error, its line survives
+// a crash of the process and of the machine. Its methods may be called from several goroutines at once; concurrent lines are written and
+// synced in one batch.
 //
-// Errors are *[lathe.Error] of code unavailable, cancelled or timeout. If ctx ends during a write, the
-// line may be written or not. If a write or sync fails, the log refuses all further lines until it is
-// opened again.
+// Errors are *[lathe.Error] with the code unavailable, cancelled or timeout. If ctx ends during a write, the line may or may not be
+// written. If incomplete lines cannot be removed after an error, or a sync fails, the log refuses all further lines until it is opened
+// again.
 type Log struct {
 	path string
 	opts Options
 
 	mu     sync.Mutex
 	next   *batch
-	actors map[string]string // principals by run ID, of the runs whose events Emit received
+	actors map[string]string // run ID → principal, for the runs whose events Emit received
 
-	turn chan struct{} // buffers one token: its holder may write to the file
+	turn chan struct{} // has one slot: the goroutine that has filled it may write to the file
 	file file
 }
 
-// A batch is the lines of one write.
+// A batch has the lines of one write.
 type batch struct {
 	lines []*Line
 	done  chan struct{}
-	err   error // good once done is closed
+	err   error // valid after done is closed
 }
 
-// Open opens the log at path, and creates it if it does not exist; its folder must exist. An incomplete
-// line that a crashed process left at the end is removed, and a line of kind Recovered records that.
+// Open opens the log at path and creates it if it does not exist; its directory must exist. It removes an incomplete line that a crashed
+// process left at the end, and writes a line of kind Recovered that records the removal.
 func Open(path string, opts *Options) (*Log, error) {
 	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
 	if opts != nil {
@@ -72,7 +72,7 @@ func Open(path string, opts *Options) (*Log, error) {
 	return l, nil
 }
 
-// Event writes an event of a run. Deltas are left out. It fits engine.Options.Audit.
+// Event writes a line for an event of a run; deltas are ignored. It can be used as engine.Options.Audit.
 func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e event.Event) error {
 	if event.IsDelta(e.Data) {
 		return nil
@@ -84,13 +84,13 @@ func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e event.Event) erro
 	return l.add(ctx, line)
 }
 
-// Call records that a tool is about to be called. It fits tool.Options.Journal.
+// Call records that a tool is about to be called. It can be used as tool.Options.Journal.
 func (l *Log) Call(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error {
 	return l.add(ctx, l.opts.callLine(call, v))
 }
 
-// Remove records that a caller is about to remove a run from the store; by is the name of the caller's key.
-// It fits gateway.Options.Removing.
+// Remove records that a caller is about to remove a run from the store; by is the name of the caller's key. It can be used as
+// gateway.Options.Removing.
 func (l *Log) Remove(ctx context.Context, by string, run *lathe.RunInfo) error {
 	return l.add(ctx, &Line{Kind: OfRemoval, Principal: run.Principal, Removed: &Removed{RunID: run.RunID, SessionID: run.SessionID, By: by}})
 }
@@ -102,11 +102,11 @@ func (l *Log) Change(ctx context.Context, c *Changed) error {
 
 var _ event.Sink = (*Log)(nil)
 
-// maxActors bounds the runs of Emit whose principal is remembered.
+// maxActors is the largest number of runs of Emit whose principal is stored.
 const maxActors = 10_000
 
-// Emit implements [event.Sink], for calls that are made outside of the engine. It returns when the event
-// is on the disk. If the write fails, the next Call returns an error, before the tool is called.
+// Emit implements [event.Sink], for runs outside of the engine. It returns when the event is on disk. If the write fails, the next Call
+// returns an error before the tool is called.
 func (l *Log) Emit(ctx context.Context, e event.Event) {
 	run := lathe.RunInfo{RunID: e.RunID}
 	l.mu.Lock()
@@ -128,7 +128,7 @@ func (l *Log) Emit(ctx context.Context, e event.Event) {
 
 const opWrite = "audit: write"
 
-// add writes the line with those of other goroutines.
+// add writes the line in one batch with the lines of other goroutines.
 func (l *Log) add(ctx context.Context, line *Line) error {
 	l.mu.Lock()
 	b := l.next
@@ -140,7 +140,7 @@ func (l *Log) add(ctx context.Context, line *Line) error {
 	b.lines = append(b.lines, line)
 	l.mu.Unlock()
 	if first {
-		l.turn <- struct{}{} // while it waits, others join
+		l.turn <- struct{}{} // other goroutines add to the batch in the meantime
 		l.mu.Lock()
 		l.next = nil
 		l.mu.Unlock()
@@ -170,14 +170,14 @@ func (l *Log) add(ctx context.Context, line *Line) error {
 	return nil
 }
 
-// Head returns the head of the last line that this process wrote or found.
+// Head returns the head of the last line that this process wrote, or found when it opened the file.
 func (l *Log) Head() Head {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	return l.file.head
 }
 
-// Close finishes the pending writes and closes the file. A closed log refuses further lines.
+// Close waits for the write in progress and closes the file. A closed log refuses further lines.
 func (l *Log) Close() error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()

@@ -12,27 +12,27 @@ import (
 	"os"
 )
 
-// A Break reports where a log was altered, and how that was detected.
+// A Break is the error of an altered log: the line at which it was detected, and how.
 type Break struct {
 	File string
-	Line int // in the file, from 1
+	Line int // line number in File, from 1
 	Why  string
 }
 
 // Error returns "file:line: why".
 func (b *Break) Error() string { return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Why) }
 
-// An Entry is a line as it was read: its decoded form and its bytes.
+// An Entry is a line of a log that was read: its decoded form and its bytes.
 type Entry struct {
 	Line
-	Raw  []byte // without the line's end
+	Raw  []byte // without the line end
 	File string
-	At   int // its line in the file, from 1
+	At   int // line number in File, from 1
 }
 
-// Lines yields the lines of the log at path, those of rotated files first, and verifies each against the
-// hash of the line before it. At the first altered line it yields a *[Break] and ends. An incomplete last
-// line, which a process is writing or left when it crashed, is no break. Processes may append meanwhile.
+// Lines yields the lines of the log at path, those of rotated files first, and checks each against the hash of the previous line. At the
+// first altered line it yields a *[Break] and ends. An incomplete last line, which a process is writing or left in a crash, is not an
+// error. Processes may append at the same time.
 func Lines(path string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if _, err := scan(path, func(e *Entry) bool { return yield(*e, nil) }); err != nil {
@@ -41,19 +41,18 @@ func Lines(path string) iter.Seq2[Entry, error] {
 	}
 }
 
-// A Report says what [Verify] found.
+// A Report is the result of [Verify].
 type Report struct {
 	Files       int
 	Lines       int64
 	First, Last Head
-	// Torn is how many bytes at the end are no whole line: a process is writing them, or ended there.
+	// Torn is the number of bytes of an incomplete last line, which a process is writing or left in a crash.
 	Torn int64
 }
 
-// Verify checks each line of a log against the line before it, and the log against heads that were saved
-// elsewhere. The error is a *[Break] if a line was changed, removed, added or moved, or the end cut off.
-// If the first files of a log no longer exist, Verify begins with the first one that does. A file that is
-// empty, or does not begin with a line of kind Begin or Rotated, is a Break.
+// Verify checks each line of a log against the previous line, and the log against heads that were stored elsewhere. The error is a *[Break]
+// if a line was changed, removed, added or moved, or if the end was cut off. If the first files of a log no longer exist, Verify begins
+// with the oldest file that does. A file that is empty, or does not begin with a line of kind Begin or Rotated, is a Break.
 func Verify(path string, noted ...Head) (*Report, error) {
 	r := &Report{}
 	hashes := map[int64]string{}
@@ -99,12 +98,12 @@ func Verify(path string, noted ...Head) (*Report, error) {
 	return r, nil
 }
 
-// scan calls fn with each line that is what was written, until it returns false.
+// scan calls fn with each verified line until fn returns false. torn is the number of bytes of an incomplete last line.
 func scan(path string, fn func(*Entry) bool) (torn int64, err error) {
 	files, err := openAll(path)
 	defer func() {
 		for _, f := range files {
-			_ = f.Close() // it was only read
+			_ = f.Close() // the file was only read
 		}
 	}()
 	if err != nil {
@@ -137,14 +136,14 @@ func openAll(path string) (files []*os.File, err error) {
 		return nil, err
 	}
 	missing := err
-	old, err := rotated(path) // listed after the last one was opened: none is missed
+	old, err := rotated(path) // listed after the current file was opened, so that no file is missed
 	for _, name := range old {
 		f, oerr := os.Open(name)
 		if oerr != nil {
 			err = oerr
 			break
 		}
-		if now != nil && same(now, f) { // it was rotated in between
+		if now != nil && same(now, f) { // the current file was rotated in the meantime
 			_ = f.Close()
 			continue
 		}
@@ -165,8 +164,7 @@ func same(a, b *os.File) bool {
 	return aerr == nil && berr == nil && os.SameFile(ai, bi)
 }
 
-// readLines calls fn with each whole line of f, until it returns false. It returns the bytes after
-// the last one.
+// readLines calls fn with each complete line of f until fn returns false. rest is the number of bytes after the last complete line.
 func readLines(f *os.File, fn func([]byte) bool) (rest int64, err error) {
 	r := bufio.NewReaderSize(f, 64<<10)
 	var long []byte
@@ -195,8 +193,7 @@ func readLines(f *os.File, fn func([]byte) bool) (rest int64, err error) {
 	}
 }
 
-// A chain holds each line against the one before it. A line is handed on once the next one, or the end,
-// has shown that it is what was written.
+// A chain checks each line against the previous one. It passes a line to fn after the next line, or the end, has confirmed its hash.
 type chain struct {
 	fn   func(*Entry) bool
 	file string
@@ -205,8 +202,8 @@ type chain struct {
 
 	last    Head
 	pending *Entry
-	// doubt is the first of two lines of which the second does not hold the hash of the first. The
-	// line after them shows whether it was the first that was changed.
+	// doubt is the first of two lines of which the second does not contain the hash of the first. The third line decides which of the two
+	// was changed.
 	doubt  *Break
 	broken *Break
 }
@@ -217,7 +214,7 @@ func (c *chain) line(raw []byte) bool {
 	var l Line
 	err := json.Unmarshal(raw, &l)
 	if c.doubt != nil {
-		if err == nil && l.Prev == c.last.Hash { // the second is as it was
+		if err == nil && l.Prev == c.last.Hash { // the second line is unchanged
 			c.doubt.Why = "the line was changed"
 		}
 		c.broken = c.doubt
@@ -249,7 +246,7 @@ func (c *chain) line(raw []byte) bool {
 	return !c.over
 }
 
-// end hands on the last line.
+// end passes the last line to fn and returns the break, if any.
 func (c *chain) end() error {
 	switch {
 	case c.over:
@@ -259,7 +256,7 @@ func (c *chain) end() error {
 	case c.broken == nil && c.pending != nil:
 		c.fn(c.pending)
 	}
-	if c.broken != nil { // a nil *Break is no nil error
+	if c.broken != nil { // a nil *Break would be an error that is not nil
 		return c.broken
 	}
 	return nil

@@ -14,36 +14,36 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// What a request has besides its texts, in tokens at most. No tokenizer makes more tokens of a text than it has bytes.
+// Upper bounds, in tokens, of the parts of a request other than text. A text has at most as many tokens as bytes with any tokenizer.
 const (
-	perRequest = 2048   // what servers add for tools and templates
-	perTool    = 64     // the marks around a tool
-	perImage   = 50_000 // an image, of whatever size: OpenAI counts 48,169 for the largest one of its small models
+	perRequest = 2048   // text that servers add for tools and templates
+	perTool    = 64     // markup around a tool
+	perImage   = 50_000 // an image of any size: OpenAI counts 48,169 for the largest image of its small models
 )
 
-// Names of members of a request, on all wires, that say how long and how many answers may be.
+// Names of request members, in all protocols, that limit the length of answers or set their number.
 var (
-	// The wires define null as the absence of these limits. What servers make of it elsewhere is not defined.
+	// The protocols define null as the absence of these limits. For other limits null is undefined.
 	wireLimits    = rawjson.NewNames("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 	otherLimits   = rawjson.NewNames("max_new_tokens", "num_predict", "n_predict")
 	choiceNames   = rawjson.NewNames("n", "best_of", "candidateCount", "candidate_count", "num_return_sequences")
 	thinkingNames = rawjson.NewNames("thinking_budget", "thinking_token_budget", "thinking_budget_tokens", "reasoning_budget")
 	thoughtNames  = rawjson.NewNames("budget_tokens", "max_tokens")                                                            // members of the objects reasoning and thinking that limit thinking
-	nestedNames   = rawjson.NewNames("generationConfig", "generation_config", "options", "chat_template_kwargs", "extra_body") // objects that have them, too
+	nestedNames   = rawjson.NewNames("generationConfig", "generation_config", "options", "chat_template_kwargs", "extra_body") // objects that can contain these members, too
 )
 
-// asked is what a request asks for besides its conversation.
+// asked is what a request asks for in addition to its conversation: lengths, number and price of answers.
 type asked struct {
 	output, choices int64
-	thinking        int64  // tokens of thinking that servers of chat completions may write beyond output
-	budgetTokens    int64  // thinking.budget_tokens, which Messages counts as output
-	open            bool   // a limit is null, or not positive in the configuration: the server's own limit can be in force
-	unbounded       string // a member of the client whose value is no limit; "": none
-	predicted       int64  // bytes of a predicted answer, which is charged as output where the model does not write it
-	surcharge       string // a member for which the vendor asks another price; "": none
+	thinking        int64  // thinking tokens that servers of chat completions may write in addition to output
+	budgetTokens    int64  // thinking.budget_tokens, which Messages counts as part of output
+	open            bool   // a limit is null, or is not positive in the configuration: the server may apply its own limit
+	unbounded       string // member of the client's request with a value that is not a limit; "": none
+	predicted       int64  // bytes of a predicted answer, which is charged as output if the model does not write it
+	surcharge       string // member for which the vendor charges another price; "": none
 }
 
-// take reads a member of the request. own says that the operator has set it.
+// take reads a member of the request. own: the configuration sets the member.
 func (a *asked) take(name string, value []byte, own bool) {
 	switch {
 	case wireLimits.Has(name), otherLimits.Has(name):
@@ -55,9 +55,9 @@ func (a *asked) take(name string, value []byte, own bool) {
 			}
 		}
 	case thinkingNames.Has(name):
-		a.thinking = max(a.thinking, a.number(name, value, own, 0)) // 0: no thinking
+		a.thinking = max(a.thinking, a.number(name, value, own, 0)) // 0 is valid: no thinking
 	case choiceNames.Has(name):
-		a.choices = max(a.choices, a.number(name, value, own, math.MinInt32)) // one at least
+		a.choices = max(a.choices, a.number(name, value, own, math.MinInt32)) // every value is valid: at least one answer is counted
 	case nestedNames.Has(name):
 		for name, value := range object(value) {
 			a.take(rawjson.Text(name), value, own)
@@ -78,9 +78,9 @@ func (a *asked) take(name string, value []byte, own bool) {
 	}
 }
 
-// number returns the value of a limit as a whole number, rounded up. What is not a number of at least least is 0: in the configuration
-// it means the server's own limit, and in a request it is not admitted, because servers take it as no limit. null is 0 and means that
-// the member is absent.
+// number returns the value of a limit, rounded up to a whole number. It returns 0 for null, which means that the member is absent, and for
+// a value that is not a number of at least least. Such a value means the server's own limit in the configuration; in a request it is
+// refused, because servers treat it as no limit.
 func (a *asked) number(name string, raw []byte, own bool, least float64) int64 {
 	text := strings.TrimSpace(string(raw))
 	if text == "null" {
@@ -98,7 +98,7 @@ func (a *asked) number(name string, raw []byte, own bool, least float64) int64 {
 	return 0
 }
 
-// object yields the members of an object, and none of another value.
+// object yields the members of raw if raw is an object, else nothing.
 func object(raw []byte) iter.Seq2[[]byte, []byte] {
 	at := rawjson.SkipSpace(raw, 0)
 	if at >= len(raw) || raw[at] != '{' {
@@ -107,16 +107,16 @@ func object(raw []byte) iter.Seq2[[]byte, []byte] {
 	return rawjson.Members(raw[at:])
 }
 
-// usualPrice are the values of members for which vendors ask their list price or less; for any other value they can ask more.
+// usualPrice maps members to the values for which vendors charge the list price or less; other values can cost more.
 var usualPrice = map[string][]string{
 	"service_tier":  {"auto", "default", "standard", "standard_only", "flex", "scale"},
 	"speed":         {"standard", "normal"},
 	"inference_geo": {"global"},
-	"modalities":    {"text"}, // a list
+	"modalities":    {"text"}, // the member is a list of such values
 }
 
-// costsMore reports whether a member asks for what the price of the model does not include: processing with priority, a region,
-// or answers in sound or images.
+// costsMore reports whether a member requests what the price of the model does not include: priority processing, a region, or answers in
+// sound or images.
 func costsMore(name string, value []byte) bool {
 	switch name {
 	case "serviceTier":
@@ -162,7 +162,7 @@ func (m *modelMeter) asks(req *lathe.Request) asked {
 	return a
 }
 
-// relayedBody returns the object that is sent in place of the request, or nil if the request itself is sent.
+// relayedBody returns the body that is sent in place of the encoded request, or nil if there is none.
 func relayedBody(req *lathe.Request) []byte {
 	if req.Relay == nil || len(req.Relay.Request) == 0 {
 		return nil
@@ -170,12 +170,12 @@ func relayedBody(req *lathe.Request) []byte {
 	return req.Relay.Request[rawjson.SkipSpace(req.Relay.Request, 0):]
 }
 
-// most returns the most input and output tokens of a call. limit is the token limit that its request must be sent with; 0: it is
-// sent as it is.
+// most returns the largest possible number of input and output tokens of a call. limit is the token limit that must be added to its
+// request; 0: none.
 func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input, output int64, limit int) {
 	input, output = inputTokens(req), a.output
 	usual := int64(m.model.MaxTokens)
-	if m.model.OutputLimit > 0 && (wire != lathe.WireMessages || usual <= 0) { // Messages demands a limit, and is sent MaxTokens
+	if m.model.OutputLimit > 0 && (wire != lathe.WireMessages || usual <= 0) { // Messages requires a limit: MaxTokens is sent
 		usual = m.model.OutputLimit
 	} else if wire != lathe.WireMessages && output == 0 {
 		limit = m.model.MaxTokens
@@ -183,18 +183,18 @@ func (m *modelMeter) most(req *lathe.Request, a *asked, wire lathe.Wire) (input,
 	if output == 0 || a.open {
 		output = max(output, usual)
 	}
-	if b := req.Sampling.ReasoningBudget; b != nil && int64(*b) >= output { // between calls of tools it does not count for the limit
+	if b := req.Sampling.ReasoningBudget; b != nil && int64(*b) >= output { // between tool calls, thinking does not count towards the limit
 		output += int64(*b)
 	}
-	if wire != lathe.WireMessages { // whose thinking.budget_tokens is ReasoningBudget
+	if wire != lathe.WireMessages { // for Messages, thinking.budget_tokens is already counted as ReasoningBudget
 		output += a.budgetTokens
 	}
 	output += a.thinking
-	const most = 1_000_000_000 // no model reads or writes as much, and the product fits
+	const most = 1_000_000_000 // more than any model reads or writes; products do not overflow
 	return min(input, most), min(min(output, most)*min(a.choices, most)+a.predicted, most), limit
 }
 
-// inputTokens returns the most tokens that a request can have.
+// inputTokens returns the largest possible number of tokens of a request.
 func inputTokens(req *lathe.Request) int64 {
 	n := perRequest
 	for i := range req.Messages {
@@ -214,8 +214,8 @@ func inputTokens(req *lathe.Request) int64 {
 	return int64(max(n, relayedTokens(req)) + overrides)
 }
 
-// relayedTokens returns the most tokens of a body that is sent in place of the request: it can have what the request does not, such as
-// tools of forms that are not read. 0: there is no such body.
+// relayedTokens returns the largest possible number of tokens of a relayed body, 0 without one. The body can contain more than the request,
+// for example tools in forms that are not decoded.
 func relayedTokens(req *lathe.Request) int {
 	body := relayedBody(req)
 	if body == nil {
@@ -230,8 +230,8 @@ func relayedTokens(req *lathe.Request) int {
 	return n
 }
 
-// messageTokens returns the most tokens of a message, its marks included, for which its size has more than enough. The data of an image
-// counts as an image, other data with its size.
+// messageTokens returns the largest possible number of tokens of a message with its markup: its size in bytes, with each image counted as
+// perImage.
 func messageTokens(m *lathe.Message) int {
 	n := m.Size()
 	for b := range images(m) {
@@ -240,7 +240,7 @@ func messageTokens(m *lathe.Message) int {
 	return n
 }
 
-// images yields the images of a message, and what it refers to by an address.
+// images yields the images of a message, and all blobs that have a URL.
 func images(m *lathe.Message) func(yield func(*lathe.Blob) bool) {
 	return func(yield func(*lathe.Blob) bool) {
 		for _, p := range m.Parts {

@@ -1,10 +1,10 @@
-// Package budget admits model calls under the budgets of keys and groups, and counts what they use in a [store.Ledger].
+// Package budget admits model calls under the budgets of keys and groups, and records their usage in a [store.Ledger].
 //
-// A call under a budget is reserved before it is made, with the most that it can use: the size of its request in bytes, which
-// no tokenizer exceeds, and the longest answer. After the call the reservation is replaced by what the server reports. If that is not known,
-// because the answer broke off or has no usage, the whole reservation is charged. An attempt that is repeated is reserved anew. A call with
-// tools of the vendor, a continuation or a document can use more than was reserved: it is charged with what it used, which can exceed the budget. Calls without a budget are
-// only counted, in the background.
+// A call under a budget is reserved before it is made, with the most that it can use: the size of its request in bytes, which no tokenizer
+// exceeds, and the longest answer. After the call the reservation is replaced by the usage that the server reports. If the usage is
+// unknown, because the answer was interrupted or has no usage, the whole reservation is charged. Each repeated attempt gets a new
+// reservation. A call with tools of the vendor, a continuation or a document can use more than was reserved: it is charged with its usage,
+// which can exceed the budget. Calls without a budget are only counted, in the background.
 package budget
 
 import (
@@ -24,30 +24,30 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Lease is how long a reservation is open. It only decides when the reservation of a process that was killed is shown as spent:
-// it counts in full before and after. A call that takes longer is settled all the same.
+// Lease is the lifetime of a reservation. When it ends, the reservation of a killed process is reported as spent; the reserved amount
+// counts in full before and after. A call that takes longer than Lease is still settled.
 const Lease = 15 * time.Minute
 
-// settleTimeout bounds the time in which the store settles a call whose run has ended.
+// settleTimeout limits the time in which the store settles a call whose run has ended.
 const settleTimeout = 10 * time.Second
 
-// A Key is what a key's calls count for.
+// A Key has the budgets that limit the calls of one API key.
 type Key struct {
 	Budget store.Budget
-	Group  string // "": none
-	// GroupBudget is that of the group.
+	Group  string // name of the group; "": none
+	// GroupBudget is the budget of the group.
 	GroupBudget store.Budget
 }
 
-// A Model is what the meter has to know of a model.
+// A Model has the properties of a model that the meter needs.
 type Model struct {
-	Name  string       // in reports: the entry of the configuration
+	Name  string       // name in reports: that of the configuration entry
 	Price *price.Price // nil: unknown
-	// OutputLimit is the most tokens that the model's server sends where a request has no limit; 0: unknown.
+	// OutputLimit is the number of output tokens to which the model's server limits a request without a limit; 0: unknown.
 	OutputLimit int64
-	// MaxTokens limits the answer to a call under a budget whose request has no limit, if OutputLimit is unknown.
+	// MaxTokens limits the answer to a call under a budget if the request has no limit and OutputLimit is unknown.
 	MaxTokens int
-	// Overrides are the members that the configuration sets in each request. Price is with them.
+	// Overrides are the members that the configuration sets in each request. Price includes their effect.
 	Overrides []lathe.Member
 }
 
@@ -57,20 +57,20 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// A Meter admits and counts the calls of a process. Its methods may be called from several goroutines at once. Close must be
-// called.
+// A Meter admits and counts the model calls of a process. Its methods may be called from several goroutines at once. The caller must call
+// Close.
 type Meter struct {
 	ledger  store.Ledger
 	log     *slog.Logger
 	now     func() time.Time
-	process string // part of the ids
+	process string // random part of the ids of this process
 	serial  atomic.Int64
 	keys    atomic.Pointer[keySet]
 	pending pending
 	stopped sync.WaitGroup
 }
 
-// New returns a meter that books in the ledger. Until [Meter.SetKeys] no call has a budget.
+// New returns a meter that records in the ledger. Until [Meter.SetKeys] is called, no call has a budget.
 func New(ledger store.Ledger, opts *Options) *Meter {
 	m := &Meter{ledger: ledger, log: slog.New(slog.DiscardHandler), now: time.Now, process: rand.Text()}
 	if opts != nil && opts.Log != nil {
@@ -85,14 +85,14 @@ func New(ledger store.Ledger, opts *Options) *Meter {
 	return m
 }
 
-// A keySet holds the budgets of a configuration.
+// A keySet has the budgets of a configuration by the names of keys.
 type keySet struct {
 	of      map[string]Key
-	bounded bool // one of them has a limit
+	bounded bool // at least one budget has a limit
 }
 
-// SetKeys replaces the budgets, by the names of keys. Calls that are admitted from now on have the new ones. If any of them has a limit,
-// calls of runs whose key is not among them are refused: their budget is not known.
+// SetKeys replaces the budgets, by the names of keys, for calls that are admitted from now on. If any budget has a limit, calls of runs
+// whose key is not in keys are refused, because their budget is unknown.
 func (m *Meter) SetKeys(keys map[string]Key) {
 	set := &keySet{of: keys}
 	for _, k := range keys {
@@ -101,7 +101,7 @@ func (m *Meter) SetKeys(keys map[string]Key) {
 	m.keys.Store(set)
 }
 
-// Close records what is not recorded yet and stops the meter. No call may be made afterwards.
+// Close records the pending usage and stops the meter. No call may be made afterwards.
 func (m *Meter) Close(ctx context.Context) error {
 	err := m.Flush(ctx)
 	m.pending.close()
@@ -109,7 +109,7 @@ func (m *Meter) Close(ctx context.Context) error {
 	return err
 }
 
-// Run charges the reservations that expire, of all processes, until ctx is done. every is the interval.
+// Run charges the expired reservations of all processes at the interval every, until ctx is done.
 func (m *Meter) Run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -122,7 +122,7 @@ func (m *Meter) Run(ctx context.Context, every time.Duration) {
 			m.log.Error("expired reservations of budgets were not charged", "code", lathe.CodeOf(err))
 		case charged > 0:
 			m.log.Warn("model calls of processes that ended were charged with what was reserved for them", "calls", charged)
-			continue // a store charges a bounded number at once
+			continue // the store charges a limited number in one call
 		}
 		select {
 		case <-tick.C:
@@ -132,7 +132,7 @@ func (m *Meter) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// For returns the meter of the calls of one model.
+// For returns a meter for the calls of one model.
 func (m *Meter) For(model *Model) loop.Meter { return &modelMeter{m, *model} }
 
 type modelMeter struct {
@@ -144,7 +144,7 @@ var _ loop.Meter = (*modelMeter)(nil)
 
 // Admit implements [loop.Meter].
 func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*loop.Admission, error) {
-	name := cmp.Or(run.Profile, run.Principal) // a caller with a token counts for the key whose rights it has
+	name := cmp.Or(run.Profile, run.Principal) // a caller with a token uses the budget of the key whose rights it has
 	keys := m.keys.Load()
 	key, known := keys.of[name]
 	if !known {
@@ -178,21 +178,21 @@ func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.R
 	return &loop.Admission{MaxTokens: limit, Repeat: c.repeat, Settle: c.settle}, nil
 }
 
-// usageKey returns the key under which a call that is made now is recorded.
+// usageKey returns the ledger key for a call that is made now.
 func (m *modelMeter) usageKey(name string, key *Key) store.UsageKey {
 	return store.UsageKey{Day: m.now().UTC().Format(time.DateOnly), Key: name, Group: key.Group, Model: m.model.Name}
 }
 
-// An admitted call is one under a budget.
+// An admitted call is a call under a budget.
 type admitted struct {
 	meter         *modelMeter
 	key           *Key
 	name          string
 	input, output int64
-	open          *store.Reservation // of the attempt in progress; nil: none
+	open          *store.Reservation // reservation of the attempt in progress; nil: none
 }
 
-// reserve reserves the most that one attempt can use.
+// reserve reserves the most that one attempt can use. It returns a [store.BudgetError] if a budget is exhausted.
 func (c *admitted) reserve(ctx context.Context) error {
 	m, b := c.meter, c.key
 	r := &store.Reservation{ID: fmt.Sprintf("%s-%d", m.process, m.serial.Add(1)), UsageKey: m.usageKey(c.name, b), InputTokens: c.input, OutputTokens: c.output,
@@ -205,7 +205,7 @@ func (c *admitted) reserve(ctx context.Context) error {
 		c.open = r
 		return nil
 	}
-	if ctx.Err() != nil { // it may have been reserved, and no call is made
+	if ctx.Err() != nil { // the reservation may exist, and no call is made: release it
 		m.book(ctx, r.ID, store.Counts{})
 	}
 	var over *store.BudgetError
@@ -215,8 +215,8 @@ func (c *admitted) reserve(ctx context.Context) error {
 	return err
 }
 
-// repeat implements [loop.Admission].Repeat: an attempt whose answer the vendor may ask money for is charged in full, and the next
-// one is reserved anew.
+// repeat implements [loop.Admission].Repeat. It charges the failed attempt in full if the vendor may charge for it, and then reserves the
+// next attempt.
 func (c *admitted) repeat(ctx context.Context, err error) error {
 	if notBilled(err) {
 		return nil
@@ -233,8 +233,7 @@ func (c *admitted) settle(ctx context.Context, f *lathe.Finish, err error) {
 	}
 }
 
-// book settles a reservation, also if the run has ended. If the store cannot be reached, the reservation is charged in full when it
-// expires.
+// book settles a reservation, even if the run has ended. If the store is not reachable, the whole reservation is charged when it expires.
 func (m *Meter) book(ctx context.Context, id string, used store.Counts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -243,7 +242,8 @@ func (m *Meter) book(ctx context.Context, id string, used store.Counts) {
 	}
 }
 
-// used returns what a call with a reservation is charged with.
+// used returns the usage with which a reserved call is charged: the reported usage, nothing if the vendor does not bill the call, else the
+// reservation.
 func (m *modelMeter) used(r *store.Reservation, f *lathe.Finish, err error) store.Counts {
 	switch {
 	case f != nil && f.Usage.Total() > 0:
@@ -258,7 +258,7 @@ func (m *modelMeter) used(r *store.Reservation, f *lathe.Finish, err error) stor
 	return c
 }
 
-// notBilled reports whether a call failed with an answer that vendors do not ask money for, or was not made.
+// notBilled reports whether a call was not made, or failed with a response for which vendors do not charge.
 func notBilled(err error) bool {
 	var up *lathe.UpstreamError
 	if errors.As(err, &up) {
@@ -268,7 +268,7 @@ func notBilled(err error) bool {
 	return code == lathe.CodeInvalidRequest || code == lathe.CodeInvalidConfig
 }
 
-// counts returns what a call used.
+// counts returns the usage and the cost of a finished call.
 func (m *modelMeter) counts(f *lathe.Finish) store.Counts {
 	u := f.Usage
 	c := store.Counts{Calls: 1, InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, OutputTokens: u.OutputTokens, Tokens: u.Total()}
@@ -283,14 +283,14 @@ func (m *modelMeter) counts(f *lathe.Finish) store.Counts {
 	return c.Bounded()
 }
 
-// A PriceError says that a model call has no known price, and its budget is in money.
+// A PriceError means that a model call has no known price although its budget is in money.
 type PriceError struct {
 	Model, Key string
-	// Member of the request asks for more than the model's price includes; "": the model has no price.
+	// Member of the request that changes the price; "": the model has no price.
 	Member string
 }
 
-// Error says which setting is missing.
+// Error names the missing setting.
 func (e *PriceError) Error() string {
 	if e.Member != "" {
 		return fmt.Sprintf("%s of the request changes the price of the model %s, and key %s has a budget in US dollars: leave it out, or set it in models.%s.request_overrides, and the price with it in models.%s.price",
@@ -299,10 +299,10 @@ func (e *PriceError) Error() string {
 	return fmt.Sprintf("the model %s has no price, and key %s has a budget in US dollars: set models.%s.price", e.Model, e.Key, e.Model)
 }
 
-// A KeyError says that the key of a run is not in the configuration.
+// A KeyError means that the key of a run is not in the configuration.
 type KeyError struct{ Key string }
 
-// Error names the key.
+// Error contains the name of the key.
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("the key %.64q of the run is not in the configuration, so the run has no budget", e.Key)
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Pauses of recording.
+// Pauses between batches.
 const (
-	retryAfter  = time.Second // after an attempt that failed
-	recordEvery = time.Second // after one that did not, unless Flush waits: stores keep a row for each batch for a day
+	retryAfter  = time.Second // after a failed attempt
+	recordEvery = time.Second // after a recorded batch, unless Flush is blocked: stores keep one row for each batch for a day
 )
 
-// pending is the usage of calls without a budget that is not recorded yet: at most one row for each day, key and model.
+// pending has the usage of calls without a budget that is not recorded yet: one row for each day, key and model.
 type pending struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	rows    map[store.UsageKey]*store.Counts
-	// Batches that were taken and that were recorded, and attempts that failed, with the error of the last one.
+	// Numbers of batches taken and recorded and of failed attempts, and the error of the last failed attempt.
 	taken, recorded, failures int64
 	failed                    error
 	closed                    bool
-	stop                      chan struct{} // closed with it
-	flush                     chan struct{} // has an element if Flush waits
+	stop                      chan struct{} // closed by close
+	flush                     chan struct{} // has an element if a call of Flush is blocked
 }
 
 func (p *pending) init() {
@@ -44,7 +44,7 @@ func (p *pending) add(k store.UsageKey, c store.Counts) {
 	p.changed.Broadcast()
 }
 
-// take blocks until there are rows, and returns them. ok is false once the meter is closed.
+// take blocks until there are rows, and removes and returns them. ok is false if the meter is closed.
 func (p *pending) take() (rows []store.UsageRow, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *pending) take() (rows []store.UsageRow, ok bool) {
 	return rows, true
 }
 
-// done is called when a batch was recorded, or an attempt failed.
+// done counts a recorded batch, or a failed attempt if err is not nil.
 func (p *pending) done(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *pending) close() {
 	}
 }
 
-// Flush waits until the usage of all calls that have ended is recorded. It returns the error of an attempt that fails meanwhile.
+// Flush blocks until the usage of all calls that have ended is recorded. It returns the error of an attempt that fails in the meantime.
 func (m *Meter) Flush(ctx context.Context) error {
 	p := &m.pending
 	wake := context.AfterFunc(ctx, func() {
@@ -97,7 +97,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 	defer p.mu.Unlock()
 	last, failures := p.taken, p.failures
 	if len(p.rows) > 0 {
-		last++ // the next batch has them
+		last++ // the current rows belong to the next batch
 	}
 	if p.recorded < last {
 		select {
@@ -117,7 +117,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 	return nil
 }
 
-// record records batches until the meter is closed. A batch that fails is tried again under its id, so that it counts once.
+// record records batches until the meter is closed. A batch that fails is repeated with the same id, so that it counts once.
 func (m *Meter) record() {
 	ctx := context.Background()
 	for {
@@ -145,7 +145,7 @@ func (m *Meter) record() {
 	}
 }
 
-// pause waits for d, or until cut has an element. It returns false once the meter is closed.
+// pause blocks for d, or until cut has an element. It returns false if the meter is closed.
 func (p *pending) pause(d time.Duration, cut <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -158,7 +158,7 @@ func (p *pending) pause(d time.Duration, cut <-chan struct{}) bool {
 	return true
 }
 
-// Reports returns the ledger for reports: what this process has not recorded yet is recorded first.
+// Reports returns the ledger for reports. It records the pending usage of this process before each query.
 func (m *Meter) Reports() store.Ledger { return &reports{m.ledger, m} }
 
 type reports struct {

@@ -1,5 +1,5 @@
-// Package callid gives tool calls ids that strict model servers accept: most refuse two calls of one id, and Mistral's server and its
-// chat templates refuse ids that are not nine letters and digits.
+// Package callid gives tool calls ids that strict model servers accept: most refuse two calls with the same id, and Mistral's server and
+// its chat templates refuse ids that are not nine letters and digits.
 package callid
 
 import (
@@ -9,12 +9,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Short maps each call id of a conversation to one of nine letters and digits, and back.
-// The mapping of an id depends on it and on the ids before it, so that a conversation keeps its
-// ids when it grows. The zero value is ready to use.
+// A Short maps each call id of a conversation to an id of nine letters and digits, and back. The short id of a call id depends on that id
+// and on the ids before it, so that a conversation gets the same short ids when it grows. The zero value is ready to use.
 type Short struct {
-	short map[string]string // by the first id
-	long  map[string]string // by the short id
+	short map[string]string // original id → short id
+	long  map[string]string // short id → original id
 }
 
 const (
@@ -22,7 +21,7 @@ const (
 	alphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// Of returns the short id of id: id itself where it is one and no other id became it.
+// Of returns the short id of id. It is id itself if id has nine letters and digits and is not the short id of another one.
 func (s *Short) Of(id string) string {
 	if short, ok := s.short[id]; ok {
 		return short
@@ -40,7 +39,7 @@ func (s *Short) Of(id string) string {
 
 func (s *Short) taken(short string) bool { _, ok := s.long[short]; return ok }
 
-// Back returns the first id of a short one; ids that are not known stay.
+// Back returns the original id of a short id, or its argument if it is not known.
 func (s *Short) Back(short string) string {
 	if id, ok := s.long[short]; ok {
 		return id
@@ -59,7 +58,7 @@ func IsShort(id string) bool {
 	return len(id) == idLetters
 }
 
-// hashed returns nine letters and digits made of id; the n-th choice.
+// hashed returns nine letters and digits derived from id. If the result for n = 0 is in use, the caller tries n = 1, 2, ….
 func hashed(id string, n uint32) string {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(id), n))
 	v := binary.BigEndian.Uint64(sum[:])
@@ -71,5 +70,5 @@ func hashed(id string, n uint32) string {
 	return string(out[:])
 }
 
-// Apply returns m with the ids of its calls, or of its result, in their short form. m is not changed.
+// Apply returns a copy of m with short ids in its calls and in its result. m is not changed.
 func (s *Short) Apply(m lathe.Message) lathe.Message { return withIDs(m, s.Of, s.Of) }

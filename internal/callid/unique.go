@@ -7,22 +7,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Unique gives each call of a conversation an id that no other call of it has: some models count their calls anew in each turn, and
-// servers of most wires refuse a history with two calls of one id. The first call with an id keeps it; the n-th gets the id with _n
-// behind it. The id of a call depends on the calls before it, so that a conversation keeps its ids when it grows. The zero value is
-// ready to use.
+// A Unique gives each call of a conversation an id that no other call of the conversation has: some models restart the numbers of their
+// calls in each turn, and servers of most protocols refuse a history with two calls of one id. The first call with an id gets that id; the
+// n-th call gets the id followed by _n. The new id of a call depends on the calls before it, so that a conversation gets the same ids when
+// it grows. The zero value is ready to use.
 type Unique struct {
-	calls map[string]uses     // by the id in the conversation, and by each id that a call has got
-	open  map[string][]string // of ids that were used again: the ids of calls without a result
+	calls map[string]uses     // by the id in the conversation, and by each id that Call has returned
+	open  map[string][]string // repeated id → the unique ids of its calls that have no result yet
 }
 
-// uses are the calls with one id.
+// uses counts the calls with one id.
 type uses struct {
-	last int  // the number of the last one
-	open bool // the first one has no result
+	last int  // the number of the last call with the id; the first has 1
+	open bool // the first call with the id has no result yet
 }
 
-// Call returns the id of the next call of the conversation, which has the given id in it.
+// Call returns the unique id of the next call of the conversation, whose id in the conversation is id.
 func (u *Unique) Call(id string) string {
 	if u.calls == nil {
 		u.calls = map[string]uses{}
@@ -49,7 +49,7 @@ func (u *Unique) Call(id string) string {
 	return own
 }
 
-// Result returns the id of the call that the next result answers: the first call with the id that has none.
+// Result returns the unique id of the call that the next result belongs to: the first call with this id that has no result.
 func (u *Unique) Result(id string) string {
 	if open := u.open[id]; len(open) > 0 {
 		u.open[id] = open[1:]
@@ -61,12 +61,12 @@ func (u *Unique) Result(id string) string {
 	return id
 }
 
-// Apply returns m, the next message of the conversation, with the ids of its calls and of its result. m is not changed.
+// Apply returns m, the next message of the conversation, with unique ids in its calls and its result. m is not changed.
 func (u *Unique) Apply(m lathe.Message) lathe.Message {
 	return withIDs(m, u.Call, u.Result)
 }
 
-// withIDs returns m with the ids that call and result return for those of its calls and of its result.
+// withIDs returns m with the ids of its calls replaced by call and the id of its result replaced by result. m is not changed.
 func withIDs(m lathe.Message, call, result func(string) string) lathe.Message {
 	copied := false
 	for i, p := range m.Parts {

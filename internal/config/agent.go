@@ -27,7 +27,7 @@ type Agent struct {
 	lathe.Limits `key:",inline" narrow:"agents" note:"It can only lower the limit of the calling run; of tool calls, tokens and cost, what that run has left."`
 }
 
-// checkAgents reports what agents lack.
+// checkAgents reports missing settings of agents.
 func (l *loader) checkAgents() {
 	for name, a := range text.ByName(l.cfg.Tools.Run) {
 		base := "tools.run." + name
@@ -53,8 +53,8 @@ func (l *loader) checkAgents() {
 	}
 }
 
-// leadsTo reports whether the agent from has the agent to among its tools, or among those of agents that it has. It adds
-// the agents that it has looked at to seen.
+// leadsTo reports whether the agent from has the agent to among its tools, directly or through other agents. It adds the visited agents to
+// seen.
 func (l *loader) leadsTo(from, to string, seen map[string]bool) bool {
 	a := l.cfg.Tools.Run[from]
 	if a == nil || seen[from] {

@@ -35,7 +35,7 @@ func (b *KeyBudget) Bounds() bool { return b.Day.bounds() || b.Month.bounds() }
 
 func (b *PeriodBudget) bounds() bool { return b.Cost != Unset || b.Tokens != math.MaxInt64 }
 
-// checkBudgets checks groups, and that budgets have a store.
+// checkBudgets checks groups, and that a store records usage if there are budgets.
 func (l *loader) checkBudgets() {
 	c := l.cfg
 	groups := slices.Sorted(maps.Keys(c.Groups))
@@ -54,7 +54,7 @@ func (l *loader) checkBudgets() {
 	}
 }
 
-// budgetKey returns the first setting that is a budget with a limit; "" if the configuration has none.
+// budgetKey returns the key of the first budget with a limit, or "".
 func (c *Config) budgetKey() string {
 	for name, k := range text.ByName(c.Keys) {
 		if k.Budget.Bounds() {
@@ -69,7 +69,7 @@ func (c *Config) budgetKey() string {
 	return ""
 }
 
-// budgetWarnings returns settings of budgets that are valid but probably not intended.
+// budgetWarnings returns warnings about budget settings that are valid but probably not intended.
 func (c *Config) budgetWarnings() (out []Problem) {
 	if key := c.budgetKey(); key != "" && (c.Serve.Store.Reveal() == "" || c.Serve.Store.Reveal() == "memory") {
 		out = append(out, Problem{File: c.Origin(key), Key: key,

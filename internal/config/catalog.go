@@ -62,7 +62,7 @@ type MCPPrompt struct {
 	Labels []string `key:"labels" also:"label"`
 }
 
-// checkCatalog looks at what the keys of resources and prompts say together.
+// checkCatalog checks the settings of resources and prompts that depend on each other.
 func (l *loader) checkCatalog() {
 	for name, r := range text.ByName(l.cfg.MCP.Resources) {
 		base := "mcp.resources." + name

@@ -39,7 +39,7 @@ type Expanded struct {
 	Whole bool
 }
 
-// expand sets what profiles and presets say, unless the file, a variable or a flag says otherwise.
+// expand applies the settings of profiles and presets to keys that the file, the environment and flags do not set.
 func (l *loader) expand() {
 	if l.opts.Expand == nil {
 		return
@@ -51,7 +51,7 @@ func (l *loader) expand() {
 		for _, p := range out.Problems {
 			l.at(base+p.Key, p.Message)
 		}
-		runs := l.cfg.ToolCalling // a copy: its keys are set only to see whether they can be
+		runs := l.cfg.ToolCalling // a copy: its keys are set only to check them
 		rows, runRows := rowsOf(reflect.ValueOf(m)), rowsOf(reflect.ValueOf(&runs))
 		for _, e := range out.Set {
 			r := find(rows, e.Key)

@@ -15,16 +15,16 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// yamlLine finds the line in the errors of the YAML reader.
+// yamlLine matches the line number in errors of the YAML decoder.
 var yamlLine = lazy.Regexp(`^yaml: (?:line (\d+): )?`)
 
-// readFile walks the file's tree. The YAML reader's own strict decoding would stop at the type
-// level; here each key meets its row, with its line.
+// readFile reads the settings from the tree of the YAML file. Each key is matched to its row with its line; the strict mode of the decoder
+// would stop at a wrong type.
 func (l *loader) readFile(b []byte) {
 	dec := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		if !errors.Is(err, io.EOF) { // an empty file
+		if !errors.Is(err, io.EOF) { // the file is empty
 			l.yamlProblem(b, err)
 		}
 		return
@@ -61,7 +61,7 @@ func (l *loader) yamlProblem(b []byte, err error) {
 	l.problem(line, "", "not YAML: %s", msg)
 }
 
-// yamlFaults are parts of the errors of the YAML reader, and what to look for.
+// yamlFaults maps parts of errors of the YAML decoder to advice.
 var yamlFaults = [][2]string{
 	{"expected ',' or", "the bracket [ or { of this line is not closed"},
 	{"unexpected end of stream", "the quotation mark of this line is not closed"},
@@ -71,14 +71,14 @@ var yamlFaults = [][2]string{
 	{"not allowed in this context", "look at the indentation of the line, and for a colon in a text without quotation marks"},
 }
 
-// maxFaultLines bounds the lines that are looked at before the one at which the YAML reader stopped.
+// maxFaultLines is the largest number of lines that are tried before the line at which the decoder stopped.
 const maxFaultLines = 50
 
-// faultLine returns the number of the first line that makes the file invalid YAML, because the YAML reader names the line where the
-// surrounding mapping or list begins. It returns 0 if that line is more than maxFaultLines before the line at which the reader stopped.
+// faultLine returns the number of the first line that makes the file invalid YAML, because the YAML decoder reports the line at which the
+// surrounding mapping or list begins. It returns 0 if that line is more than maxFaultLines before the line at which the decoder stopped.
 func faultLine(b []byte) int {
 	r := &lineReader{rest: b}
-	_ = decodeAll(r) // it fails
+	_ = decodeAll(r) // the error is known
 	for stopped := r.given; len(r.ends) > 0 && stopped-len(r.ends) < maxFaultLines; r.ends = r.ends[:len(r.ends)-1] {
 		before := 0
 		if n := len(r.ends); n > 1 {
@@ -91,7 +91,7 @@ func faultLine(b []byte) int {
 	return 0
 }
 
-// decodeAll reads all documents, and returns the first error.
+// decodeAll decodes all documents, and returns the first error.
 func decodeAll(r io.Reader) error {
 	dec := yaml.NewDecoder(r)
 	for {
@@ -104,11 +104,11 @@ func decodeAll(r io.Reader) error {
 	}
 }
 
-// A lineReader gives one line at a time, so that it shows how far its reader has come.
+// A lineReader returns one line for each read, which shows how far the decoder has read.
 type lineReader struct {
 	rest  []byte
-	given int   // lines of which the reader has a part
-	ends  []int // where these lines end
+	given int   // number of lines of which at least a part was read
+	ends  []int // offsets of the ends of these lines
 	at    int
 }
 
@@ -130,7 +130,7 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// startsWithTab reports whether the indentation of line n, from 1, has a tab.
+// startsWithTab reports whether the indentation of line n, counted from 1, contains a tab.
 func startsWithTab(b []byte, n int) bool {
 	lines := bytes.SplitN(b, []byte("\n"), n+1)
 	if n < 1 || len(lines) < n {
@@ -140,8 +140,8 @@ func startsWithTab(b []byte, n int) bool {
 	return bytes.ContainsRune(line[:len(line)-len(bytes.TrimLeft(line, " \t"))], '\t')
 }
 
-// section reads a mapping. base is the path of the struct that has the rows (models.NAME.), prefix the
-// path within the struct.
+// section reads a mapping. base is the path of the struct to which the rows belong (models.NAME.), and prefix is the path within the
+// struct.
 func (l *loader) section(n *yaml.Node, base, prefix string, rows []row) {
 	name := strings.TrimSuffix(base+prefix, ".")
 	l.eachEntry(n, name, func(k, v *yaml.Node) {
@@ -149,7 +149,7 @@ func (l *loader) section(n *yaml.Node, base, prefix string, rows []row) {
 		switch r := find(rows, path); {
 		case r != nil:
 			full := base + r.path
-			if full != "models" { // what an entry of models leaves out has its default as its origin
+			if full != "models" { // keys that an entry of models omits have the origin "default"
 				l.note(full, k.Line)
 			}
 			l.setValue(r.kind, r.v, v, full)
@@ -161,13 +161,13 @@ func (l *loader) section(n *yaml.Node, base, prefix string, rows []row) {
 	})
 }
 
-// note notes where a key stands.
+// note records the position of a key.
 func (l *loader) note(key string, line int) {
 	l.lines[key] = line
 	l.cfg.origin[key] = l.place(line)
 }
 
-// eachEntry calls fn for the entries of a mapping. An empty value is an empty mapping.
+// eachEntry calls fn for each entry of a mapping. An empty value counts as an empty mapping.
 func (l *loader) eachEntry(n *yaml.Node, full string, fn func(k, v *yaml.Node)) {
 	if isNull(n) {
 		return
@@ -194,7 +194,7 @@ func (l *loader) eachEntry(n *yaml.Node, full string, fn func(k, v *yaml.Node)) 
 	}
 }
 
-// setValue reads one value. A scalar, a list and a mapping are read only by kinds that have their shape.
+// setValue reads one value. The YAML node must have the shape of the kind.
 func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 	var err error
 	switch {
@@ -205,7 +205,7 @@ func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 		l.eachEntry(n, full, func(name, n *yaml.Node) { l.setTableEntry(k, v, name, n, full+"."+name.Value) })
 		return
 	case k.shape == list && n.Kind == yaml.SequenceNode:
-		items := []string{} // an empty list is not an unset one
+		items := []string{} // an empty list differs from an unset one
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode || isNull(item) {
 				l.problem(item.Line, full, "wants a list of words, not of %ss", strings.TrimPrefix(nodeKind(item), "a "))
@@ -227,7 +227,7 @@ func (l *loader) setValue(k *kind, v reflect.Value, n *yaml.Node, full string) {
 	}
 }
 
-// setEntry reads an entry of a map of structs.
+// setEntry reads one entry of a map of structs.
 func (l *loader) setEntry(k *kind, m reflect.Value, name, n *yaml.Node, full string) {
 	path := full + "." + name.Value
 	if err := k.check(name.Value); err != nil {
@@ -240,8 +240,8 @@ func (l *loader) setEntry(k *kind, m reflect.Value, name, n *yaml.Node, full str
 	l.section(n, path+".", "", rowsOf(entry(m, name.Value)))
 }
 
-// setTableEntry reads an entry of a map of values. A value that is refused is left out, unless it is a
-// reference: checks of other keys take it as set.
+// setTableEntry reads one entry of a map of values. A refused value is left out, unless it is a reference, because checks of other keys
+// count it as set.
 func (l *loader) setTableEntry(k *kind, m reflect.Value, name, n *yaml.Node, path string) {
 	l.lines[path] = name.Line
 	held := reflect.New(m.Type().Elem()).Elem()
@@ -290,7 +290,7 @@ func nodeKind(n *yaml.Node) string {
 	}
 }
 
-// hasSection reports whether some row stands below the path.
+// hasSection reports whether at least one row is below the path.
 func hasSection(rows []row, path string) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.path, path+".") })
 }

@@ -33,8 +33,8 @@ func (c *Config) Warn(warnings ...Problem) {
 	}
 }
 
-// vendorToolWarnings returns a warning if there are keys that do not say which tools of vendors they may use, and models whose vendors
-// have some.
+// vendorToolWarnings returns a warning if there are keys without a setting for the vendor tools that they may use, and models whose vendors
+// have such tools.
 func (c *Config) vendorToolWarnings() []Problem {
 	var models, keys []string
 	for name, m := range c.Models {
@@ -62,9 +62,8 @@ func (c *Config) vendorToolWarnings() []Problem {
 		`at your cost and outside of budgets: list the tools, [] for none, or ["*"]`}}
 }
 
-// idleTaint reports whether policy.taint is on, there are tools that reach outside, calls that change
-// something are allowed without asking, and no label says which tools read what strangers may have
-// written.
+// idleTaint reports whether policy.taint is on but has no effect: there are tools with access to other systems, calls that change something
+// are allowed without approval, and no label marks the tools that read untrusted text.
 func (c *Config) idleTaint() bool {
 	p, t := &c.Policy, &c.Tools
 	if p.Taint == lathe.Allow || len(t.HTTP)+len(t.OpenAPI)+len(t.MCP) == 0 {

@@ -30,7 +30,7 @@ type FileKey struct {
 	Profile string `key:"-"`
 }
 
-// readKeysFile reads the keys of `serve.keys_file` into FileKeys. It reports each wrong line as a problem of the file.
+// readKeysFile reads the keys of `serve.keys_file` into FileKeys. It reports each invalid line as a problem of that file.
 func (l *loader) readKeysFile() {
 	const key = "serve.keys_file"
 	path := l.cfg.Serve.KeysFile
@@ -92,7 +92,7 @@ func (l *loader) readKeysFile() {
 	}
 }
 
-// readKeys returns the content of a file of keys, which has at most maxKeysFileBytes.
+// readKeys returns the content of a keys file, which must have at most maxKeysFileBytes.
 func readKeys(path string) ([]byte, error) {
 	b, err := regular.Read(path, maxKeysFileBytes)
 	if err == nil && len(b) > maxKeysFileBytes {
@@ -101,7 +101,7 @@ func readKeys(path string) ([]byte, error) {
 	return b, err
 }
 
-// parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash, nor the key.
+// parseFileKey parses a line NAME SHA256 ENTRY. Its errors contain no part of the hash or the key.
 func parseFileKey(line string) (name string, k FileKey, err error) {
 	parts := strings.Fields(line)
 	if len(parts) != 3 {
@@ -132,7 +132,7 @@ func (c *Config) HasKey(name string) bool {
 // file without keys.
 func (c *Config) RequiresKey() bool { return len(c.Keys) > 0 || c.FileKeys != nil }
 
-// keysFileWarnings returns names of keys that are in lists and of no key, and entries of Keys that no key has the rights of.
+// keysFileWarnings returns warnings about names in lists of keys that no key has, and about entries of Keys that no key uses.
 func (c *Config) keysFileWarnings() (out []Problem) {
 	if c.FileKeys == nil {
 		return nil
@@ -169,10 +169,10 @@ func (c *Config) keysFileWarnings() (out []Problem) {
 	return out
 }
 
-// maxAbsentKeys bounds the names in a warning.
+// maxAbsentKeys is the largest number of names in a warning.
 const maxAbsentKeys = 20
 
-// absentKeys returns a warning about the names of a list that are of no key and none of the words; "" if there are none.
+// absentKeys returns a warning about names in a list that are neither keys nor one of the words, or "".
 func (c *Config) absentKeys(list []string, words ...string) string {
 	var absent []string
 	for _, name := range list {

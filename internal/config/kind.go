@@ -19,40 +19,40 @@ const (
 	maxSize  = 1 << 30
 )
 
-// A shape is what the file holds under a key.
+// A shape is the form of the value of a key in the file.
 type shape int
 
 const (
 	scalar shape = iota
 	list
-	object // a mapping of anything, kept as JSON
+	object // a mapping with any content, stored as JSON
 	table  // a mapping from names to values of one kind
 	group  // a mapping from names to structs with settings of their own
 )
 
-// A kind reads and writes the values of one setting.
+// A kind parses and formats the values of a setting.
 type kind struct {
 	shape shape
-	what  string                         // for the reference
-	parse func(text string) (any, error) // of scalars and objects; errors do not quote what could be a secret
-	text  func(reflect.Value) string     // of scalars and objects: what parse would read back
-	words []string                       // the vocabulary of a scalar that has one
-	str   bool                           // written as a YAML string
-	ref   func(*Ref) error               // of scalars that may refer to other values: looks at the resolved one
-	path  bool                           // of a scalar that is a file: it has its own error for references
+	what  string                         // description for the reference
+	parse func(text string) (any, error) // of scalars and objects; errors do not quote possible secrets
+	text  func(reflect.Value) string     // of scalars and objects: text that parse accepts
+	words []string                       // vocabulary of a scalar; nil: none
+	str   bool                           // formatted as a YAML string
+	ref   func(*Ref) error               // of scalars with references: checks the resolved value
+	path  bool                           // of a scalar that is a path: references have their own error
 
-	check      func(string) error // items of a list, names of a map
-	texts      bool               // of a list: any texts in their order, which may be equal
+	check      func(string) error // checks items of a list, or names of a map
+	texts      bool               // of a list: any texts in order, including equal ones
 	everything bool               // of a list: nil grants everything
-	omit       bool               // an unset value cannot be written
-	truth      bool               // of a list: true stands for everything, false for nothing
+	omit       bool               // an unset value has no text
+	truth      bool               // of a list: true means everything, and false nothing
 
-	names   string       // of a map: what a name is
-	values  *kind        // of a table
-	entries reflect.Type // of a group
+	names   string       // of a map: meaning of a name
+	values  *kind        // of a table: kind of its values
+	entries reflect.Type // of a group: struct type of its entries
 }
 
-// kindOf returns the kind of a field. def is its default, which may differ from that of the tag.
+// kindOf returns the kind of a field. def is the default of the field, which may differ from that of the tag.
 func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	var k *kind
 	switch {
@@ -88,7 +88,7 @@ func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	return k
 }
 
-// scalarOf returns the kind of a single value, nil if no kind has the type.
+// scalarOf returns the kind of a single value, or nil if there is none for the type.
 func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	is, off := tag.Get("is"), tag.Get("off")
 	switch t {
@@ -141,13 +141,13 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 		}
 		return numberKind(tag, off)
 	case reflect.Float64:
-		k := *lookUp(floatKinds, is) // every setting has its own, since kindOf completes it
+		k := *lookUp(floatKinds, is) // a copy for each setting, because kindOf modifies it
 		return &k
 	}
 	return nil
 }
 
-// lookUp returns what a tag names.
+// lookUp returns the element that a tag names. It panics if there is none.
 func lookUp[T any](m map[string]T, name string) T {
 	v, ok := m[name]
 	if !ok {
@@ -156,7 +156,7 @@ func lookUp[T any](m map[string]T, name string) T {
 	return v
 }
 
-// set sets v from text: the scalar of the file, of a variable, of a flag.
+// set sets v from the text of a scalar in the file, a variable or a flag.
 func (k *kind) set(v reflect.Value, s string) error {
 	switch {
 	case k.shape == table:
@@ -169,7 +169,7 @@ func (k *kind) set(v reflect.Value, s string) error {
 		v.SetZero()
 		return nil
 	case k.shape == list:
-		items := []string{} // an empty list is not an unset one
+		items := []string{} // an empty list differs from an unset one
 		for item := range strings.SplitSeq(s, ",") {
 			if item = strings.TrimSpace(item); item != "" {
 				items = append(items, item)
@@ -184,10 +184,10 @@ func (k *kind) set(v reflect.Value, s string) error {
 	return err
 }
 
-// everything is the only word of a list that grants everything.
+// everything is the item of a list that grants everything.
 const everything = "*"
 
-// setList sets a list, which is nil only if it grants everything.
+// setList sets a list. The result is nil only if the list grants everything.
 func (k *kind) setList(v reflect.Value, items []string) error {
 	if k.everything && slices.Equal(items, []string{everything}) {
 		v.SetZero()
@@ -222,7 +222,7 @@ func (k *kind) setList(v reflect.Value, items []string) error {
 	return nil
 }
 
-// items returns a list as one would write it.
+// items returns a list in the form in which a user writes it.
 func (k *kind) items(v reflect.Value) []string {
 	if k.everything && v.IsNil() {
 		return []string{everything}
@@ -230,7 +230,7 @@ func (k *kind) items(v reflect.Value) []string {
 	return v.Interface().([]string)
 }
 
-// asText makes the writer quote words that YAML reads as something else.
+// asText makes the encoder quote words that YAML would parse as another type.
 func (k *kind) asText() *kind {
 	k.str = true
 	return k
@@ -258,7 +258,7 @@ func textOfEffect(v reflect.Value) string {
 	return ""
 }
 
-// wires are the words of the setting for the wires.
+// wires maps the words of the setting wire to protocols.
 var wires = map[string]lathe.Wire{"openai": lathe.WireOpenAIChat, "responses": lathe.WireResponses, "anthropic": lathe.WireMessages, "gemini": lathe.WireGemini}
 
 func textOfWire(v reflect.Value) string {
@@ -270,7 +270,8 @@ func textOfWire(v reflect.Value) string {
 	return ""
 }
 
-// choiceKind reads a tool choice. "auto" is kept as the zero value: servers do the same if nothing is sent.
+// choiceKind returns the kind of a tool choice. "auto" is stored as the zero value, because servers behave in the same way without a tool
+// choice.
 func choiceKind() *kind {
 	v := newVocabulary("auto none=off required=any,must function:NAME")
 	k := v.kind(func(s string) any {

@@ -13,7 +13,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 	out := map[string]secret.Secret{}
 	add := func(path string, v reflect.Value) {
 		if v.Type() != reflect.TypeFor[Ref]() {
-			return // Interface copies what it returns
+			return // Interface would copy the value
 		}
 		if ref, ok := v.Interface().(Ref); ok && ref.shown != "" && ref.shown != ref.Reveal() && !ref.IsZero() {
 			out[secretName(strings.TrimPrefix(path, "secrets.values."))] = ref.Secret()
@@ -27,7 +27,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 			return
 		}
 		switch r.last() {
-		case "base_url", "url", "server": // addresses
+		case "base_url", "url", "server": // URLs are not secrets
 		default:
 			add(path, r.v)
 		}
@@ -35,7 +35,7 @@ func (c *Config) KnownSecrets() map[string]secret.Secret {
 	return out
 }
 
-// secretName keeps the characters that a name in a token may have.
+// secretName replaces the characters of a path that are not allowed in the name of a secret.
 func secretName(path string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '.' || isToolName(string(r)) == nil) {

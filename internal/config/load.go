@@ -16,7 +16,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxConfigBytes bounds the configuration file, maxProblems what is said about it. minHashKey is the length of a key of hashes, in bytes.
+// maxConfigBytes is the largest size of the configuration file, maxProblems the largest number of reported problems, and minHashKey the
+// smallest size of a key for hashes in bytes.
 const (
 	minHashKey     = 16
 	maxConfigBytes = 1 << 20
@@ -63,7 +64,7 @@ func newModel(name, provider string) *Model {
 	return m
 }
 
-// setDerived fills what depends on other keys.
+// setDerived sets the fields whose default depends on other keys.
 func (m *Model) setDerived() {
 	if m.ReadTimeout == 0 {
 		m.ReadTimeout = m.ClientTimeout
@@ -76,7 +77,7 @@ func (m *Model) setDerived() {
 	}
 }
 
-// wireAt returns the wire of the server at an address.
+// wireAt returns the default protocol for the base URL of a server.
 func wireAt(base string) lathe.Wire {
 	u, err := url.Parse(base)
 	switch {
@@ -123,14 +124,14 @@ func readAll(path string) ([]byte, error) {
 	return b, err
 }
 
-// A loader builds one configuration and notes what is wrong on the way.
+// A loader reads one configuration and collects its problems.
 type loader struct {
 	opts     *LoadOptions
 	file     string
 	resolver resolver
 	cfg      *Config
 	rows     []row
-	lines    map[string]int // by key that stands in the file
+	lines    map[string]int // line of each key that is set in the file
 	problems Problems
 }
 
@@ -145,7 +146,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 	l.cfg.dir = l.resolver.dir
 	l.rows = l.cfg.rows()
 	l.readFile(b)
-	l.resolver.dir = "" // paths in variables and flags start where the program does
+	l.resolver.dir = "" // relative paths in variables and flags are relative to the working directory
 	l.readEnvironment()
 	for _, o := range opts.Overrides {
 		l.override(o)
@@ -172,7 +173,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 	return l.cfg, nil
 }
 
-// rank orders the file's problems by line, before all others.
+// rank returns the sort key of a problem: problems of the file by line, before all others.
 func (l *loader) rank(p Problem) int {
 	if p.File != l.file {
 		return math.MaxInt
@@ -184,7 +185,7 @@ func (l *loader) problem(line int, key, format string, args ...any) {
 	l.problems = append(l.problems, Problem{File: l.file, Line: line, Key: key, Message: fmt.Sprintf(format, args...)})
 }
 
-// assign sets one value from text and resolves its references.
+// assign sets one value from text and resolves the references in it.
 func (l *loader) assign(k *kind, v reflect.Value, text string) error {
 	if k.ref == nil && !k.path && strings.Contains(text, "${") {
 		return errors.New("references ${…} are read in keys, headers and addresses only")
@@ -199,10 +200,10 @@ func (l *loader) set(k *kind, v reflect.Value, text string) error {
 	return l.resolver.resolve(v.Addr().Interface().(*Ref), k.ref)
 }
 
-// readEnvironment lays LATHE_… variables over the file. A name that is near a right one is an error;
-// others are not ours: container platforms make up names with that beginning.
+// readEnvironment applies LATHE_… variables over the file. A name that is similar to a valid one is an error. Other names are ignored,
+// because container platforms create variables with this prefix.
 func (l *loader) readEnvironment() {
-	rows, now := map[string]*row{}, map[string]string{} // now: the variables of former ones
+	rows, now := map[string]*row{}, map[string]string{} // now: former names of variables → current names
 	var names []string
 	for i := range l.rows {
 		r := &l.rows[i]
@@ -248,7 +249,7 @@ func (l *loader) override(o Override) {
 	rows, base, path := l.rows, "", o.Key
 	if rest, ok := strings.CutPrefix(o.Key, "models."); ok {
 		i := strings.LastIndexByte(rest, '.')
-		for _, s := range settingsOf(reflect.TypeFor[Model]()) { // whose path may have a dot, as a model's name may
+		for _, s := range settingsOf(reflect.TypeFor[Model]()) { // the path can contain a dot, and so can the name of a model
 			if name, ok := strings.CutSuffix(rest, "."+s.path); ok {
 				i = len(name)
 				break
@@ -276,7 +277,7 @@ func (l *loader) override(o Override) {
 	}
 }
 
-// checkWhole checks settings against each other.
+// checkWhole checks settings that depend on each other.
 func (l *loader) checkWhole() {
 	c := l.cfg
 	for _, o := range c.Tools.OpenAPI {
@@ -316,7 +317,7 @@ func (l *loader) checkWhole() {
 	}
 }
 
-// known notes a name that is not among the known ones.
+// known reports a name that is not among the known ones.
 func (l *loader) known(key, what, name string, known []string) {
 	if slices.Contains(known, name) {
 		return
@@ -330,16 +331,16 @@ func (l *loader) known(key, what, name string, known []string) {
 	l.at(key, msg)
 }
 
-// wrong reports whether a key of an entry has a problem.
+// wrong reports whether any key of an entry has a problem.
 func (l *loader) wrong(entry string) bool {
 	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Key, entry+".") })
 }
 
-// at notes a problem where the key was set.
+// at reports a problem at the position where the key was set.
 func (l *loader) at(key, msg string) {
 	from := l.cfg.origin[key]
 	if from == "" {
-		for up := key; up != ""; up = up[:max(strings.LastIndexByte(up, '.'), 0)] { // what is missing is missed where its entry begins
+		for up := key; up != ""; up = up[:max(strings.LastIndexByte(up, '.'), 0)] { // for a missing key, report the position of the enclosing entry
 			if l.lines[up] > 0 {
 				l.problem(l.lines[up], key, "%s", msg)
 				return

@@ -67,7 +67,7 @@ type MCPServer struct {
 	Concurrency int `key:"concurrency" default:"0" range:"0.."` // 0: no limit
 }
 
-// checkServers looks at what the keys of an MCP server say together.
+// checkServers checks the settings of MCP servers that depend on each other.
 func (l *loader) checkServers() {
 	for name, s := range text.ByName(l.cfg.Tools.MCP) {
 		base := "tools.mcp." + name
@@ -103,7 +103,7 @@ func (l *loader) checkServers() {
 	l.checkRenames()
 }
 
-// checkRenames reports names of tools that two tools would have, or that are those of another server.
+// checkRenames reports new names that two tools would have, or that belong to another server.
 func (l *loader) checkRenames() {
 	tools, by := &l.cfg.Tools, map[string]string{}
 	for name, server := range text.ByName(tools.MCP) {

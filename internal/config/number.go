@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/price"
 )
 
-// bounds reads the range of a tag. Without an upper end it is highest.
+// bounds returns the range in a tag. A range without an upper end ends at highest. It panics if the range is not valid.
 func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest int64) (lowest, most int64) {
 	low, high, _ := strings.Cut(tag.Get("range"), "..")
 	lowest, err := parse(low)
@@ -25,7 +25,8 @@ func bounds(tag reflect.StructTag, parse func(string) (int64, error), highest in
 	return lowest, most
 }
 
-// numberKind is a whole number. With off it is above 0 unless there is a range, and off is kept as the largest number.
+// numberKind returns the kind of a whole number. If off is not "", numbers are above 0 unless there is a range, and off is stored as the
+// largest number.
 func numberKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "number", text: func(v reflect.Value) string { return strconv.FormatInt(v.Int(), 10) }}
 	if off != "" {
@@ -51,7 +52,7 @@ func numberKind(tag reflect.StructTag, off string) *kind {
 	return k
 }
 
-// orOff adds a word that turns a bound off, which is kept as a number.
+// orOff adds a word that turns a limit off, which is stored as the number kept.
 func (k *kind) orOff(off string, kept int64, parse func(string) (any, error)) *kind {
 	text := k.text
 	k.text = func(v reflect.Value) string {
@@ -85,7 +86,8 @@ var sizeUnits = []struct {
 	n    int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// sizeKind is a number of bytes. With off and without a range it is above 0, and off is kept as 0; with a range, as the largest number.
+// sizeKind returns the kind of a number of bytes. If off is not "", it is stored as 0 and sizes are above 0; with a range, off is stored as
+// the largest number.
 func sizeKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "size", text: func(v reflect.Value) string { return formatSize(v.Int()) }}
 	if off != "" {
@@ -138,7 +140,7 @@ func formatSize(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// durationKind is a duration. With off it is above 0, and off is kept as a negative number.
+// durationKind returns the kind of a duration. If off is not "", durations are above 0 and off is stored as a negative number.
 func durationKind(tag reflect.StructTag, off string) *kind {
 	k := &kind{what: "duration", text: func(v reflect.Value) string { return formatDuration(time.Duration(v.Int())) }}
 	if off != "" {
@@ -177,7 +179,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// formatDuration leaves out the zero parts that time.Duration writes: 15m0s is 15m.
+// formatDuration returns a duration without the zero parts that time.Duration writes: 15m instead of 15m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -192,7 +194,7 @@ func formatDuration(d time.Duration) string {
 // Unset is the value of an amount of [price.Money] that is not set.
 const Unset price.Money = -1
 
-// moneyKind is an exact amount of US dollars, from 0. off is kept as [Unset].
+// moneyKind returns the kind of an exact amount of US dollars, at least 0. off is stored as [Unset].
 func moneyKind(tag reflect.StructTag, off string) *kind {
 	parse := func(s string) (int64, error) { m, err := price.Parse(s); return int64(m), err }
 	lowest, most := bounds(tag, parse, math.MaxInt64)
@@ -206,9 +208,9 @@ func moneyKind(tag reflect.StructTag, off string) *kind {
 	})
 }
 
-// floatKinds are the kinds of numbers with a fraction.
+// floatKinds are the kinds of numbers with a fraction, by the value of the tag `is`.
 var floatKinds = map[string]*kind{
-	// An amount above 0 or "none", which is kept as 0.
+	// An amount above 0 or "none", which is stored as 0.
 	"dollars": {what: "amount, `none`",
 		text: func(v reflect.Value) string {
 			if v.Float() == 0 {
@@ -226,7 +228,7 @@ var floatKinds = map[string]*kind{
 			}
 			return f, nil
 		}},
-	// Calls a second, such as 0.5.
+	// A number of calls for each second, such as 0.5.
 	"rate": {what: "number",
 		text: func(v reflect.Value) string { return strconv.FormatFloat(v.Float(), 'g', -1, 64) },
 		parse: func(s string) (any, error) {

@@ -56,7 +56,7 @@ func (o *OAuth) IsZero() bool {
 		o.Provider.ClientID.IsZero() && o.Provider.ClientSecret.IsZero() && o.Provider.IDToken.IsZero()
 }
 
-// isReference wants a reference, to anything.
+// isReference accepts only a reference.
 func isReference(r *Ref) error {
 	if r.shown == "" {
 		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
@@ -64,7 +64,7 @@ func isReference(r *Ref) error {
 	return nil
 }
 
-// isShown takes text that is no secret, or a reference to any.
+// isShown accepts text that is not a secret, or a reference.
 func isShown(r *Ref) error {
 	if err := isHeaderValue(r); err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxObjectDepth bounds the nesting of a mapping of anything.
+// maxObjectDepth is the largest depth of a mapping with any content.
 const maxObjectDepth = 32
 
-// parseObject reads a mapping of anything, kept as a JSON object; the empty text is no mapping.
+// parseObject parses a mapping with any content, which is stored as a JSON object. For an empty text it returns nil.
 func parseObject(s string) (any, error) {
 	trimmed := strings.TrimSpace(s)
 	switch {
@@ -25,7 +25,7 @@ func parseObject(s string) (any, error) {
 	return json.RawMessage(s), nil
 }
 
-// objectNode returns a JSON object as YAML.
+// objectNode returns the YAML node of a JSON object.
 func objectNode(b []byte) *yaml.Node {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(b, &doc); err != nil || len(doc.Content) == 0 {
@@ -34,8 +34,7 @@ func objectNode(b []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// appendJSON appends a node of the file as JSON, its members in their order. Numbers keep their
-// text where it is JSON's.
+// appendJSON appends a node of the file as JSON, with the members in order. Numbers are unchanged if they are valid JSON.
 func appendJSON(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 	if depth == 0 {
 		return nil, errors.New("is nested too deeply")

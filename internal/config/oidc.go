@@ -58,7 +58,7 @@ func isProfile(s string) error {
 	return nil
 }
 
-// checkCallers checks keys, and how callers are identified, against each other.
+// checkCallers checks the settings of keys and of token issuers that depend on each other.
 func (l *loader) checkCallers() {
 	o, keys := &l.cfg.Serve.OIDC, slices.Sorted(maps.Keys(l.cfg.Keys))
 	const base = "serve.oidc"

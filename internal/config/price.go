@@ -18,7 +18,7 @@ type ModelPrice struct {
 	Output price.Money `key:"output" default:"unknown" off:"unknown" range:"0..100000" also:"completion output_cost"`
 }
 
-// Price returns the price, its defaults filled in. ok is false if it is unknown.
+// Price returns the price with its defaults filled in. ok is false if the price is unknown.
 func (p *ModelPrice) Price() (of price.Price, ok bool) {
 	if p.Input == Unset || p.Output == Unset {
 		return price.Price{}, false
@@ -32,7 +32,7 @@ func (p *ModelPrice) Price() (of price.Price, ok bool) {
 	return of, true
 }
 
-// checkPrices checks that each price is whole.
+// checkPrices checks that each price has both Input and Output, or neither.
 func (l *loader) checkPrices() {
 	for name, m := range text.ByName(l.cfg.Models) {
 		p := &m.Price

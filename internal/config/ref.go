@@ -69,18 +69,18 @@ func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // maxSecretBytes bounds a file that ${file:…} names.
 const maxSecretBytes = 64 << 10
 
-// A resolver knows what references mean.
+// A resolver replaces references by their values.
 type resolver struct {
 	env map[string]string
-	dir string // relative files are looked for here
+	dir string // folder of relative paths
 }
 
-// refChecks are what a resolved value may be, by the name that the tag `is` has for them.
+// refChecks are the checks of resolved values, by the value of the tag `is`.
 var refChecks = map[string]func(*Ref) error{
 	"header": isHeaderValue, "key": isKey, "reference": isReference, "shown": isShown, "store": isStore, "url": isURL,
 }
 
-// resolve replaces the references in r and checks the value.
+// resolve replaces the references in ref and checks the resulting value.
 func (r *resolver) resolve(ref *Ref, check func(*Ref) error) error {
 	written := ref.Reveal()
 	if written == "" {
@@ -100,7 +100,7 @@ func (r *resolver) resolve(ref *Ref, check func(*Ref) error) error {
 	return check(ref)
 }
 
-// expand replaces the references in s and reports whether there were any. $${ stands for ${ itself.
+// expand replaces the references in s and reports whether there were any. $${ is an escaped ${.
 func (r *resolver) expand(s string) (out string, found bool, err error) {
 	var b strings.Builder
 	for {
@@ -145,7 +145,7 @@ func (r *resolver) lookUp(name string) (string, error) {
 	return v, nil
 }
 
-// full is the path of a file of the configuration.
+// full returns the absolute form of a path in the configuration.
 func (r *resolver) full(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -153,7 +153,7 @@ func (r *resolver) full(path string) string {
 	return filepath.Join(r.dir, path)
 }
 
-// readSecret reads a file, which errors call what it was written as.
+// readSecret reads the file full. Errors name it as written, the text in the configuration.
 func readSecret(full, written string) (string, error) {
 	b, err := regular.Read(full, maxSecretBytes)
 	if err != nil {
@@ -169,7 +169,7 @@ func readSecret(full, written string) (string, error) {
 	return v, nil
 }
 
-// withoutPath returns the cause alone: the message names the path already.
+// withoutPath returns the cause of a path error, because the message already contains the path.
 func withoutPath(err error) error {
 	var e *fs.PathError
 	if errors.As(err, &e) {
@@ -178,7 +178,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// isKey wants a reference: a key that stands in the file ends up in a repository.
+// isKey requires a reference, because a key in the file itself could end up in a repository.
 func isKey(r *Ref) error {
 	if r.shown == "" {
 		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
@@ -193,7 +193,7 @@ func isHeaderValue(r *Ref) error {
 	return nil
 }
 
-// isURL wants an address that may be shown, or a reference to any.
+// isURL accepts a URL without credentials, or a reference to one.
 func isURL(r *Ref) error {
 	u, err := url.Parse(r.Reveal())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

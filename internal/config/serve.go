@@ -166,7 +166,7 @@ type APIKey struct {
 	Budget KeyBudget `key:"budget" also:"quota"`
 }
 
-// isStore refuses a password that stands in the file.
+// isStore refuses a password in the file itself.
 func isStore(r *Ref) error {
 	if r.shown != "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 //	         the section of the field; "-": no setting. lathe.Settings and lathe.Limits have such fields, too
 //	default  default as one would write it; none: the zero value of the field. On a struct:
 //	         "KEY=VALUE", the default of one of its settings there
-//	is       what the text must be, if the type of the field does not say it: see textChecks,
+//	is       what the text must be, if the type of the field does not say it: see textKinds,
 //	         nameChecks and refChecks; "size", "dollars" and "rate" of numbers; "negated" of a bool that
 //	         holds the opposite of the setting
 //	of       words of a closed vocabulary; after "=", what people write instead of the word
@@ -33,29 +33,29 @@ import (
 //	also     other words that people look for, separated by blanks; errors name the key
 //	was      former name, which errors also name where a request or a variable has it
 type setting struct {
-	path  string // from the struct that was asked for its settings: "retention.mode"
-	field string // "Retention.Mode", where its comment is found
-	note  string // follows the comment
+	path  string // path from the struct to which the settings belong: "retention.mode"
+	field string // name under which comments has its comment: "Retention.Mode"
+	note  string // text that is appended to the comment
 	index []int
 	def   string
-	was   string // the former path; "": none
+	was   string // former path; "": none
 	also  []string
 	kind  *kind
 }
 
-// A row is a setting of one value of a struct.
+// A row is a setting together with one value of it in a struct.
 type row struct {
 	*setting
 	v reflect.Value
 }
 
-// last returns the last word of the path.
+// last returns the last part of the path.
 func (s *setting) last() string { return s.path[strings.LastIndexByte(s.path, '.')+1:] }
 
-// doc returns the text of the setting, in one line.
+// doc returns the documentation of the setting on one line.
 func (s *setting) doc() string { return s.text(comments()) }
 
-// text returns the comment of the field and what follows it.
+// text returns the comment of the field followed by the note.
 func (s *setting) text(comments map[string]string) string {
 	return strings.TrimSpace(comments[s.field] + " " + s.note)
 }
@@ -63,7 +63,7 @@ func (s *setting) text(comments map[string]string) string {
 //go:embed comments.txt
 var commentText string
 
-// comments are the comments of fields, by "Struct.Field". The file is generated from the source.
+// comments maps "Struct.Field" to the comment of the field. comments.txt is generated from the source.
 var comments = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(commentText) {
@@ -73,10 +73,10 @@ var comments = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-var settingsByType sync.Map // from reflect.Type to []*setting
+var settingsByType sync.Map // reflect.Type → []*setting
 
-// settingsOf returns the settings of a struct and of its sections in the order of the fields. It
-// panics if tags are wrong, which every test of this package shows.
+// settingsOf returns the settings of a struct and of its sections in the order of the fields. It panics if a tag is not valid, which every
+// test of this package detects.
 func settingsOf(t reflect.Type) []*setting {
 	if known, ok := settingsByType.Load(t); ok {
 		return known.([]*setting)
@@ -86,8 +86,8 @@ func settingsOf(t reflect.Type) []*setting {
 	return list
 }
 
-// appendSettings appends the settings of a struct whose keys begin with prefix. The tag default of within, the field of the
-// struct, is "KEY=VALUE", the default of one of them.
+// appendSettings appends the settings of a struct whose keys begin with prefix. within is the tag of the field that contains the struct;
+// its default has the form "KEY=VALUE" and applies to one of the settings.
 func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflect.StructTag, index []int) []*setting {
 	place := within.Get("narrow")
 	for i := range t.NumField() {
@@ -125,7 +125,7 @@ func appendSettings(dst []*setting, t reflect.Type, prefix string, within reflec
 	return dst
 }
 
-// narrowing returns the tag and the default that a limit has in a place that narrows it, where it may be unset.
+// narrowing returns the tag and the default of a limit in a place that can narrow it, where the limit may be unset.
 func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string) {
 	if t.Kind() == reflect.Int {
 		return `range:"0.." ` + tag, "0"
@@ -133,7 +133,7 @@ func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string
 	return `off:"none" ` + tag, "none"
 }
 
-// rowsOf returns the settings of the struct that v points to.
+// rowsOf returns the rows of the struct that v points to.
 func rowsOf(v reflect.Value) []row {
 	settings := settingsOf(v.Type().Elem())
 	rows := make([]row, len(settings))
@@ -145,7 +145,7 @@ func rowsOf(v reflect.Value) []row {
 
 func (c *Config) rows() []row { return rowsOf(reflect.ValueOf(c)) }
 
-// find returns the row of a path, and nil if the path is unknown.
+// find returns the row with a path, or nil.
 func find(rows []row, path string) *row {
 	for i := range rows {
 		if rows[i].path == path {
@@ -155,7 +155,7 @@ func find(rows []row, path string) *row {
 	return nil
 }
 
-// applyDefaults sets each setting that has a default.
+// applyDefaults sets each row that has a default.
 func applyDefaults(rows []row) {
 	for _, r := range rows {
 		if r.def == "" {
@@ -167,7 +167,7 @@ func applyDefaults(rows []row) {
 	}
 }
 
-// entry returns the entry of a map of structs. If the map lacks it, entry makes it.
+// entry returns the entry of a map of structs, which it creates if necessary.
 func entry(m reflect.Value, name string) reflect.Value {
 	if m.IsNil() {
 		m.Set(reflect.MakeMap(m.Type()))
@@ -184,7 +184,7 @@ func entry(m reflect.Value, name string) reflect.Value {
 	return e
 }
 
-// namesIn returns the names of the entries of a map, sorted.
+// namesIn returns the sorted names of the entries of a map.
 func namesIn(m reflect.Value) []string {
 	var out []string
 	for _, k := range m.MapKeys() {
@@ -194,7 +194,7 @@ func namesIn(m reflect.Value) []string {
 	return out
 }
 
-// walk calls fn with each setting and its path from the top, those of entries included.
+// walk calls fn with each setting and its full path, including those of entries.
 func walk(base string, rows []row, fn func(path string, r *row)) {
 	for i := range rows {
 		r := &rows[i]
@@ -208,7 +208,7 @@ func walk(base string, rows []row, fn func(path string, r *row)) {
 	}
 }
 
-// flat returns the settings with those of an entry, under NAME, after each map of structs.
+// flat returns the settings with those of entries, under NAME, after each map of structs.
 func flat(settings []*setting) []*setting {
 	var out []*setting
 	for _, s := range settings {
@@ -239,7 +239,7 @@ func RunSettings() []Setting {
 	var out []Setting
 	for _, s := range settingsOf(reflect.TypeFor[ToolCalling]()) {
 		if strings.HasPrefix(s.path, "retention.") || s.path == "enabled" {
-			continue // of sessions and of the daemon, not of one run
+			continue // not a setting of one run
 		}
 		out = append(out, Setting{Key: "tool_calling." + s.path, Flag: strings.ReplaceAll(s.path, "_", "-"), Default: s.def, Doc: s.doc(), Words: slices.Clone(s.kind.words)})
 	}

@@ -30,7 +30,7 @@ func (c *Config) Shown() ([]Shown, error) {
 			return
 		}
 		origin := c.Origin(key)
-		for above := key; origin == "default"; { // an entry of a table comes from where the table does
+		for above := key; origin == "default"; { // an entry of a table has the origin of the table
 			dot := strings.LastIndexByte(above, '.')
 			if dot < 0 {
 				break
@@ -46,7 +46,7 @@ func (c *Config) Shown() ([]Shown, error) {
 	return rows, nil
 }
 
-// valueText is a value in one line.
+// valueText returns a value on one line.
 func valueText(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.ScalarNode:

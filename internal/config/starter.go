@@ -20,13 +20,13 @@ type StarterSetting struct {
 	Why        string // a comment; "": the documentation of the setting
 }
 
-// starterWidth is the width of comments, in bytes.
+// starterWidth is the width in bytes at which comments are wrapped.
 const starterWidth = 100
 
-// starterModel are the settings of a model that are shown where none is given.
+// starterModel are the settings of a model that are written if [Starter].Model is empty.
 var starterModel = []starterLine{{"key", "${OPENAI_API_KEY}"}, {"dialect", ""}, {"client_timeout", ""}}
 
-// starterRest are the settings below the model's entry, all of them as comments but the first.
+// starterRest are the settings after the model entry. All except the first are written as comments.
 var starterRest = []starterLine{
 	{"tools.builtin", "[calculator, get_current_time]"},
 	{"tools.mcp.files.command", "npx"},
@@ -43,7 +43,7 @@ var starterRest = []starterLine{
 	{"keys.team.key", "${LATHE_TEAM_KEY}"},
 }
 
-// A starterLine is a setting with an example of its value; "": its default.
+// A starterLine is a setting with an example value; "": its default.
 type starterLine struct{ path, value string }
 
 // YAML returns a configuration in which each setting has its documentation as a comment. A # with no blank after it stands
@@ -95,13 +95,13 @@ type starterWriter struct {
 
 func (w *starterWriter) line(s string) { w.b.WriteString(s) }
 
-// rest writes the settings besides those of the model: a section whose settings are comments is one, too.
+// rest writes the settings of starterRest. A section is a comment if all of its settings are comments.
 func (w *starterWriter) rest() {
 	var above []string
 	for i, l := range starterRest {
 		parts := strings.Split(l.path, ".")
 		live := i == 0
-		n := 0 // sections that are open already
+		n := 0 // number of sections that have been written already
 		for n < len(parts)-1 && n < len(above) && above[n] == parts[n] {
 			n++
 		}
@@ -118,7 +118,7 @@ func (w *starterWriter) rest() {
 	}
 }
 
-// key writes a key at a depth. One that is not in force has a # before it.
+// key writes a key at a depth. If live is false, it is written as a comment.
 func (w *starterWriter) key(depth int, key, value string, live bool) {
 	indent := strings.Repeat("  ", depth)
 	if !live {
@@ -158,7 +158,7 @@ func (w *starterWriter) value(path, value string) string {
 	return value
 }
 
-// quoteName returns a name as YAML.
+// quoteName returns a name as a quoted YAML string.
 func quoteName(name string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A vocabulary is a closed list of words, and what people write instead of them.
+// A vocabulary is a closed list of words, with other words that users write instead.
 type vocabulary struct {
 	words  []string
-	others [][2]string // what is written, what it is called
-	empty  bool        // the empty text is read, too
+	others [][2]string // pairs of another word and the correct word
+	empty  bool        // an empty text is accepted, too
 }
 
-// newVocabulary reads words separated by blanks, each "word" or "word=other,words".
+// newVocabulary parses words separated by blanks, each in the form "word" or "word=other,words".
 func newVocabulary(of string) *vocabulary {
 	v := &vocabulary{}
 	for _, o := range strings.Fields(of) {
@@ -30,12 +30,12 @@ func newVocabulary(of string) *vocabulary {
 	return v
 }
 
-// kind returns the kind of the words. value returns what a word stands for.
+// kind returns the kind of a setting with this vocabulary. value returns the value of a word, and text the word of a value.
 func (v *vocabulary) kind(value func(word string) any, text func(reflect.Value) string) *kind {
 	return &kind{what: "`" + strings.Join(v.words, "`, `") + "`", words: v.words, text: text, parse: func(s string) (any, error) { return value(s), v.check(s) }}
 }
 
-// check returns nil for a word, else an error that names the right one where there is one.
+// check returns nil for a word of the vocabulary, else an error that names the correct word if there is one.
 func (v *vocabulary) check(s string) error {
 	if slices.Contains(v.words, s) && s != "function:NAME" || v.empty && s == "" {
 		return nil
@@ -65,7 +65,7 @@ func unknownModel(name string, names []string) error {
 	}
 }
 
-// quote quotes a value of the user's, cut to a length that fits a line.
+// quote returns a value of the user in quotation marks, cut to 40 bytes.
 func quote(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -74,11 +74,11 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// maxListed bounds the words that an error lists if none is near.
+// maxListed is the largest number of words in an error without a suggestion.
 const maxListed = 12
 
-// unknownKey says what an unknown key was probably meant to be: the same thing under another word, the
-// same word in another place, or a misspelt word.
+// unknownKey returns the error for an unknown key, with a suggestion: the key with the same meaning, the same key in another section, or a
+// key with a similar name.
 func (l *loader) unknownKey(rows []row, prefix, name string) string {
 	var here []string
 	for _, r := range rows {
@@ -101,7 +101,7 @@ func (l *loader) unknownKey(rows []row, prefix, name string) string {
 		return "unknown key, did you mean " + near + "?"
 	}
 	all := settingsOf(reflect.TypeFor[Config]())
-	for i, s := range append(slices.Clone(all), flat(all)...) { // a key of a section before one of an entry
+	for i, s := range append(slices.Clone(all), flat(all)...) { // keys of sections before keys of entries
 		if inEntry := i >= len(all); inEntry && s.kind.shape == group {
 			continue
 		}

@@ -30,7 +30,7 @@ type TemporalTool struct {
 	MaxAttempts int `key:"max_attempts" default:"3" range:"1..100" also:"attempts retries max_retries"`
 }
 
-// checkTemporal reports what tools on task queues lack.
+// checkTemporal reports missing settings of tools on task queues.
 func (l *loader) checkTemporal() {
 	for name, t := range text.ByName(l.cfg.Tools.Temporal) {
 		base := "tools.temporal." + name

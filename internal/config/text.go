@@ -15,13 +15,13 @@ import (
 	"github.com/lathe-run/lathe/internal/vendor"
 )
 
-// A textKind is what a text may be.
+// A textKind is a kind of text values.
 type textKind struct {
-	what  string // for the reference
+	what  string // description for the reference
 	check func(string) error
 }
 
-// textKinds are the kinds of texts, by the name that the tag `is` has for them.
+// textKinds are the kinds of texts, by the value of the tag `is`.
 var textKinds = map[string]textKind{
 	"":          {"text", func(string) error { return nil }},
 	"word":      {"text", form(maxConfigBytes, `[^ \t\r\n]*`, "%s is more than one word")},
@@ -37,20 +37,20 @@ var textKinds = map[string]textKind{
 	keySHA256:   {"64 hex digits", isKeySHA256},
 }
 
-// nameChecks are what items of lists (tag `is`) and names of entries (tag `names`) may be.
+// nameChecks are the checks of list items (tag `is`) and of names of entries (tag `names`).
 var nameChecks = map[string]func(string) error{
-	"":              form(128, `[^ \t\r\n,]+`, "%s is not a name"), // for one word of a list
+	"":              form(128, `[^ \t\r\n,]+`, "%s is not a name"), // one word of a list
 	"algorithm":     form(5, `RS256|ES256|EdDSA`, "%s is none of RS256, ES256, EdDSA"),
-	"argument":      form(64, `[!-~]+`, "a name has 1 to 64 printable ASCII characters"), // of arguments and query parts
+	"argument":      form(64, `[!-~]+`, "a name has 1 to 64 printable ASCII characters"), // name of an argument or a query parameter
 	"effect":        form(10, `read_only|idempotent|writes`, "an effect is read_only, idempotent or writes"),
-	"grant":         newVocabulary("clock random read write").check, // what a manifest can ask for
+	"grant":         newVocabulary("clock random read write").check, // permissions that a manifest can request
 	"header":        isHeaderName,
 	"host":          form(253, `[^/:@ ]*`, "a host is a name without a port, such as lathe.example.com"),
 	"model":         isModelName,
-	"offer":         form(50, `_?([A-Za-z0-9-]+_?)+|_`, "a name has 1 to 50 letters, digits, _ and -, with no __ in it"), // of a resource or prompt
+	"offer":         form(50, `_?([A-Za-z0-9-]+_?)+|_`, "a name has 1 to 50 letters, digits, _ and -, with no __ in it"), // name of a resource or prompt
 	"operation":     form(512, `\P{Cc}+`, "an operationId has 1 to 512 bytes in one line"),
 	"origin":        isOrigin,
-	"pattern":       form(64, `[\w*?-]+`, "a pattern has 1 to 64 letters, digits, _ and -, and * or ? for others"), // of names of tools
+	"pattern":       form(64, `[\w*?-]+`, "a pattern has 1 to 64 letters, digits, _ and -, and * or ? for others"), // pattern for names of tools
 	"profile":       isProfile,
 	"rule":          isRuleName,
 	"script":        form(64, `[a-z0-9_.-]+`, "a script's name has lower-case letters, digits, _ . and -"),
@@ -65,18 +65,19 @@ var nameChecks = map[string]func(string) error{
 
 const toolNameForm = "a tool name has 1 to 64 letters, digits, _ and -"
 
-// Checks that are needed elsewhere, too.
+// Checks that other parts of the package use, too.
 var (
 	isToolName = form(64, `[\w-]+`, toolNameForm)
 	isVariable = form(maxConfigBytes, `[A-Za-z_]\w*`, "this is not the name of a variable")
 	isSHA256   = form(64, `([0-9A-Fa-f]{64})?`, "a SHA-256 has 64 hex digits")
-	// isRuleName takes names that stand in events.
+	// isRuleName accepts names that appear in events.
 	isRuleName = form(64, `[\w.-]+`, "a name has 1 to 64 letters, digits, _ . and -")
-	// isServerName takes the names under which tools of a server are offered: NAME__tool.
+	// isServerName accepts names for the prefix of tools of a server: NAME__tool.
 	isServerName = form(32, `[a-z0-9]+([_-][a-z0-9]+)*`, "a server's name has 1 to 32 lower-case letters and digits, with single _ or - between them")
 )
 
-// form returns a check that a text has at most so many bytes and matches the expression as a whole. It says what is wrong, with the text for %s.
+// form returns a check that a text has at most most bytes and matches the whole expression. says is the error text, in which %s is replaced
+// by the quoted value.
 func form(most int, expr, says string) func(string) error {
 	match := lazy.Regexp(`^(?:` + expr + `)$`)
 	return func(s string) error {
@@ -87,7 +88,7 @@ func form(most int, expr, says string) func(string) error {
 	}
 }
 
-// isProgram takes the path or name of a program, without arguments.
+// isProgram accepts the path or name of a program without arguments.
 func isProgram(s string) error {
 	if strings.ContainsAny(s, "\t\r\n\x00") || strings.Contains(s, " -") {
 		return errors.New("is the program alone: its arguments go into args, one entry each")
@@ -102,10 +103,10 @@ func isFile(s string) error {
 	return nil
 }
 
-// keySHA256 is the kind of the SHA-256 of a key.
+// keySHA256 is the name of the text kind for the SHA-256 of a key.
 const keySHA256 = "key sha256"
 
-// isKeySHA256 takes the SHA-256 of a key, and refuses those of an empty text and of an empty line.
+// isKeySHA256 accepts the SHA-256 of a key, but not that of an empty text or an empty line.
 func isKeySHA256(s string) error {
 	for _, empty := range []string{"", "\n", "\r\n"} {
 		if sum := sha256.Sum256([]byte(empty)); s == hex.EncodeToString(sum[:]) {
@@ -123,7 +124,7 @@ func isOrigin(s string) error {
 	return nil
 }
 
-// isOriginText accepts an origin and the empty text.
+// isOriginText accepts an origin or an empty text.
 func isOriginText(s string) error {
 	if s == "" {
 		return nil
@@ -140,7 +141,7 @@ func isModelName(s string) error {
 	return modelName(s)
 }
 
-// isVendorObject takes a kind of objects, the id of an object, or * for all. A word without digits that is no kind is a mistake.
+// isVendorObject accepts a kind of objects, the id of an object, or *. It refuses a word without digits that is not a kind.
 func isVendorObject(s string) error {
 	kinds := vendor.Kinds()
 	if s == everything || slices.Contains(kinds, s) {

@@ -36,7 +36,7 @@ func (w *Workers) Believed() (out []lathe.Effect) {
 	return out
 }
 
-// checkWorkers says what is missing from workers.
+// checkWorkers reports missing settings of workers.
 func (l *loader) checkWorkers() {
 	for name, w := range text.ByName(l.cfg.Workers) {
 		base := "workers." + name

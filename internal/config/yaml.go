@@ -22,7 +22,7 @@ func (c *Config) YAML() []byte {
 	return buf.Bytes()
 }
 
-// appendRows adds each row's value below the sections of its path.
+// appendRows adds the value of each row in the section of its path.
 func appendRows(root *yaml.Node, rows []row) {
 	for _, r := range rows {
 		if r.kind.omit && r.v.IsNil() {
@@ -36,7 +36,7 @@ func appendRows(root *yaml.Node, rows []row) {
 	}
 }
 
-// child returns the mapping under a name, made if need be.
+// child returns the mapping with a name, which it creates if necessary.
 func child(n *yaml.Node, name string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -74,7 +74,7 @@ func valueNode(k *kind, v reflect.Value) *yaml.Node {
 	return n
 }
 
-// stringNode is a scalar that stays text: the writer quotes it where it would read as something else.
+// stringNode returns a scalar of type string: the encoder quotes it if YAML would parse it as another type.
 func stringNode(s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
 }

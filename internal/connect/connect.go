@@ -1,8 +1,8 @@
-// Package connect writes the settings with which coding agents use a Lathe server into the agents' configuration files, restores
-// the files, and compares them with the settings that it would write. [Agents] lists the supported agents.
+// Package connect writes the settings with which coding agents use a Lathe gateway into the agents' configuration files, restores the
+// files, and compares them with the settings that it would write. [Agents] lists the supported agents.
 //
-// A setting is a path of keys and a value. Each file is edited in its own format. It is replaced only if the result parses to
-// the former content with the settings changed and everything else equal. A file that does not parse is never written.
+// A setting is a path of keys and a value. Each file is edited in its own format. It is replaced only if the result parses to the previous
+// content with the settings changed and everything else equal. A file that does not parse is never written.
 package connect
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The wires that agents speak.
+// The protocols that agents use, as shown to users.
 const (
 	Chat      = "chat completions"
 	Responses = "Responses"
@@ -18,17 +18,17 @@ const (
 	Gemini    = "generateContent"
 )
 
-// An Agent describes a coding agent: its files, and the settings with which it uses a server.
+// An Agent describes a coding agent: its files, and the settings with which it uses a gateway.
 type Agent struct {
 	Name    string
 	Wire    string
 	Program string // name of the executable on the PATH
 	Tested  string // version whose results are in docs/agents.md
-	// Files returns the agent's files with the entries to set in them.
+	// Files returns the files of the agent with the entries to set in them.
 	Files func(d *Dirs, s *Settings) []File
-	// Environment returns variables that must be set when the agent is started, in addition to Settings.KeyEnv. Nil: none.
+	// Environment returns variables that must be set when the agent is started, in addition to Settings.KeyEnv. nil: none.
 	Environment func(s *Settings) []Variable
-	// Ask is the argument before a prompt, and KeyFlag the flag of the key, which the agent then has from nowhere else; "": none.
+	// Ask is the argument before a prompt, "": none. KeyFlag is the flag for the key if the agent accepts it in no other way, else "".
 	Ask, KeyFlag string
 }
 
@@ -44,14 +44,14 @@ func (a *Agent) Start(s *Settings) string {
 	return words + ` "What is 7 + 35?"`
 }
 
-// Settings identify the server and the model that an agent is to use.
+// Settings identify the gateway and the model that an agent is to use.
 type Settings struct {
-	URL    string // of the server, without path and without a slash at the end
+	URL    string // base URL of the gateway without path and final slash
 	Model  string
-	KeyEnv string // name of the environment variable that holds the API key; "": the server has no keys
+	KeyEnv string // environment variable with the API key; "": the gateway requires no key
 }
 
-// NoKey is the API key in the settings of agents that require one, for a server that has no keys.
+// NoKey is written as the API key for agents that require one, if the gateway requires none.
 const NoKey = "unused"
 
 // V1 returns the base URL for clients of OpenAI's APIs.
@@ -93,19 +93,19 @@ type File struct {
 	Entries []Entry
 }
 
-// An Entry is a value to set at a path of keys. An element `[name=value]` of Path selects the object of a list whose member name
-// has that value.
+// An Entry is a value to set at a path of keys. A path element `[name=value]` selects the object in a list whose member name has that
+// value.
 type Entry struct {
 	Path  []string
 	Value any // string, bool, number, maps and lists of them, or Absent
-	// Holds is the meaning of the value, for [Read]: "url", "model", "key" or "" for none of them. An entry with "default" is
-	// set only if the file has no value at Path, and equals any value there.
+	// Holds is the meaning of the value for [Read]: "url", "model", "key", or "" for any other. An entry with "default" is set only if the
+	// file has no value at Path, and counts as equal to any value there.
 	Holds string
-	// before and after surround the name of the variable in the value of an entry that holds the key.
+	// before and after surround the name of the variable in the value of an entry with the key.
 	before, after string
 }
 
-// Absent is the value of an entry that is to be removed from the file.
+// Absent as the value of an entry means that the setting is to be removed.
 var Absent = absent{}
 
 type absent struct{}

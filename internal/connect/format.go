@@ -10,16 +10,16 @@ import (
 // A Format decodes and edits configuration files of one syntax.
 type Format struct {
 	Name string
-	// decode returns the content as maps, lists and scalars. Empty text is an empty map.
+	// decode returns the content as maps, lists and scalars; for empty text an empty map.
 	decode func(text []byte) (map[string]any, error)
-	// edit sets entries in the text and keeps the rest unchanged as far as the format allows.
+	// edit sets entries in the text and leaves the rest unchanged as far as the format allows.
 	edit func(text []byte, entries []Entry) ([]byte, error)
 }
 
 // ErrUnreadable is the error of a file that does not parse. Such a file is not changed.
 var ErrUnreadable = errors.New("the file does not parse")
 
-// ErrNotEdited is the error of a file in which the entries cannot be set without changing other settings.
+// ErrNotEdited is the error of a file in which the entries cannot be set without a change of other settings.
 var ErrNotEdited = errors.New("the settings cannot be added to this file without changing others")
 
 // Decode returns the content of a file as maps, lists and scalars. The error wraps [ErrUnreadable].
@@ -31,8 +31,8 @@ func (f *Format) Decode(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// Merge returns the text with the entries set. An entry that holds a "default" is not set if the text has a value for it. Merge
-// checks that the result contains the entries and that everything else is as before.
+// Merge returns the text with the entries set. An entry whose Holds is "default" is not set if the text has a value for it. Merge returns
+// ErrNotEdited if the result does not parse to the entries and otherwise equal content.
 func (f *Format) Merge(text []byte, entries []Entry) ([]byte, error) {
 	want, err := f.Decode(text)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *Format) Merge(text []byte, entries []Entry) ([]byte, error) {
 	return merged, nil
 }
 
-// equal reports whether two trees are equal. Numbers are compared by their text, since formats decode them to different types.
+// equal reports whether two trees are equal. Numbers are compared by their text, because formats decode them to different types.
 func equal(a, b any) bool { return reflect.DeepEqual(plain(a), plain(b)) }
 
 func plain(v any) any {
@@ -94,7 +94,7 @@ func plain(v any) any {
 	}
 }
 
-// Lookup returns the value at a path.
+// Lookup returns the value at a path, and whether it exists.
 func Lookup(tree any, path []string) (any, bool) {
 	for _, key := range path {
 		switch t := tree.(type) {
@@ -128,7 +128,7 @@ func find(list []any, element string) int {
 	return -1
 }
 
-// set sets the value at a path in a tree of maps and lists.
+// set sets the value at a path in a tree of maps and lists. Absent deletes it.
 func set(tree map[string]any, path []string, value any) error {
 	key := path[0]
 	switch {

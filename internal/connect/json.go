@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// JSON is JSON without comments. An edited file keeps the order of its members and its indentation.
+// JSON is JSON without comments. An edit leaves the order of members and the indentation unchanged.
 var JSON = &Format{Name: "JSON", decode: decodeJSON, edit: editJSON}
 
 func decodeJSON(text []byte) (map[string]any, error) {
@@ -21,12 +21,12 @@ func decodeJSON(text []byte) (map[string]any, error) {
 	return n.tree().(map[string]any), nil
 }
 
-// A node is a JSON value whose members keep their order.
+// A node is a JSON value. Its members are ordered.
 type node struct {
 	object, list bool
-	names        []string // of an object
-	values       []*node  // of an object or a list
-	scalar       any      // string, json.Number, bool or nil
+	names        []string // names of the members of an object
+	values       []*node  // values of the members of an object, or elements of a list
+	scalar       any      // other values: string, json.Number, bool or nil
 }
 
 func parseJSON(text []byte) (*node, error) {
@@ -90,7 +90,7 @@ func (n *node) member(name string) *node {
 	return nil
 }
 
-// tree returns the value as maps and lists.
+// tree returns the value in the form of [Format.Decode]: maps, lists and scalars.
 func (n *node) tree() any {
 	switch {
 	case n.object:
@@ -139,7 +139,7 @@ func (n *node) MarshalJSON() ([]byte, error) {
 	return append(b, end), nil
 }
 
-// marshal is json.Marshal without the escapes for HTML.
+// marshal is json.Marshal without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -148,7 +148,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// remove removes the value at a path.
+// remove removes the value at a path, if it exists.
 func (n *node) remove(path []string) {
 	last := len(path) - 1
 	of, value := n.at(path[:last]), n.at(path)
@@ -162,7 +162,7 @@ func (n *node) remove(path []string) {
 	}
 }
 
-// set sets the value at a path.
+// set sets the value at a path and creates the objects and lists on the way.
 func (n *node) set(path []string, value *node) {
 	if len(path) == 0 {
 		*n = *value
@@ -213,7 +213,7 @@ func editJSON(text []byte, entries []Entry) ([]byte, error) {
 	return n.text(indentation(text))
 }
 
-// indentation returns the white space before the first indented line; two blanks if no line is indented.
+// indentation returns the white space before the first indented line, or two blanks if no line is indented.
 func indentation(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if rest := strings.TrimLeft(line, " \t"); rest != line && strings.TrimSpace(rest) != "" {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// ErrNotConnected is the error of [Read] for an agent whose settings do not name a Lathe server.
+// ErrNotConnected is the error of [Read] for an agent whose settings do not name a gateway.
 var ErrNotConnected = errors.New("the settings do not name this server")
 
-// Read returns the settings in the agent's files, and describes each difference to the settings that [Write] would write.
-// keyEnv is the variable of the API key for agents whose files do not name it.
+// Read returns the settings in the files of the agent, and describes each difference from the settings that [Write] would write. keyEnv is
+// the variable of the API key for agents whose files do not name it.
 func Read(a *Agent, d *Dirs, keyEnv string) (s *Settings, differences []string, err error) {
 	s = &Settings{KeyEnv: keyEnv}
-	// The path of an entry may contain the name of the model. The first pass finds the model, the second one these entries.
+	// The path of an entry may contain the name of the model: the first pass finds the model, and the second pass finds these entries.
 	for range 2 {
 		for _, f := range a.Files(d, s) {
 			tree, err := f.read()
@@ -60,7 +60,7 @@ func Read(a *Agent, d *Dirs, keyEnv string) (s *Settings, differences []string, 
 	return s, differences, nil
 }
 
-// read returns the content of the file; empty if it does not exist.
+// read returns the content of the file, or an empty map if it does not exist.
 func (f *File) read() (map[string]any, error) {
 	text, err := ReadFile(f.Path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *File) read() (map[string]any, error) {
 	return tree, nil
 }
 
-// variable returns the name of the environment variable in the value of an entry that holds the key; "" if it has none.
+// variable returns the name of the environment variable in the value of an entry with the key, or "" if there is none.
 func (e *Entry) variable(value string) string {
 	name, ok := strings.CutPrefix(value, e.before)
 	if ok {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// provider is the name under which agents list this server.
+// provider is the name under which agents list the gateway.
 const provider = "lathe"
 
-// noKeyVariable is the variable with the value NoKey, for agents that require the name of a variable.
+// noKeyVariable is a variable with the value NoKey, for agents that require the name of a variable.
 const noKeyVariable = "LATHE_NO_KEY"
 
 // at returns an entry for a path whose keys are separated by dots. Keys that contain dots need an Entry with a literal Path.
@@ -19,7 +19,7 @@ func (e Entry) holds(what string) Entry {
 	return e
 }
 
-// key returns the entry that refers to the variable of the API key. none is its value if the server has no keys.
+// key returns the entry that refers to the variable of the API key. none is its value if the gateway requires no key.
 func (s *Settings) key(path []string, before, after string, none any) Entry {
 	e := Entry{Path: path, Value: none, Holds: "key", before: before, after: after}
 	if s.KeyEnv != "" {
@@ -28,7 +28,7 @@ func (s *Settings) key(path []string, before, after string, none any) Entry {
 	return e
 }
 
-// noKey returns the entry of a key that is only there if the server has no keys.
+// noKey returns an entry with a placeholder key if the gateway requires no key. Otherwise the entry removes the setting.
 func (s *Settings) noKey(path string) Entry {
 	if s.KeyEnv != "" {
 		return at(path, Absent)
@@ -56,7 +56,7 @@ var Agents = []*Agent{
 			entries := []Entry{
 				at("env.ANTHROPIC_BASE_URL", s.URL).holds("url"), at("env.ANTHROPIC_MODEL", s.Model).holds("model"), at("env.ANTHROPIC_SMALL_FAST_MODEL", s.Model),
 				s.key([]string{"apiKeyHelper"}, "printenv ", "", Absent),
-				at("env.ANTHROPIC_API_KEY", Absent), // the agent would send an API key of another service to this server
+				at("env.ANTHROPIC_API_KEY", Absent), // the agent would send an API key of another service to the gateway
 				s.noKey("env.ANTHROPIC_AUTH_TOKEN"),
 			}
 			return []File{{Path: filepath.Join(d.dir("CLAUDE_CONFIG_DIR", ".claude"), "settings.json"), Format: JSON, Entries: entries}}
@@ -138,8 +138,8 @@ var Agents = []*Agent{
 			p := "providers." + provider
 			return []File{
 				{Path: filepath.Join(dir, "models.json"), Format: JSON, Entries: []Entry{
-					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // a name without $ is the key itself since 0.77
-					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}}}}}, // without input it sends no images
+					at(p+".baseUrl", s.V1()).holds("url"), at(p+".api", "openai-completions"), s.key([]string{"providers", provider, "apiKey"}, "$", "", NoKey), // since 0.77 a name without $ is the key itself
+					{Path: []string{"providers", provider, "models"}, Value: []any{map[string]any{"id": s.Model, "input": []any{"text", "image"}}}}}}, // without input the agent sends no images
 				{Path: filepath.Join(dir, "settings.json"), Format: JSON, Entries: []Entry{
 					at("defaultProvider", provider), at("defaultModel", s.Model).holds("model")}},
 			}
@@ -155,7 +155,7 @@ var Agents = []*Agent{
 	},
 }
 
-// openCode returns the settings of opencode and of agents derived from it. They use small_model to generate titles.
+// openCode returns the entries for opencode and for agents derived from it. They use small_model to generate titles.
 func openCode(s *Settings) []Entry {
 	p := "provider." + provider
 	return []Entry{

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// A Put is a setting that [Write] put into a file, or removed from it.
+// A Put is a setting that [Write] set in a file, or removed from it.
 type Put struct {
 	Path    []string `json:"path"`
 	Value   any      `json:"value,omitempty"`
 	Removed bool     `json:"removed,omitempty"`
-	// Default is set for a setting that the file only got because it had none. The agent may replace it.
+	// Default: the setting was written only because the file had none. The agent may replace it.
 	Default bool `json:"default,omitempty"`
 }
 
-// putsOf returns what a merge of the entries into the text before puts there.
+// putsOf returns the settings that a merge of the entries into the text before sets or removes.
 func putsOf(f *Format, before []byte, entries []Entry) ([]Put, error) {
 	had, err := f.Decode(before)
 	if err != nil {
@@ -37,7 +37,7 @@ func putsOf(f *Format, before []byte, entries []Entry) ([]Put, error) {
 	return puts, nil
 }
 
-// add adds settings of a later write, which replace those at the same paths.
+// add adds the settings of a later write. They replace settings with the same paths.
 func (w *Written) add(puts []Put) {
 	for _, p := range puts {
 		if i := slices.IndexFunc(w.Puts, func(old Put) bool { return slices.Equal(old.Path, p.Path) }); i >= 0 {
@@ -49,9 +49,9 @@ func (w *Written) add(puts []Put) {
 	}
 }
 
-// takeOut returns the JSON text now without what was put in, with the values of the text before in its place, and with everything
-// else that has changed since. left are the paths of settings that have another value by now; they are left as they are. The text
-// is nil if the file did not exist before, which is a before of nil, and nothing else is in it.
+// takeOut returns the JSON text now without the written settings: it restores their values in before and keeps all other changes. left
+// lists the paths of settings that have been changed since, which stay unchanged. The returned text is nil if before is nil (the file did
+// not exist) and nothing else remains.
 func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err error) {
 	had, err := parseJSON(before)
 	if err != nil {
@@ -65,11 +65,11 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	for _, p := range puts {
 		old, current := had.at(p.Path), n.at(p.Path)
 		switch {
-		case same(current, old): // as it was before
+		case same(current, old): // equal to the previous value
 		case p.Removed && current == nil:
 			n.set(p.Path, old)
 			changed = true
-		case !p.Removed && current == nil: // removed by the user
+		case !p.Removed && current == nil: // the user has removed the setting
 		case p.Removed || !equal(current.tree(), p.Value):
 			if !p.Default {
 				left = append(left, strings.Join(p.Path, "."))
@@ -97,7 +97,7 @@ func same(a, b *node) bool {
 	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
 }
 
-// prune removes the objects and lists of the paths of puts that hold only defaults now and that had does not have.
+// prune removes the objects and lists on the paths of puts that contain only defaults and that do not exist in had.
 func (n *node) prune(had *node, puts []Put) {
 	for _, p := range puts {
 		for i := len(p.Path) - 1; i > 0; i-- {
@@ -139,8 +139,8 @@ func (n *node) element(selecting string) *node {
 	return nil
 }
 
-// onlyDefaults reports whether n, the value at path, is an empty list, or an object without members other than defaults of puts and
-// the member by which path selects it.
+// onlyDefaults reports whether n, the value at path, is an empty list, or an object that has only defaults of puts and the member by which
+// path selects it.
 func (n *node) onlyDefaults(path []string, puts []Put) bool {
 	if n.list {
 		return len(n.values) == 0
@@ -155,7 +155,7 @@ func (n *node) onlyDefaults(path []string, puts []Put) bool {
 	return n.object
 }
 
-// text returns the value as indented text with a final newline.
+// text returns the value as indented JSON with a final line end.
 func (n *node) text(indent string) ([]byte, error) {
 	compact, err := n.MarshalJSON()
 	if err != nil {

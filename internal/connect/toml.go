@@ -8,8 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// TOML is the TOML format. An edit changes only the lines of the entries. Values are strings and booleans, and their tables have
-// headers.
+// TOML is the TOML format. An edit changes only the lines of the entries. Values must be strings and booleans, in tables with headers.
 var TOML = &Format{Name: "TOML", decode: decodeTOML, edit: editTOML}
 
 func decodeTOML(text []byte) (map[string]any, error) {
@@ -33,7 +32,7 @@ func editTOML(text []byte, entries []Entry) ([]byte, error) {
 		}
 		line := fmt.Sprintf("%s = %v", key, e.Value)
 		if s, ok := e.Value.(string); ok {
-			quoted, err := marshal(s) // JSON's escapes are TOML's
+			quoted, err := marshal(s) // JSON escapes are valid in TOML
 			if err != nil {
 				return nil, err
 			}
@@ -44,9 +43,9 @@ func editTOML(text []byte, entries []Entry) ([]byte, error) {
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
 }
 
-// findLine returns the index of the line of a key in a table, and the index at which a line can be added to the table; -1 if
-// there is no such line. The table "" is the part before the first header. findLine does not recognise lines within multi-line
-// strings: [Format.Merge] detects a wrong edit.
+// findLine returns the index of the line of a key in a table, and the index at which a line can be added to the table; each is -1 if there
+// is none. The table "" is the part before the first header. Lines within multi-line strings are not recognised: [Format.Merge] detects a
+// wrong edit.
 func findLine(lines []string, table, key string) (at, end int) {
 	current, end := "", -1
 	if table == "" {
@@ -71,7 +70,7 @@ func findLine(lines []string, table, key string) (at, end int) {
 	return -1, end
 }
 
-// setLine sets the line of a key in a table.
+// setLine replaces or adds the line of a key in a table.
 func setLine(lines []string, table, key, line string) []string {
 	at, end := findLine(lines, table, key)
 	if at >= 0 {

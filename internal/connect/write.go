@@ -13,34 +13,34 @@ import (
 	"path/filepath"
 )
 
-// maxFile limits the size of a configuration file, in bytes.
+// maxFile is the largest size of a configuration file in bytes.
 const maxFile = 4 << 20
 
-// backupSuffix is appended to the path of a file to name the backup of its former content.
+// backupSuffix is appended to the path of a file to name the backup of its previous content.
 const backupSuffix = ".before-lathe"
 
-// A Record lists the files that [Write] changed for an agent, for [Undo]. It is stored in a file of its own.
+// A Record lists the files that [Write] changed for an agent, for [Undo]. It is stored as a separate JSON file.
 type Record struct {
 	Files []Written `json:"files"`
 }
 
-// Written is a file that was changed.
+// Written describes a file that was changed.
 type Written struct {
 	Path   string `json:"path"`
 	Backup string `json:"backup,omitempty"` // "": the file did not exist
-	SHA256 string `json:"sha256"`           // of the content that was written
-	// Edited is set if another program changed the file between two writes. Such a file is not restored as a whole.
+	SHA256 string `json:"sha256"`           // hash of the content that was written
+	// Edited: another program changed the file between two writes. Such a file is not restored as a whole.
 	Edited bool `json:"edited,omitempty"`
-	// Puts are the settings that were written, if Undo can take them out of a file that was changed since: those of JSON.
+	// Puts are the written settings that Undo can remove from a file that has been changed since. Only JSON files have them.
 	Puts []Put `json:"puts,omitempty"`
 }
 
-// A Change is the outcome for one file of [Write] or [Undo].
+// A Change is the result of [Write] or [Undo] for one file.
 type Change struct {
 	Path    string `json:"path"`
 	Backup  string `json:"backup,omitempty"`
 	Changed bool   `json:"changed"`
-	// Left are the settings that Undo left in the file, since they have another value than Write gave them.
+	// Left are the settings that Undo did not remove, because their values have been changed since Write.
 	Left []string `json:"left,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
@@ -61,13 +61,13 @@ func ReadFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// Plan returns what Write would change, with no backups, and changes nothing.
+// Plan returns the changes that Write would make, without backups. It changes nothing.
 func Plan(files []File) ([]Change, error) {
 	changes, _, _, err := merge(files)
 	return changes, err
 }
 
-// merge returns the changes of files, and for each that changes its content before and after.
+// merge returns the change of each file and, for files that change, the content before and after.
 func merge(files []File) (changes []Change, befores, texts [][]byte, err error) {
 	befores, texts = make([][]byte, len(files)), make([][]byte, len(files))
 	changes = make([]Change, len(files))
@@ -91,9 +91,9 @@ func merge(files []File) (changes []Change, befores, texts [][]byte, err error) 
 	return changes, befores, texts, nil
 }
 
-// Write sets the entries of files. It reads and merges all files before it writes anything. It refuses a file that is read-only,
-// is no regular file, or is a link to a file that does not exist. record is the path of the
-// [Record]. A second Write keeps the backups of the first.
+// Write sets the entries of files. It reads and merges all files before it writes. It refuses a file that is read-only, is not a regular
+// file, or is a link to a file that does not exist. record is the path of the [Record]. A later Write does not replace the backups of the
+// first.
 func Write(record string, files []File) ([]Change, error) {
 	r, err := readRecord(record)
 	if err != nil {
@@ -145,12 +145,12 @@ func Write(record string, files []File) ([]Change, error) {
 	return changes, nil
 }
 
-// ErrNothingWritten is the error of [Undo] for a record that does not exist.
+// ErrNothingWritten is the error of [Undo] if the record does not exist.
 var ErrNothingWritten = errors.New("nothing was written for this agent")
 
-// Undo restores the files of a record, and removes those that did not exist before. From a JSON file that was changed since, by the
-// agent or its user, it takes out what was written and keeps the rest. If a file of another format was changed, it returns an error
-// and changes nothing. It removes the record, and the directory of the record if it is empty.
+// Undo restores the files of a record and removes those that did not exist before. From a JSON file that the agent or its user has changed
+// since, it removes only the written settings. If a file of another format has been changed, it returns an error and changes nothing. It
+// removes the record, and the directory of the record if that is empty.
 func Undo(record string) ([]Change, error) {
 	r, err := readRecord(record)
 	if err != nil {
@@ -184,12 +184,12 @@ func Undo(record string) ([]Change, error) {
 	if err := os.Remove(record); err != nil {
 		return changes, err
 	}
-	_ = os.Remove(filepath.Dir(record)) // fails if it holds other records
+	_ = os.Remove(filepath.Dir(record)) // fails if the directory contains other records
 	return changes, nil
 }
 
-// former returns the text that the file is to have without what was written; nil: it is to be removed. The change has a backup if
-// that is to stay.
+// former returns the text of the file without the written settings; nil: the file is to be removed. c.Backup is set if the backup is not to
+// be removed.
 func (w *Written) former() (text []byte, c Change, err error) {
 	c = Change{Path: w.Path, Changed: true}
 	now, err := ReadFile(w.Path)
@@ -255,11 +255,11 @@ func writeRecord(path string, r *Record) error {
 	return replace(path, append(text, '\n'))
 }
 
-// ErrNotReplaced is the error of [Write] for a file of which it could not restore the former state.
+// ErrNotReplaced is the error of [Write] for a file whose previous state could not be restored.
 var ErrNotReplaced = errors.New("it is not replaced")
 
-// resolve follows symbolic links, so that the target is replaced and not the link. It returns
-// [ErrNotReplaced] if the file is not to be replaced or could not be restored.
+// resolve follows symbolic links, so that the target is replaced instead of the link. It returns [ErrNotReplaced] for links without a
+// target and for files that are read-only or not regular.
 func resolve(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -277,13 +277,13 @@ func resolve(path string) (string, error) {
 		return "", err
 	case !info.Mode().IsRegular():
 		return "", fmt.Errorf("%s is not a regular file: %w", path, ErrNotReplaced)
-	case info.Mode().Perm()&0o200 == 0: // another program may write it, such as one that manages the home directory
+	case info.Mode().Perm()&0o200 == 0: // another program may manage the file, for example one for the home directory
 		return "", fmt.Errorf("%s is read-only: %w", path, ErrNotReplaced)
 	}
 	return real, nil
 }
 
-// backUp writes the former content beside the file, under a name that does not exist yet, and returns the path.
+// backUp writes the previous content to a new file next to path and returns the name of the new file.
 func backUp(path string, text []byte) (string, error) {
 	name := path + backupSuffix
 	for n := 2; ; n++ {
@@ -300,7 +300,7 @@ func backUp(path string, text []byte) (string, error) {
 	}
 }
 
-// replace replaces the content of a file and keeps its mode.
+// replace replaces the content of a file atomically. A new file gets mode 0600; the mode of an existing file does not change.
 func replace(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML is the YAML format. An edit keeps comments and the order of keys.
+// YAML is the YAML format. An edit leaves comments and the order of keys unchanged.
 var YAML = &Format{Name: "YAML", decode: decodeYAML, edit: editYAML}
 
 func decodeYAML(text []byte) (map[string]any, error) {
@@ -36,7 +36,7 @@ func editYAML(text []byte, entries []Entry) ([]byte, error) {
 	}
 	for _, e := range entries {
 		if e.Value == Absent {
-			return nil, ErrNotEdited // no agent has such an entry in YAML
+			return nil, ErrNotEdited // no agent has an entry in YAML that is to be removed
 		}
 		var value yaml.Node
 		if err := value.Encode(e.Value); err != nil {
@@ -70,7 +70,7 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
 		setYAML(e, path[1:], value)
 		return
 	}
-	if n.Kind != yaml.MappingNode { // new, or null
+	if n.Kind != yaml.MappingNode { // the node is new or null
 		n.Kind, n.Tag, n.Value = yaml.MappingNode, "", ""
 	}
 	m := memberYAML(n, path[0])

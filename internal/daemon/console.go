@@ -21,8 +21,8 @@ func (d *daemon) listenConsole(ctx context.Context, cfg *config.Config) (net.Lis
 	return Listen(ctx, cfg.Serve.Console.Listen, "serve.console.listen")
 }
 
-// announceConsole prints the address of the page. On a terminal of the machine that the page is served to, it is a link
-// that signs in as the first admin key: a log does not get one.
+// announceConsole prints the address of the console. On a terminal of the machine that serves the console, it also prints a link that signs
+// in as the first admin key. The link is not written to a log.
 func (d *daemon) announceConsole(cfg *config.Config, url string) {
 	w := d.stderr
 	fmt.Fprintf(w, "the page with models, tools, a chat and runs is %s/\n", url)

@@ -1,5 +1,5 @@
-// Package daemon is what `lathe serve` runs once its flags are read: it opens the store, starts the application, listens, reloads
-// the configuration, notifies the service manager and stops. Its errors are those of package app: the code says which exit code they have.
+// Package daemon runs `lathe serve` after its flags have been parsed: it opens the store, starts the application, listens, reloads the
+// configuration, notifies the service manager and stops. Its errors are those of package app: their code determines the exit code.
 package daemon
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// StoreVariable is the environment variable that names the store where no flag does.
+// StoreVariable is the environment variable that names the store if the flag --store is absent.
 const StoreVariable = "LATHE_STORE"
 
-// NamedStore returns the name of the store, and what names it: the flag --store, else StoreVariable, else the configuration.
+// NamedStore returns the name of the store and its source: the flag --store, else StoreVariable, else serve.store.
 func NamedStore(flag, configured string) (name, from string) {
 	if flag != "" {
 		return flag, "--store"
@@ -36,35 +36,35 @@ func NamedStore(flag, configured string) (name, from string) {
 
 // Options are the options of [Run]. Stderr, Load and Find are required.
 type Options struct {
-	Addr, MetricsAddr, Store string // of the flags; "": those of the configuration
-	LogLevel, LogFormat      string // as of [NewLog]
+	Addr, MetricsAddr, Store string // values of flags; "": use the configuration
+	LogLevel, LogFormat      string // arguments of [NewLog]
 	Stderr                   io.Writer
-	Terminal                 bool // a person reads Stderr
-	// Find returns the path of the configuration file, or "" if no file exists. Load reads the file, with the flags over it. Both are called
-	// for each reload, too.
+	Terminal                 bool // Stderr is a terminal
+	// Find returns the path of the configuration file, or "" if no file exists. Load reads the file and applies the flags. Both are also
+	// called for each reload.
 	Find func() (string, error)
 	Load func(file string) (*config.Config, error)
-	// Starting, if set, says that the application of the configuration starts, until stop is called.
+	// Starting, if set, reports on w that the application is starting, until stop is called.
 	Starting func(w io.Writer, cfg *config.Config) (stop func())
-	// Listening, if set, is called once, when the daemon listens and has said so.
+	// Listening, if set, is called once, after the daemon has begun to listen and has printed its address.
 	Listening func()
-	// Prepare, if set, completes the options of the application. close, which may be nil, is called after the application has ended.
+	// Prepare, if set, completes the options of the application. close, which may be nil, is called after the application has stopped.
 	Prepare func(log *slog.Logger, opts *app.Options) (close func(), err error)
 	// App are the options of the application. Log, Reload, Store, NoStore and SeparateMetrics are set by Run.
 	App app.Options
 }
 
-// A daemon is what Run runs.
+// A daemon is the state of [Run].
 type daemon struct {
 	opts    *Options
 	stderr  io.Writer
-	addr    string // that the daemon listens on
+	addr    string // address on which the daemon listens
 	hup     chan os.Signal
 	log     *slog.Logger
 	app     *app.App
-	manager *notifier // the service manager that started the daemon
+	manager *notifier // connection to the service manager that started the daemon
 
-	reloading sync.Mutex // held while the configuration is read again
+	reloading sync.Mutex // locked during a reload of the configuration
 }
 
 func misconfigured(err error) error {
@@ -79,7 +79,7 @@ func failed(err error) error {
 	return &lathe.Error{Code: lathe.CodeInternal, Op: app.Op, Err: err}
 }
 
-// join returns err and what ended after it. It returns err as it is if that is all: the callers of Run print its cause.
+// join joins err and a later error. Without a later error it returns err unchanged, because the callers of Run print its cause.
 func join(err, after error) error {
 	if after == nil {
 		return err
@@ -90,7 +90,7 @@ func join(err, after error) error {
 // Run runs the daemon until ctx is done or a listener fails.
 func Run(ctx context.Context, opts *Options) (err error) {
 	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
-	signal.Notify(d.hup, syscall.SIGHUP) // before anything else: one that arrives during the start must not end the process
+	signal.Notify(d.hup, syscall.SIGHUP) // first of all: a signal during the start must not end the process
 	defer signal.Stop(d.hup)
 	stderr := gatherLog(opts.Stderr)
 	defer stderr.flush()
@@ -147,7 +147,7 @@ func Run(ctx context.Context, opts *Options) (err error) {
 	return d.listen(ctx, cfg)
 }
 
-// openStore opens the store that --store or the environment names; serve.store is opened with the application.
+// openStore opens the store that --store or the environment names. It leaves serve.store to the application.
 func (d *daemon) openStore(cfg *config.Config, opts *app.Options) (closeStore func() error, err error) {
 	closeStore = func() error { return nil }
 	name, from := NamedStore(d.opts.Store, cfg.Serve.Store.Reveal())
@@ -202,7 +202,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	if m := d.metricsAddr(cfg); m != "" {
 		mln, err := Listen(ctx, m, "--metrics-addr")
 		if err != nil {
-			_ = srv.Close() // nothing was served yet
+			_ = srv.Close() // no request has been served yet
 			return join(err, ignoreClosed(<-broken))
 		}
 		msrv := d.app.HTTPServer(d.app.MetricsHandler())
@@ -214,7 +214,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	if own := cfg.Serve.Console.Listen; own != "" {
 		cln, err := d.listenConsole(ctx, cfg)
 		if err != nil {
-			_ = srv.Close() // nothing was served yet
+			_ = srv.Close() // no request has been served yet
 			return join(err, ignoreClosed(<-broken))
 		}
 		csrv := d.app.HTTPServer(d.app.ConsoleHandler())
@@ -249,7 +249,7 @@ func (d *daemon) listen(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// ignoreClosed returns the error of a server, or nil if it was shut down.
+// ignoreClosed returns the error of an HTTP server, or nil if the server was shut down.
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -257,7 +257,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Listen listens on an address. flag is what the error says to choose another address with.
+// Listen listens on an address. flag is the setting that the error suggests to change.
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -266,30 +266,30 @@ func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return ln, nil
 }
 
-// wait reloads the configuration at each reload signal, until the daemon is to stop or a server fails.
+// wait reloads the configuration at each SIGHUP, until ctx is done or a server fails.
 func (d *daemon) wait(ctx context.Context, broken chan error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-broken:
-			broken <- err // counted with the others
+			broken <- err // stop counts the errors of all servers
 			return failed(err)
 		case <-d.hup:
-			_ = d.reload("SIGHUP") // which has logged the error
+			_ = d.reload("SIGHUP") // reload logs the error
 		}
 	}
 }
 
-// notify sends a state to the service manager.
+// notify sends a state to the service manager and logs a failure.
 func (d *daemon) notify(state string) {
 	if err := d.manager.send(state); err != nil {
 		d.log.Error("the service manager was not notified", "state", state, "error", err)
 	}
 }
 
-// reload puts a new configuration in force: all of it, or, with an error, nothing. It logs the outcome and by, the
-// source of the request. Concurrent calls run one after the other.
+// reload reads the configuration again and activates it; if it returns an error, nothing changes. It logs the result and by, the source of
+// the request. Concurrent calls run one after the other.
 func (d *daemon) reload(by string) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -312,7 +312,7 @@ func (d *daemon) readAgain() error {
 	if err != nil {
 		return err
 	}
-	// The listener stays as it is: without keys it must be one that only this machine reaches, whatever serve.addr is now.
+	// The listener does not change: without keys its address must be a loopback address, whatever serve.addr is now.
 	if err := app.CheckAddr(cfg, d.addr); err != nil {
 		return app.Cause(err)
 	}
@@ -322,7 +322,7 @@ func (d *daemon) readAgain() error {
 	return nil
 }
 
-// stop lets requests and runs finish, within serve.drain_timeout.
+// stop waits for requests and runs to finish, for at most serve.drain_timeout.
 func (d *daemon) stop(ctx context.Context, servers []*http.Server) {
 	fmt.Fprintln(d.stderr, "stopping: requests that are at work may finish")
 	if left := d.app.Shutdown(context.WithoutCancel(ctx), servers...); left > 0 {

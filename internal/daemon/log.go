@@ -11,7 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/stdlog"
 )
 
-// NewLog returns a logger that writes to w from the level up; "" logs nothing. The format is text or json, and text if it is empty.
+// NewLog returns a logger that writes lines of at least the level to w. If level is "", it discards all lines. format is text or json; ""
+// means text.
 func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if format != "" && format != "text" && format != "json" {
 		return nil, usage("--log-format %q: want text or json", format)
@@ -29,26 +30,26 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	return slog.New(newTextHandler(w, l)), nil
 }
 
-// A daemon that answers thousands of requests a second writes its log lines together: each write by itself
-// costs more than making the line.
+// Limits of buffered log lines. A daemon that serves thousands of requests a second writes several lines in one write, because a write
+// costs more than formatting a line.
 
 const (
-	logDelay = 100 * time.Millisecond // at most, until a line is written that need not be visible at once
-	logSpace = 16 << 10               // of lines that wait
+	logDelay = 100 * time.Millisecond // longest delay of a line that is not urgent
+	logSpace = 16 << 10               // bytes of buffered lines
 )
 
-// A gatheredLog keeps lines until they are worth a write. It may be used by several goroutines at once.
+// A gatheredLog buffers lines, to write several at once. It may be used from several goroutines at once.
 type gatheredLog struct {
 	w io.Writer
 
 	mu    sync.Mutex
 	lines []byte
-	timer *time.Timer // set while lines wait
+	timer *time.Timer // not nil while lines are buffered
 }
 
 func gatherLog(w io.Writer) *gatheredLog { return &gatheredLog{w: w} }
 
-// Write takes whole lines.
+// Write buffers b, which must consist of complete lines.
 func (g *gatheredLog) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +62,7 @@ func (g *gatheredLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write writes what waits. g.mu is held.
+// write writes the buffered lines. The caller must have locked g.mu.
 func (g *gatheredLog) write() error {
 	if g.timer != nil {
 		g.timer.Stop()
@@ -80,10 +81,10 @@ func (g *gatheredLog) write() error {
 func (g *gatheredLog) flush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_ = g.write() // there is no place to report the error
+	_ = g.write() // there is nowhere to report the error
 }
 
-// direct writes to the same place at once, behind the lines that wait.
+// direct returns a writer that first writes the buffered lines and then writes its argument at once.
 func (g *gatheredLog) direct() io.Writer { return directLog{g} }
 
 type directLog struct{ g *gatheredLog }
@@ -97,7 +98,7 @@ func (d directLog) Write(b []byte) (int, error) {
 	return d.g.w.Write(b)
 }
 
-// logger returns one that writes through g like of, but for warnings and errors, which are written at once.
+// logger returns a logger like of, which writes to g, except that warnings and errors flush g at once.
 func (g *gatheredLog) logger(of *slog.Logger) *slog.Logger { return slog.New(urgent{of.Handler(), g}) }
 
 type urgent struct {
@@ -122,8 +123,7 @@ func (u urgent) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements [slog.Handler].
 func (u urgent) WithGroup(name string) slog.Handler { return urgent{u.Handler.WithGroup(name), u.log} }
 
-// TakeStandardLog has lines that libraries write to the standard logger logged by their kind, until
-// restore is called.
+// TakeStandardLog makes the standard logger write to to, which logs only the kind of each line, until restore is called.
 func TakeStandardLog(to *slog.Logger) (restore func()) {
 	log.SetOutput(stdlog.Writer(to))
 	return func() { log.SetOutput(stdlog.Writer(nil)) }

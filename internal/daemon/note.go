@@ -8,25 +8,25 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 )
 
-// A daemon that has the file of a store open keeps other processes from writing it. It leaves its address in a file
-// beside that of the store, readable by its user alone, so that `lathe runs` asks it.
+// A daemon that has opened the file of a store prevents other processes from writing to it. The daemon writes its address to a file next to
+// the store, which only its user can read, so that `lathe runs` can send its requests to the daemon.
 
-// A Note is what the file says.
+// A Note is the content of the file with the address of the daemon.
 type Note struct {
 	URL string `json:"url"`
 	PID int    `json:"pid"`
 }
 
-// What a client needs to find and read the note.
+// Name and size of the note, for clients.
 const (
-	NoteSuffix = ".server" // of the file, after the path of the store
-	MaxNote    = 4 << 10   // bytes of it
+	NoteSuffix = ".server" // appended to the path of the store
+	MaxNote    = 4 << 10   // bytes
 )
 
-// leaveNote writes the address at which the daemon with this store listens, and returns what removes it. A store that
-// is no file has none.
+// leaveNote writes a note with the address at which the daemon of this store listens, and returns a function that removes it. It writes
+// none if the store is not a file.
 //
-// A daemon with serve.tls leaves none: its certificate is for a name that only its callers know.
+// A daemon with serve.tls writes no note: its certificate is for a host name that only its callers know.
 func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err error) {
 	if d.app.TLS() {
 		return func() {}, nil
@@ -40,7 +40,7 @@ func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err 
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(path) // of a daemon that was killed; its permissions may be others
+	_ = os.Remove(path) // left by a daemon that was killed, possibly with other permissions
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err 
 	return func() { _ = os.Remove(path) }, f.Close()
 }
 
-// reachable returns an address of this machine for one that a listener has.
+// reachable returns an address at which this machine can reach a listener: the loopback address if the listener has an unspecified one.
 func reachable(a net.Addr) string {
 	t, ok := a.(*net.TCPAddr)
 	if !ok || !t.IP.IsUnspecified() {

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// notifyTimeout bounds the time that one message to the service manager may take.
+// notifyTimeout limits the time of one message to the service manager.
 const notifyTimeout = 5 * time.Second
 
-// A notifier sends the states of the daemon to systemd, over the socket that NOTIFY_SOCKET names: see sd_notify(3). A
-// notifier without a socket sends nothing. Its methods may be called by several goroutines at once.
+// A notifier sends the state of the daemon to systemd over the socket in NOTIFY_SOCKET: see sd_notify(3). Without a socket it sends
+// nothing. Its methods may be called from several goroutines at once.
 type notifier struct {
-	conn  net.Conn      // nil: no service manager
-	every time.Duration // between two messages of the watchdog; 0: it is off
+	conn  net.Conn      // nil: there is no service manager
+	every time.Duration // interval of the messages of the watchdog; 0: no messages
 }
 
-// newNotifier connects to the socket, and removes its name from the environment of child processes.
+// newNotifier connects to the socket in NOTIFY_SOCKET and removes the variables from the environment of child processes.
 func newNotifier() (*notifier, error) {
 	n := &notifier{}
 	path, owner, limit := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_PID"), os.Getenv("WATCHDOG_USEC")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"} {
-		_ = os.Unsetenv(name) // the names are valid
+		_ = os.Unsetenv(name) // fails only for invalid names
 	}
 	if path == "" {
 		return n, nil
@@ -41,7 +41,7 @@ func newNotifier() (*notifier, error) {
 	return n, nil
 }
 
-// send sends states such as READY=1, each a line.
+// send sends states such as READY=1, one on each line.
 func (n *notifier) send(states string) error {
 	if n.conn == nil {
 		return nil
@@ -53,9 +53,9 @@ func (n *notifier) send(states string) error {
 	return err
 }
 
-// watch sends a message at the watchdog's interval if h answers GET /livez with 200, until stop is called. It calls h itself:
-// a process that has all the connections that it may have is healthy. If h does not return, no message is sent, and systemd
-// ends the process.
+// watch sends a message at the interval of the watchdog if h answers GET /livez with 200, until stop is called. It calls h directly, not
+// over a connection: a process at its limit of connections is healthy. If h does not return, no message is sent, and systemd ends the
+// process.
 func (n *notifier) watch(ctx context.Context, h http.Handler, failed func(error)) (stop func()) {
 	if n.every == 0 {
 		return func() {}
@@ -89,7 +89,7 @@ func (n *notifier) watch(ctx context.Context, h http.Handler, failed func(error)
 	return func() { cancel(); <-done }
 }
 
-// A livezAnswer is the status of an answer.
+// A livezAnswer is the status code of a response.
 type livezAnswer int
 
 // Header implements http.ResponseWriter.

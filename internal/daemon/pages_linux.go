@@ -8,13 +8,12 @@ import (
 	"syscall"
 )
 
-// releasePages lets go of the program's own pages: most of those that the start went through are not needed
-// again, and those that are come back from the file when they are touched. What the process has
-// written to is never let go of.
+// releasePages releases the unmodified pages of the program file from memory: most of those used in the start are not used again, and the
+// kernel reads the others from the file when they are accessed. Modified pages are never released.
 func releasePages() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return // without /proc the pages stay, and nothing else changes
+		return // without /proc no page is released
 	}
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -22,15 +21,14 @@ func releasePages() {
 	}
 	defer f.Close()
 	for _, m := range untouched(bufio.NewScanner(f), exe) {
-		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.start, m.size, syscall.MADV_DONTNEED) // advice only: on error the pages stay in memory
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.start, m.size, syscall.MADV_DONTNEED) // only advice: after an error the pages stay in memory
 	}
 }
 
 // A mapping is a part of the process's memory.
 type mapping struct{ start, size uintptr }
 
-// untouched returns the mappings of a file, in the form of smaps, that cannot be written to and in
-// which no page differs from the file.
+// untouched returns the mappings of a file, from text in the format of /proc/PID/smaps, that are not writable and have no modified page.
 func untouched(smaps *bufio.Scanner, file string) (found []mapping) {
 	var m mapping
 	for smaps.Scan() {

@@ -2,5 +2,5 @@
 
 package daemon
 
-// releasePages does nothing: how many pages of its own file a process has is not known on this system.
+// releasePages does nothing: this system does not report the pages of the program file.
 func releasePages() {}

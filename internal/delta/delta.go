@@ -3,8 +3,8 @@ package delta
 
 import "github.com/lathe-run/lathe"
 
-// Append appends a delta that has only these members to dst. It writes them in place: a [lathe.Delta] that is made apart and
-// copied costs three times as much, and parsers append one for each piece of an answer.
+// Append appends a delta of this kind, index and text to dst. It writes the fields in place, because a [lathe.Delta] that is built
+// separately and copied costs three times as much and parsers append one for each piece of an answer.
 func Append(dst []lathe.Delta, kind lathe.DeltaKind, index int, text string) []lathe.Delta {
 	n := len(dst)
 	if n == cap(dst) {

@@ -1,8 +1,7 @@
-// Package digest names arguments, tools, approvals and prompts by hashes, so that records can tell
-// equal from different without holding any text.
+// Package digest computes hashes of arguments, tools, approvals and prompts, so that records can be compared without containing text.
 //
-// All hashes are SHA-256 in lower-case hexadecimal, and depend on nothing but what the functions
-// are given. Functions may be called from several goroutines at once.
+// All hashes are SHA-256 in lower-case hexadecimal and depend only on the arguments of the functions. All functions may be called from
+// several goroutines at once.
 package digest
 
 import (
@@ -14,31 +13,30 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Mode says how [ArgsPreview] hashes. The zero value is Compat.
+// Mode selects what [ArgsPreview] hashes. The zero value is Compat.
 type Mode uint8
 
-// The modes.
+// Modes of [ArgsPreview].
 const (
 	Compat Mode = iota // the first PreviewLength characters of the canonical text
 	Full               // the whole canonical text
 	Keyed              // HMAC of the whole canonical text
 )
 
-// PreviewLength is the number of characters that [Compat] takes.
+// PreviewLength is the number of characters that [Compat] hashes.
 const PreviewLength = 200
 
-// previewHex is the number of hexadecimal digits that ArgsPreview keeps.
+// previewHex is the number of hexadecimal digits that ArgsPreview returns.
 const previewHex = 32
 
 // ArgsPreview returns the first 32 hexadecimal digits of a hash of the argument text args.
 //
-// The canonical text is what Python's json.dumps(args, sort_keys=True) prints (see
-// [rawjson.AppendPython]), so that equal values have equal hashes however they were written.
-// Text that is no JSON value, or is beyond the default limits of [rawjson.Check], has no
-// canonical text: then all of args is hashed as it is, in every mode.
+// The hash is that of the canonical text, which is the output of Python's json.dumps(args, sort_keys=True) (see [rawjson.AppendPython]):
+// equal values have equal hashes, however they were written. If args is not a JSON value, or exceeds the default limits of [rawjson.Check],
+// the bytes of args are hashed in every mode.
 //
-// Few possible arguments can be guessed from Compat and Full by trying them all; Keyed needs key
-// for that. Keyed without a key returns "" rather than a hash that only looks safe.
+// If there are few possible arguments, they can be found from the hashes of Compat and Full by trying them all; for Keyed this requires the
+// key. Keyed without a key returns "", because the hash would not be safe.
 func ArgsPreview(args []byte, mode Mode, key []byte) string {
 	text, err := rawjson.AppendPython(make([]byte, 0, len(args)+len(args)/4), args)
 	switch {
@@ -59,13 +57,12 @@ func ArgsPreview(args []byte, mode Mode, key []byte) string {
 	return hex.EncodeToString(mac.Sum(nil)[:previewHex/2])
 }
 
-// ArgsDigest returns the hash that binds an approval to one call: to the run, the call id, the
-// tool, the tool's schema and the arguments. Schema and arguments count by their values: their
-// RFC 8785 form is hashed, or, where they are not valid under [rawjson.Check], their bytes.
+// ArgsDigest returns the hash that binds an approval to one call: to the run, the call id, the tool, the schema of the tool, and the
+// arguments. Schema and arguments are compared by value: their RFC 8785 form is hashed, or their bytes if they are not valid for
+// [rawjson.Check].
 //
-// It is the hash of these fields, each with its length in eight bytes before it, so that no two
-// lists of fields have the same bytes: "lathe approval 1", run id, call id, tool, "json" or "text",
-// the SHA-256 of the schema, "json" or "text", the arguments.
+// The hashed text has these fields, each preceded by its length in eight bytes, so that different lists of fields never have the same
+// bytes: "lathe approval 1", run id, call id, tool, "json" or "text", the SHA-256 of the schema, "json" or "text", the arguments.
 func ArgsDigest(runID, callID, tool string, schema, args []byte) string {
 	form, schemaKind := canonical(schema)
 	schemaSum := sha256.Sum256(form)
@@ -81,7 +78,7 @@ func ArgsDigest(runID, callID, tool string, schema, args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical returns the RFC 8785 form of text and "json", or text and "text".
+// canonical returns the RFC 8785 form of text and "json"; if text has none, it returns text and "text".
 func canonical(text []byte) (form []byte, kind string) {
 	form, err := rawjson.AppendCanonical(make([]byte, 0, len(text)), text)
 	if err != nil {

@@ -9,33 +9,29 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Prompt computes the two hashes of a conversation that grows. The state of the hash after the
-// last message is kept, so that a turn costs its new messages alone. It is used by one goroutine
-// at a time; NewPrompt makes one.
+// A Prompt computes the two hashes of a conversation that grows. It stores the state of the hashes after the last message, so that the time
+// of a turn depends on its new messages only. Only one goroutine at a time may use it. NewPrompt creates one.
 //
-// phv1 is the hash of the text that ECMAScript's JSON.stringify writes, without white space and
-// with the keys in this order, for
+// phv1 is the hash of the text that ECMAScript's JSON.stringify writes, without white space and with the keys in this order, for
 //
 //	{"prompt_hash_version":"phv1","model":…,"messages":[{"role":…,"content":…},…],"temperature":…,"max_tokens":…}
 //
-// where content is a message's text (which may be ""), or the text that the model reads of a tool
-// result. Temperature and max_tokens are 0.7 and 2048 where they are not set. Tools, calls and ids
-// do not count.
+// where content is the text of a message (possibly ""), or the text of a tool result that the model receives. If temperature and max_tokens
+// are not set, they are 0.7 and 2048. Tools, calls and ids are not hashed.
 //
-// phv2 is the hash of such a text too, of
+// phv2 is the hash of a text of the same form, for
 //
 //	{"prompt_hash_version":"phv2","model":…,"messages":[{"role":…,"content":…,…},…],"sampling":…,"tools":…,…}
 //
-// where a message also has, when it has them, "name", "refusal", "blobs", "tool_calls" (id, name
-// and the argument text of each) and "tool_call_id"; sampling has the options that are set, stop
-// and response_format among them; tools is what [Tools] returns; and tool_choice stands last where
-// there are tools and a choice. So no tools and an empty list of tools are the same.
+// where a message also has, if present, "name", "refusal", "blobs", "tool_calls" (id, name and argument text of each) and "tool_call_id";
+// sampling has the options that are set, including stop and response_format; tools is the result of [Tools]; and tool_choice is the last
+// member if there are tools and a choice. An empty list of tools has the same hash as no tools.
 type Prompt struct {
-	v1, v2 hash.Cloner // after the last message
-	empty  bool        // no message yet
+	v1, v2 hash.Cloner // states of the hashes after the last message
+	empty  bool        // there is no message yet
 }
 
-// NewPrompt returns the Prompt of an empty conversation with the model of that name.
+// NewPrompt returns an empty conversation with the model of this name.
 func NewPrompt(model string) *Prompt {
 	start := func(version string) hash.Cloner {
 		b := append(make([]byte, 0, 128), `{"prompt_hash_version":"`+version+`","model":`...)
@@ -70,7 +66,7 @@ func (p *Prompt) Add(messages ...lathe.Message) {
 	}
 }
 
-// content returns a message's text, or what a tool result tells the model.
+// content returns the text of a message or, for a tool message, the text of its first tool result.
 func content(m *lathe.Message) string {
 	if m.Role == lathe.RoleTool {
 		for _, part := range m.Parts {
@@ -82,7 +78,7 @@ func content(m *lathe.Message) string {
 	return m.Text()
 }
 
-// appendRest appends the members that phv2 has and phv1 has not.
+// appendRest appends the members of a message that only phv2 contains.
 func appendRest(b []byte, m *lathe.Message) []byte {
 	if m.Name != "" {
 		b = rawjson.AppendQuote(append(b, `,"name":`...), m.Name)
@@ -94,7 +90,7 @@ func appendRest(b []byte, m *lathe.Message) []byte {
 		case lathe.ToolResult:
 			b = rawjson.AppendQuote(append(b, `,"tool_call_id":`...), part.CallID)
 			b = appendBlobs(b, part.Blobs)
-		default: // text is in both, blobs and calls follow, reasoning is not hashed
+		default: // text is in phv1 and phv2, blobs and calls follow, reasoning is not hashed
 		}
 	}
 	b = appendBlobParts(b, m.Parts)
@@ -130,7 +126,7 @@ func appendBlobParts(b []byte, parts []lathe.Part) []byte {
 	return appendBlobs(b, blobs)
 }
 
-// appendBlobs appends each blob as the hash of its content, which may be large.
+// appendBlobs appends each blob with the hash of its content in place of the content.
 func appendBlobs(b []byte, blobs []lathe.Blob) []byte {
 	for i, blob := range blobs {
 		if i == 0 {
@@ -155,8 +151,8 @@ func appendBlobs(b []byte, blobs []lathe.Blob) []byte {
 	return b
 }
 
-// Sum returns phv1 and phv2 of the conversation as it is. A nil s means that no option is set. tools is what [Tools] returns of
-// the tools that are offered. It does not change the conversation.
+// Sum returns phv1 and phv2 of the current conversation. A nil s means that no option is set. tools is the result of [Tools] for the
+// offered tools. Sum does not change the conversation.
 func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (v1, v2 string) {
 	if s == nil {
 		s = &lathe.Sampling{}
@@ -166,7 +162,7 @@ func (p *Prompt) Sum(s *lathe.Sampling, tools string, choice lathe.ToolChoice) (
 	return v1, finish(p.v2, appendTail2(buf, s, tools, choice))
 }
 
-// finish returns the hash of what h has seen followed by tail, and leaves h as it is.
+// finish returns the hash of the text written to h followed by tail. h is not changed.
 func finish(h hash.Cloner, tail []byte) string {
 	end, err := h.Clone()
 	if err != nil {
@@ -176,7 +172,7 @@ func finish(h hash.Cloner, tail []byte) string {
 	return hex.EncodeToString(end.Sum(nil))
 }
 
-// appendTail2 appends what follows the messages in phv2.
+// appendTail2 appends the part of the phv2 text that follows the messages.
 func appendTail2(b []byte, s *lathe.Sampling, tools string, choice lathe.ToolChoice) []byte {
 	b = appendSampling(append(b, `],"sampling":{`...), s)
 	b = append(append(append(b, `},"tools":"`...), tools...), '"')

@@ -8,13 +8,13 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The sampling that phv1 writes where nothing is set.
+// Defaults of phv1 for options that are not set.
 const (
 	DefaultTemperature = 0.7
 	DefaultMaxTokens   = 2048
 )
 
-// appendTail1 appends what follows the messages in phv1.
+// appendTail1 appends the part of the phv1 text that follows the messages.
 func appendTail1(b []byte, s *lathe.Sampling) []byte {
 	temperature, maxTokens := DefaultTemperature, DefaultMaxTokens
 	if s.Temperature != nil {
@@ -28,7 +28,7 @@ func appendTail1(b []byte, s *lathe.Sampling) []byte {
 	return append(b, '}')
 }
 
-// appendSampling appends the options that are set, with a comma between them.
+// appendSampling appends the members of the options that are set.
 func appendSampling(b []byte, s *lathe.Sampling) []byte {
 	start := len(b)
 	member := func(name string) {
@@ -73,9 +73,9 @@ func appendSampling(b []byte, s *lathe.Sampling) []byte {
 	return b
 }
 
-// appendFloat appends f as JSON.stringify writes it: null where it is no number.
+// appendFloat appends f as JSON.stringify writes it. Infinities and NaN become null.
 func appendFloat(b []byte, f float64) []byte {
-	if f == 0 || 1e-6 <= f && f < 1e21 { // those are written without an exponent, and -0 is 0
+	if f == 0 || 1e-6 <= f && f < 1e21 { // written without an exponent; -0 is written as 0
 		return strconv.AppendFloat(b, math.Abs(f), 'f', -1, 64)
 	}
 	var buf [32]byte

@@ -10,16 +10,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// noArguments is the canonical schema of a tool that has none.
+// noArguments is the canonical schema of a tool without arguments.
 const noArguments = `{"properties":{},"type":"object"}`
 
-// NoTools is what [Tools] returns of an empty list.
+// NoTools is the result of [Tools] for an empty list.
 const NoTools = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
 
-// Tools returns the hash of the tool definitions that a model receives: a JSON array of
-// {"description", "name", "parameters"}, each in the form of RFC 8785, sorted by name. The order
-// of specs does not matter, and no tools have the hash of "[]". A tool without a schema has that
-// of an object without properties; a schema that is not valid JSON stands as a string.
+// Tools returns the hash of the tool definitions that a model receives: a JSON array of {"description", "name", "parameters"}, each in the
+// form of RFC 8785, sorted by name. The order of specs does not matter, and an empty list has the hash of "[]". A tool without a schema is
+// hashed with the schema of an object without properties; a schema that is not valid JSON is hashed as a string.
 func Tools(specs []*lathe.ToolSpec) string {
 	sorted := slices.Clone(specs)
 	slices.SortStableFunc(sorted, func(x, y *lathe.ToolSpec) int {
@@ -51,7 +50,7 @@ func Tools(specs []*lathe.ToolSpec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// appendValue appends the canonical form of text, or text as a JSON string where it has none.
+// appendValue appends the canonical form of text, or text as a JSON string if it is not valid JSON.
 func appendValue(b, text []byte) []byte {
 	out, err := rawjson.AppendCanonical(b, text)
 	if err != nil {

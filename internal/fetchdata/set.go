@@ -16,14 +16,14 @@ import (
 	"github.com/lathe-run/lathe/internal/testdata"
 )
 
-// Bounds of what one part of a set may hold.
+// Limits of one part of a set.
 const (
 	maxFiles     = 5000
 	maxFileBytes = 16 << 20
 )
 
-// fetch puts a set into the cache, unless the cache holds it with the same pin. open returns the files
-// of the package that a part names. The set appears in the cache whole or not at all.
+// fetch puts a set into the cache, unless the cache has the set with the same pin. open returns the files of the package that a part names.
+// The folder of the set is renamed into place, so that it is complete or does not exist.
 func fetch(s *testdata.Set, cache string, open func(*testdata.Part) (fs.FS, error)) (done string, err error) {
 	target := filepath.Join(cache, s.Name)
 	if s.Fetched(target) {
@@ -65,7 +65,7 @@ func fetch(s *testdata.Set, cache string, open func(*testdata.Part) (fs.FS, erro
 	if err := os.RemoveAll(target); err != nil {
 		return "", err
 	}
-	if err := os.Rename(dir, target); err != nil && !s.Fetched(target) { // another process may have put it there
+	if err := os.Rename(dir, target); err != nil && !s.Fetched(target) { // another process may have put it into the cache
 		return "", err
 	}
 	return fmt.Sprintf("fetched, %d files", files), nil
@@ -90,9 +90,8 @@ func copyFiles(from fs.FS, folder, to string) (n int, err error) {
 	return n, err
 }
 
-// writeCases writes the cases that an ECMAScript file exports as one list in JSON, each into the file
-// of its name, and returns their number. It leaves out a case that holds U+FFFD: there the package has
-// lost the bytes of the original.
+// writeCases writes the test cases that an ECMAScript file exports as one JSON list, each into the file that has the name of the case, and
+// returns their number. It skips a case that contains U+FFFD, because the package has lost the original bytes of that case.
 func writeCases(from fs.FS, file, to string) (n int, err error) {
 	b, err := readFile(from, file)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Field is one line of a form.
+// A Field is one input field of a form.
 type Field struct {
 	Name, Title, Description string
-	Type                     string   // string, integer, number, boolean, or array: several of Choices
-	Format                   string   // of a string: email, uri, date, date-time, or ""
-	Choices                  []Choice // nil: any value of the type
+	Type                     string   // string, integer, number, boolean, or array (several of Choices)
+	Format                   string   // format of a string: email, uri, date or date-time; "": any
+	Choices                  []Choice // allowed values; nil: any value of Type
 	Required                 bool
 	Default                  json.RawMessage // nil: none
 
-	min, max *big.Rat // of a number; of the length of a string; of the number of choices
+	min, max *big.Rat // bounds of a number, of the length of a string, or of the number of choices; nil: no bound
 }
 
-// A Choice is one of the values that a field takes.
+// A Choice is one of the values that a field allows.
 type Choice struct{ Value, Title string }
 
-// readField reads one property of a form's schema.
+// readField reads one property of the schema of a form. It returns ErrForm if the property is not a field.
 func readField(name string, raw []byte) (*Field, error) {
 	if raw[0] != '{' {
 		return nil, ErrForm
@@ -68,7 +68,7 @@ func readField(name string, raw []byte) (*Field, error) {
 	return f, nil
 }
 
-// readChoices reads enum with its enumNames, or oneOf or anyOf with constants and titles.
+// readChoices reads the choices of a field from enum and enumNames, or from oneOf or anyOf whose elements have const and title.
 func (f *Field) readChoices(raw []byte) error {
 	add := func(value, title []byte) error {
 		v, ok := unquote(value)
@@ -122,7 +122,8 @@ func number(obj []byte, name string) *big.Rat {
 	return rat(v)
 }
 
-// rat reads a number, and nothing of one so long that it would be slow to.
+// rat returns the value of a JSON number. It returns nil for anything else, and for numbers of more than 64 bytes or beyond 1e±300, which
+// would be slow.
 func rat(raw []byte) *big.Rat {
 	if len(raw) == 0 || len(raw) > 64 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
 		return nil
@@ -154,7 +155,7 @@ func (f *Field) isChoice(s string) error {
 	return nil
 }
 
-// Check says why a JSON value does not fit the field, or returns nil.
+// Check returns why a JSON value does not fit the field, as text that follows the name of the field; nil if it fits.
 func (f *Field) Check(v json.RawMessage) error {
 	if rawjson.Check(v, rawjson.Limits{}) != nil {
 		return errors.New("is not JSON")
@@ -224,8 +225,8 @@ func fitsFormat(s, format string) error {
 	return nil
 }
 
-// Parse returns the value that a person means by a line: text as it is, numbers, y and n for
-// booleans, choices by their value, commas between several.
+// Parse returns the JSON value of a line that a person typed: text unchanged, numbers, y or n for booleans, the value of a choice, and
+// several choices separated by commas.
 func (f *Field) Parse(line string) (json.RawMessage, error) {
 	line = strings.TrimSpace(line)
 	var v []byte

@@ -1,6 +1,5 @@
-// Package form reads the forms that a server wants a person to fill in: the flat JSON Schemas of the
-// Model Context Protocol, with texts, numbers, booleans and choices. It says whether an answer fits,
-// adds the defaults that it leaves out, and reads what a person types.
+// Package form reads the forms that a server asks a person to fill in: the flat JSON Schemas of the Model Context Protocol, with texts,
+// numbers, booleans and choices. It checks whether an answer fits, adds the defaults of missing fields, and parses the input of a person.
 package form
 
 import (
@@ -16,16 +15,16 @@ import (
 const (
 	maxFields    = 32
 	maxChoices   = 256
-	maxTextBytes = 512 // of each name, title, description and choice
+	maxTextBytes = 512 // bytes of each name, title, description and choice
 )
 
-// ErrForm says that a schema is not one of a form, or goes beyond the limits.
+// ErrForm is returned for a schema that is not one of a form, or that exceeds the limits.
 var ErrForm = errors.New("a form that is not one of flat fields within the limits")
 
-// A Form is what a person is to fill in.
+// A Form is a list of fields for a person to fill in.
 type Form struct{ Fields []Field }
 
-// Read reads the schema of a form.
+// Read reads the schema of a form. It returns ErrForm if the schema has other than flat fields or exceeds the limits.
 func Read(schema []byte) (*Form, error) {
 	if rawjson.Check(schema, rawjson.Limits{}) != nil {
 		return nil, ErrForm
@@ -63,13 +62,13 @@ func Read(schema []byte) (*Form, error) {
 		}
 	}
 	if len(required) > 0 {
-		return nil, ErrForm // it wants what it has no field for
+		return nil, ErrForm // a required name is not among the properties
 	}
 	return f, nil
 }
 
-// Fill returns the answer with the defaults of the fields that it leaves out, by the names of fields,
-// or says what is wrong with it. nil stands for an answer that leaves out everything.
+// Fill returns the values of an answer by field name, with defaults for the fields that the answer leaves out, or an error that names a
+// missing or wrong field. An answer of nil leaves out every field.
 func (f *Form) Fill(answer json.RawMessage) (map[string]json.RawMessage, error) {
 	given, err := members(answer)
 	if err != nil {
@@ -119,7 +118,7 @@ func unquote(raw []byte) (string, bool) {
 	return string(b), err == nil
 }
 
-// memberText returns a member that is a string, "" for any other, cut to the limit.
+// memberText returns the string of a member, cut to maxTextBytes. It returns "" if the member is missing or is not a string.
 func memberText(obj []byte, name string) string {
 	v, _ := rawjson.Get(obj, name)
 	s, _ := unquote(v)

@@ -1,5 +1,4 @@
-// Package httpname says which server a URL, a Host header or a network address names, and which text may be the name of
-// a header field.
+// Package httpname compares the servers that URLs, Host headers and network addresses name, and checks names of header fields.
 package httpname
 
 import (
@@ -28,8 +27,8 @@ func Host(address string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// IsLoopback reports whether a host, with or without a port, is localhost or an address of this machine's loopback
-// interface, also one that is written as an IPv6-mapped IPv4 address. Other names can resolve to any address.
+// IsLoopback reports whether a host, with or without a port, is localhost or a loopback address, IPv4-mapped IPv6 addresses included. It
+// returns false for other names, which can resolve to any address.
 func IsLoopback(host string) bool {
 	host = Host(host)
 	if host == "localhost" {

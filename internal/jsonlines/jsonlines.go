@@ -15,11 +15,11 @@ var (
 	ErrNoLineEnd = errors.New("jsonlines: the input ends within a line")
 )
 
-// A Reader reads lines. It keeps at most one line in memory.
+// A Reader reads lines. It buffers at most one line in memory.
 type Reader struct {
 	in   *bufio.Reader
 	max  int
-	skip bool // the rest of the line before is to be passed over
+	skip bool // the rest of the last line, which was too long, is to be skipped
 }
 
 // NewReader returns a reader of lines that are at most limit bytes long, without their line end.
@@ -27,14 +27,16 @@ func NewReader(in io.Reader, limit int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, 64<<10), max: limit}
 }
 
-// Buffered returns how many bytes can be read without waiting for the input.
+// Buffered returns the number of bytes that can be read without blocking.
 func (r *Reader) Buffered() int { return r.in.Buffered() }
 
-// Next returns the next line without its line end (\n or \r\n). The line is the caller's.
+// Next returns the next line without its line end (
+// or \r
+// ). The caller owns the line.
 //
-// For a line over the limit it returns [ErrTooLong] as soon as the limit is exceeded, without waiting for the line's
-// end; the call after that passes over the rest of the line. If the input ends within a line, Next returns what there is
-// of it with [ErrNoLineEnd]. At the end of the input, and for an error of the input, it returns no line.
+// For a line over the limit it returns [ErrTooLong] as soon as the limit is exceeded, without waiting for the end of the line; the next
+// call skips the rest of that line. If the input ends within a line, Next returns the incomplete line with [ErrNoLineEnd]. At the end of
+// the input, and for an error of the input, it returns no line.
 func (r *Reader) Next() ([]byte, error) {
 	var line []byte
 	for {
@@ -44,7 +46,7 @@ func (r *Reader) Next() ([]byte, error) {
 			}
 			return nil, err
 		}
-		part, _ := r.in.Peek(r.in.Buffered()) // what is there without waiting
+		part, _ := r.in.Peek(r.in.Buffered()) // the bytes that are available without blocking
 		end := bytes.IndexByte(part, '\n')
 		if end >= 0 {
 			part = part[:end+1]
@@ -65,7 +67,8 @@ func (r *Reader) Next() ([]byte, error) {
 	}
 }
 
-// trimEnd returns the line without its end. Until the end has been read, a last \r may be part of it.
+// trimEnd returns the line without its line end. ended is false if the
+// has not been read yet: a last \r is then cut too, because it may belong to the line end.
 func trimEnd(line []byte, ended bool) []byte {
 	if ended {
 		line = line[:len(line)-1]

@@ -1,5 +1,4 @@
-// Package jsonrpc2 has what both sides of a JSON-RPC 2.0 connection need before a message is decoded: batches, and
-// error responses.
+// Package jsonrpc2 splits batches and writes error responses of JSON-RPC 2.0, for clients and servers.
 package jsonrpc2
 
 import (
@@ -15,14 +14,14 @@ var (
 	ErrLongBatch  = errors.New("the batch has too many messages")
 )
 
-// IsBatch reports whether the text begins like a JSON array.
+// IsBatch reports whether the first character of the text, after white space, is that of a JSON array.
 func IsBatch(b []byte) bool {
 	i := rawjson.SkipSpace(b, 0)
 	return i < len(b) && b[i] == '['
 }
 
-// Batch returns the messages of a batch, which are parts of b. It returns an error if b is not strict JSON within the
-// limits, as [rawjson.Check] does, or if the batch has no message or more than most.
+// Batch returns the messages of a batch, as subslices of b. It returns an error if b is not strict JSON within the limits (see
+// [rawjson.Check]), or if the batch has no message or more than most messages.
 func Batch(b []byte, lim rawjson.Limits, most int) ([][]byte, error) {
 	if err := rawjson.Check(b, lim); err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func Batch(b []byte, lim rawjson.Limits, most int) ([][]byte, error) {
 	return out, nil
 }
 
-// AppendError appends an error response to the request with that id, which is JSON text; "" stands for null.
+// AppendError appends an error response to dst. id is the JSON text of the request's id; "" means null.
 func AppendError(dst []byte, id string, code int, message string) []byte {
 	if id == "" {
 		id = "null"

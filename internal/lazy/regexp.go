@@ -1,4 +1,4 @@
-// Package lazy compiles regular expressions on first use: a program that does not use them does not pay for them at each start.
+// Package lazy compiles regular expressions on first use, so that they cost nothing at the start of a program.
 package lazy
 
 import (
@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Regexp returns a function that returns the compiled expression, the same one at each call, and panics
-// where it is not one. It is for expressions that are constants of the program. The function may be called from several
-// goroutines at once.
+// Regexp returns a function that compiles expr in its first call and returns the same expression in each call. The function panics if expr
+// is not valid: expr should be a constant. It may be called from several goroutines at once.
 func Regexp(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -1,6 +1,5 @@
-// Package migrate updates the schema of a database with numbered scripts: migrations/0001_NAME.sql makes version 1 in an
-// empty database, and each further script makes its version from the one before. A script that has been released never
-// changes: a further version is a further file.
+// Package migrate updates the schema of a database with numbered scripts: migrations/0001_NAME.sql creates version 1 in an empty database,
+// and each further script creates its version from the previous one. A released script never changes: each new version is a new file.
 package migrate
 
 import (
@@ -10,39 +9,39 @@ import (
 	"strings"
 )
 
-// A Schema holds the scripts of one kind of database, such as SQLite.
+// A Schema has the scripts of one kind of database, such as SQLite.
 type Schema struct {
-	Files fs.FS // has the folder migrations
-	// Newer is the message for a database of a newer version, a format of two %d: that version, and the newest known one.
+	Files fs.FS // contains the directory migrations
+	// Newer is the error format for a database of a newer version, with two %d: that version, and the newest known version.
 	Newer string
 }
 
-// A Script changes the schema from the version before to its own.
+// A Script changes the schema from the previous version to its own.
 type Script struct {
 	Version int // from 1
 	Text    string
 }
 
-// A Database is what [Schema.Update] changes.
+// A Database is the database that [Schema.Update] migrates.
 type Database interface {
-	// Version returns the version of the schema, 0 if the database is empty. It takes no lock.
+	// Version returns the version of the schema, or 0 if the database is empty. It takes no lock.
 	Version(ctx context.Context) (int, error)
-	// Apply executes scripts and records their versions in one transaction that excludes the migrations of other processes. If
-	// the version in that transaction is no longer has, it does nothing: another process was faster. If has is 0, the database
-	// is empty, and no other process uses its tables.
+	// Apply executes scripts and records their versions in one transaction that excludes migrations by other processes. If the version is
+	// not has in that transaction, another process has migrated the database, and Apply does nothing. If has is 0, the database is empty
+	// and no other process uses its tables.
 	Apply(ctx context.Context, has int, scripts []Script) error
 }
 
-// Version returns the version to which Update brings a database.
+// Version returns the newest version: the number of scripts.
 func (s *Schema) Version() int { return len(s.names()) }
 
-// names returns the paths of the scripts in their order.
+// names returns the paths of the scripts, ordered by number.
 func (s *Schema) names() []string {
-	names, _ := fs.Glob(s.Files, "migrations/*.sql") // the pattern is well formed
+	names, _ := fs.Glob(s.Files, "migrations/*.sql") // the pattern is valid
 	return names
 }
 
-// Check returns an error if has, the version of a database, is newer than that of the schema, or below 0.
+// Check returns an error if has, the version of a database, is newer than the newest known version, or below 0.
 func (s *Schema) Check(has int) error {
 	if has < 0 {
 		return fmt.Errorf("the database has %d as the version of its schema: it is damaged or of another program; restore a backup", has)
@@ -53,7 +52,7 @@ func (s *Schema) Check(has int) error {
 	return nil
 }
 
-// Scripts returns the scripts in their order. The error names a file whose number is not one more than that of the file before it.
+// Scripts returns the scripts, ordered by number. The error names the first script whose number is not one more than the previous number.
 func (s *Schema) Scripts() ([]Script, error) {
 	names := s.names()
 	scripts := make([]Script, len(names))
@@ -70,9 +69,9 @@ func (s *Schema) Scripts() ([]Script, error) {
 	return scripts, nil
 }
 
-// Update executes the scripts that the database lacks, each in a transaction of its own, so that an update that was
-// interrupted continues at the first version that was not committed. An empty database gets all of them in one transaction. If the
-// database lacks none, Update only reads. A database of a newer version is an error, and is not changed.
+// Update executes the scripts that the database lacks, each in its own transaction, so that an interrupted update continues at the first
+// version that was not committed. For an empty database it executes all scripts in one transaction. If no script is missing, Update only
+// reads. For a database of a newer version it returns an error and changes nothing.
 func (s *Schema) Update(ctx context.Context, db Database) error {
 	scripts, err := s.Scripts()
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 // callbackPath is the path of the redirect URI.
 const callbackPath = "/callback"
 
-// maxCallbackBytes bounds the request line and headers of the redirected browser.
+// maxCallbackBytes limits the request line and headers of the redirected browser.
 const maxCallbackBytes = 32 << 10
 
-// A callback is the loopback listener for the redirect of a login.
+// A callback is the loopback listener that receives the redirect of a login.
 type callback struct {
 	state   string
 	address string // HOST:PORT
 	server  *http.Server
-	done    chan struct{} // closed when the server has ended
+	done    chan struct{} // closed when the server has stopped
 	answers chan url.Values
 }
 
-// listen opens the listener. It returns an error if the port is in use.
+// listen opens the listener. It returns an error if the port is in use. Port "0" selects a free port.
 func listen(ctx context.Context, port, state string) (*callback, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
@@ -36,25 +36,25 @@ func listen(ctx context.Context, port, state string) (*callback, error) {
 	b.server = &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: maxCallbackBytes}
 	go func() {
 		defer close(b.done)
-		_ = b.server.Serve(l) // it ends with close
+		_ = b.server.Serve(l) // close ends Serve
 	}()
 	return b, nil
 }
 
 func (b *callback) redirect() string { return "http://" + b.address + callbackPath }
 
-// close stops listening, after a moment for a page that is being written.
+// close stops the listener. It waits up to a second for a response in progress.
 func (b *callback) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if b.server.Shutdown(ctx) != nil {
-		_ = b.server.Close() // nothing more is wanted of it
+		_ = b.server.Close() // the response is no longer needed
 	}
 	<-b.done
 }
 
-// ServeHTTP accepts the one answer with the state of the login. It refuses all other requests, for instance from a
-// page that guesses the port, and they change nothing.
+// ServeHTTP accepts one request with the state of the login. It refuses all other requests, for example from a page that guesses the port,
+// without any effect on the login.
 func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -76,7 +76,7 @@ func (b *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait returns the parameters of the redirect.
+// wait returns the query parameters of the redirect, or an error when ctx is done.
 func (b *callback) wait(ctx context.Context) (url.Values, error) {
 	select {
 	case q := <-b.answers:
@@ -86,8 +86,8 @@ func (b *callback) wait(ctx context.Context) (url.Values, error) {
 	}
 }
 
-// codeFrom returns the code of an answer. It checks the issuer first (RFC 9207), and does not read an answer of
-// another authorization server, not even its error.
+// codeFrom returns the authorization code in the redirect parameters. It checks the issuer first (RFC 9207), and ignores everything,
+// including errors, from another authorization server.
 func codeFrom(q url.Values, as *authServer) (string, error) {
 	for _, name := range []string{"code", "iss", "error", "state"} {
 		if len(q[name]) > 1 {

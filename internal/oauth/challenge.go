@@ -8,20 +8,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A challenge is the content of a server's WWW-Authenticate header about tokens.
+// A challenge is a parsed WWW-Authenticate header that requests a token.
 type challenge struct {
 	bearer   bool
 	bound    bool   // the scheme is DPoP: the server requires tokens that are bound to a key
-	metadata string // URL of the server's metadata
+	metadata string // URL of the resource metadata of the server
 	scopes   []string
-	code     string // error
+	code     string // error parameter
 }
 
-// maxChallengeBytes bounds the header fields that are read, together: the parser takes quadratic time.
+// maxChallengeBytes limits the total size of the parsed header fields: the parser takes quadratic time.
 const maxChallengeBytes = 4 << 10
 
-// readChallenge reads the first challenge of the Bearer scheme, or else of DPoP. A field that the parser refuses
-// and that names Bearer counts as a challenge without parameters.
+// readChallenge returns the first challenge of the scheme Bearer, or else of DPoP. A field that cannot be parsed but contains Bearer counts
+// as a challenge without parameters.
 func readChallenge(h http.Header) challenge {
 	var c challenge
 	left := maxChallengeBytes

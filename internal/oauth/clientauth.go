@@ -17,10 +17,10 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// assertionLifetime is the validity of an assertion of the client.
+// assertionLifetime is the validity of a client assertion.
 const assertionLifetime = time.Minute
 
-// assertion returns a signed assertion of the client's identity for one authorization server (RFC 7523).
+// assertion returns a signed client assertion for one authorization server (RFC 7523).
 func (c *Client) assertion(id string, as *authServer) (string, error) {
 	key, err := c.conf.key()
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) assertion(id string, as *authServer) (string, error) {
 	return token, nil
 }
 
-// key returns the private key of the configuration, or nil.
+// key returns the private key of the configuration, or nil if none is set.
 func (c *Config) key() (crypto.Signer, error) {
 	if c.PrivateKey.IsZero() {
 		return nil, nil

@@ -12,23 +12,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// A place has the metadata for obtaining tokens for a server: its own and its authorization server's.
+// A place has the metadata that is needed to obtain tokens for a server: that of the server and that of its authorization server.
 type place struct {
-	resource string   // as the server publishes it
-	scopes   []string // that the server names
+	resource string   // resource identifier that the server publishes
+	scopes   []string // scopes that the server publishes
 	as       authServer
 }
 
 // An authServer is the checked metadata of an authorization server.
 type authServer struct {
 	oauthex.AuthServerMeta
-	unnamed bool // the configuration names endpoints and no issuer
+	unnamed bool // the configuration has endpoints and no issuer
 }
 
-// hasPKCE reports whether a login is protected by PKCE with S256.
+// hasPKCE reports whether the authorization server supports PKCE with S256.
 func (s *authServer) hasPKCE() bool { return slices.Contains(s.CodeChallengeMethodsSupported, "S256") }
 
-// discover returns the place of the server, starting with the metadata URL of its challenge.
+// discover returns the metadata for the server. metadata is the URL in the challenge of the server, or "".
 func (c *Client) discover(ctx context.Context, metadata string) (*place, error) {
 	if c.conf.TokenEndpoint != "" {
 		return c.configured(), nil
@@ -45,19 +45,19 @@ func (c *Client) discover(ctx context.Context, metadata string) (*place, error) 
 	return p, nil
 }
 
-// configured returns the place of the configuration, or nil.
+// configured returns the metadata for an authorization server whose endpoints are in the configuration.
 func (c *Client) configured() *place {
 	p := &place{resource: c.resource}
 	p.as.Issuer, p.as.AuthorizationEndpoint, p.as.TokenEndpoint = c.conf.Issuer, c.conf.AuthorizationEndpoint, c.conf.TokenEndpoint
-	p.as.CodeChallengeMethodsSupported = []string{"S256"} // sent, although it is unknown whether the server checks it
+	p.as.CodeChallengeMethodsSupported = []string{"S256"} // S256 is always sent, although it is unknown whether the server checks it
 	if p.as.Issuer == "" {
 		p.as.Issuer, p.as.unnamed = c.conf.TokenEndpoint, true
 	}
 	return p
 }
 
-// protectedResource reads the server's metadata (RFC 9728) from the URL of the challenge, else from the
-// well-known URLs. A server without metadata is its own authorization server, as in 2025-03-26.
+// protectedResource reads the metadata of the server (RFC 9728) from the URL in the challenge, else from the well-known URLs, and returns
+// it with the issuer. A server without metadata is its own authorization server, as in MCP version 2025-03-26.
 func (c *Client) protectedResource(ctx context.Context, metadata string) (*place, string, error) {
 	if c.conf.API && c.conf.Issuer != "" && metadata == "" {
 		return &place{resource: c.resource}, c.conf.Issuer, nil
@@ -113,13 +113,13 @@ func (c *Client) readResource(m *oauthex.ProtectedResourceMetadata) (*place, str
 	return p, c.conf.Issuer, nil
 }
 
-// sameIssuer compares two issuers from a configuration or from metadata of another server. It ignores a slash at the
-// end, which is often omitted.
+// sameIssuer compares two issuers from a configuration or from metadata of another server. It ignores a final slash, which is often
+// omitted.
 func sameIssuer(a, b string) bool {
 	return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
 }
 
-// authorizationServer reads the metadata of an issuer (RFC 8414, OpenID Connect Discovery).
+// authorizationServer reads the metadata of an issuer from its well-known URLs (RFC 8414, OpenID Connect Discovery).
 func (c *Client) authorizationServer(ctx context.Context, issuer string) (*authServer, error) {
 	u, err := secureURL(issuer)
 	if err != nil || u.RawQuery != "" {
@@ -145,7 +145,7 @@ func (c *Client) authorizationServer(ctx context.Context, issuer string) (*authS
 	return nil, fmt.Errorf("%s has no metadata at the well-known places", u.Host)
 }
 
-// check returns an error if the metadata are not those of the issuer, or if an endpoint is not allowed to receive tokens and codes.
+// check returns an error if the metadata belongs to another issuer, or if an endpoint URL is not secure enough for tokens and codes.
 func (s *authServer) check(issuer string) error {
 	if !sameIssuer(s.Issuer, issuer) {
 		return errors.New("its metadata are those of another issuer")
@@ -164,8 +164,8 @@ func (s *authServer) check(issuer string) error {
 	return nil
 }
 
-// scopesFor returns the scopes to request: those of the configuration, else those of the challenge, else those that
-// the server names; together with the granted ones, so that a login never removes scopes.
+// scopesFor returns the scopes to request: those of the configuration; else those of the challenge, or else those that the server
+// publishes, in both cases with the granted scopes added, so that a login never removes scopes.
 func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
 	scopes := slices.Clone(c.conf.Scopes)
 	if scopes == nil {
@@ -181,6 +181,5 @@ func (c *Client) scopesFor(p *place, challenged, granted []string) []string {
 	return scopes
 }
 
-// offlineAccess is the scope that requests a refresh token. It is requested only if the
-// authorization server names it.
+// offlineAccess is the scope that requests a refresh token. It is requested only if the authorization server lists it.
 const offlineAccess = "offline_access"

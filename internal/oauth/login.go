@@ -13,7 +13,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Wanted reports whether the server has requested a login that has not taken place.
+// Wanted reports whether the server has requested a login that has not taken place yet.
 func (c *Client) Wanted() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,12 +21,12 @@ func (c *Client) Wanted() (bool, error) {
 	return c.has.Wanted, err
 }
 
-// A Granted is the result of a login.
+// A Granted describes the tokens that a login has obtained.
 type Granted struct {
 	Issuer  string
-	Scopes  []string  // nil: the authorization server names none
+	Scopes  []string  // nil: the authorization server has named none
 	Expires time.Time // zero: unknown
-	Renews  bool      // without a user
+	Renews  bool      // can be renewed without a user
 }
 
 // Login logs a user in. It calls open with the address to visit, and waits for the redirect to
@@ -70,7 +70,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	return a.finish(ctx, code)
 }
 
-// An attempt is one active login.
+// An attempt is one login in progress.
 type attempt struct {
 	c               *Client
 	place           *place
@@ -80,8 +80,8 @@ type attempt struct {
 	back            *callback
 }
 
-// prepare opens the listener and finds or creates the registration. It reuses a stored registration
-// if its port is free.
+// prepare opens the listener and finds or creates the registration of the client. It reuses a stored registration if the port of its
+// redirect URI is free.
 func (a *attempt) prepare(ctx context.Context) error {
 	c, as := a.c, &a.place.as
 	same := c.has.Issuer == as.Issuer
@@ -130,7 +130,7 @@ func (a *attempt) address() string {
 	return conf.AuthCodeURL(a.state, opts...)
 }
 
-// finish exchanges the code and saves the tokens.
+// finish exchanges the authorization code for tokens and stores the tokens.
 func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 	e := entry{URL: a.c.conf.Server, Identity: a.c.conf.Identity, Resource: a.place.resource, Client: a.client}
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {a.back.redirect()}, "code_verifier": {a.verifier}}
@@ -145,8 +145,8 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 	return &Granted{Issuer: e.Issuer, Scopes: e.Scopes, Expires: e.Expires, Renews: e.RefreshToken != ""}, nil
 }
 
-// Logout deletes the tokens and the registration of the server from the store. At the authorization server they stay
-// valid until they expire or are revoked there.
+// Logout deletes the tokens and the registration for the server from the store. The authorization server still accepts the tokens until
+// they expire or are revoked.
 func (c *Client) Logout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

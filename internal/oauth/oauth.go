@@ -1,19 +1,17 @@
-// Package oauth obtains access tokens for HTTP servers that require them, and sends each to its server only.
+// Package oauth obtains access tokens for HTTP servers that require them, and sends each token only to its server.
 //
-// It is a client of OAuth 2.1 as the Model Context Protocol specifies it: the server names the URL of its
-// metadata (RFC 9728), the metadata names the authorization server (RFC 8414, OpenID), the
-// client registers itself or has a registration, a user logs in with the authorization code flow
-// and PKCE, and tokens are requested for one resource (RFC 8707). Programs log in with client
-// credentials, with an assertion, or with a token exchange at their identity provider.
-// A server that requires tokens bound to a key (DPoP, RFC 9449) is not supported: the request fails with that reason.
+// It is a client of OAuth 2.1 as the Model Context Protocol specifies it: the server publishes the URL of its metadata (RFC 9728), the
+// metadata names the authorization server (RFC 8414, OpenID), the client registers itself or has a registration, a user logs in with the
+// authorization code flow and PKCE, and tokens are requested for one resource (RFC 8707). Programs log in with client credentials, with an
+// assertion, or with a token exchange at their identity provider. Servers that require tokens bound to a key (DPoP, RFC 9449) are not
+// supported: the request fails with that reason.
 //
-// Input from servers is untrusted. Every request uses package egress, without
-// redirects, and every URL is https or loopback. Metadata must name the issuer from which it was requested, and a resource
-// that contains the server; the redirect of a login must carry its state, and the issuer if one is given.
-// Answers are bounded; errors have fixed text, with at most the names of hosts and error codes of the protocol.
-// oauthex and x/oauth2 build the requests and parse most answers; a sender per request enforces these rules.
+// Input from servers is untrusted. Every request uses package egress, without redirects, and every URL is https or loopback. Metadata must
+// name the issuer from which it was requested, and a resource that contains the server; the redirect of a login must carry the state of the
+// login, and the expected issuer if it has one. The size of responses is limited; errors have fixed texts that contain at most host names
+// and error codes of the protocol. oauthex and x/oauth2 build the requests and parse most responses; the type sender enforces these rules.
 //
-// Tokens are kept in one file of mode 0600, bound to the URL of their server: see [Store].
+// Tokens are stored in one file of mode 0600, for the URL of their server: see [Store].
 package oauth
 
 import (
@@ -33,42 +31,41 @@ import (
 // A Grant is a method of obtaining tokens.
 type Grant string
 
-// The grants. The zero value counts as AuthorizationCode.
+// Grants. The zero value means AuthorizationCode.
 const (
 	AuthorizationCode Grant = "authorization_code" // a user logs in
 	ClientCredentials Grant = "client_credentials" // the client acts for itself
-	JWTBearer         Grant = "jwt_bearer"         // an assertion of the workload
-	CrossApp          Grant = "cross_app"          // an identity token, exchanged at the identity provider
+	JWTBearer         Grant = "jwt_bearer"         // the client presents an assertion of the workload
+	CrossApp          Grant = "cross_app"          // the identity provider exchanges an identity token
 )
 
-// Config configures the tokens of one server. A Config with only Server logs a user in with the server's
-// metadata, and registers itself if the server allows it.
+// Config configures the tokens of one server. If only Server is set, the client registers itself, if the authorization server allows it,
+// and a user logs in with the published metadata.
 type Config struct {
-	Name   string // of the entry in the store
+	Name   string // name of the entry in the store
 	Server string // URL of the server, https or loopback
-	// Identity distinguishes the configured client from others, without a secret in it: stored tokens of another identity are not used.
+	// Identity distinguishes the configured client from others and contains no secret: stored tokens of another identity are not used.
 	Identity string
 
 	Grant  Grant
-	Issuer string // the only accepted authorization server; "": the first that the server names
-	// TokenEndpoint and AuthorizationEndpoint are those of an authorization server that publishes no metadata.
-	// If the first is set, nothing is discovered, and it is unknown whether the server checks PKCE.
+	Issuer string // the only accepted authorization server; "": the first one in the metadata of the server
+	// TokenEndpoint and AuthorizationEndpoint belong to an authorization server that publishes no metadata. If TokenEndpoint is set, no
+	// metadata is read, and it is unknown whether the authorization server checks PKCE.
 	TokenEndpoint, AuthorizationEndpoint string
-	Scopes                               []string // requested in place of those that the server names; nil: those; empty: none
-	ClientID                             string   // of a manual registration
+	Scopes                               []string // scopes to request; nil: the published scopes; empty: none
+	ClientID                             string   // client id of a manual registration
 	Secret                               secret.Secret
-	PrivateKey                           secret.Secret // PEM; the client signs an assertion instead of sending a secret
-	// MetadataURL is the URL of the client's own metadata document. It is the client's id at
-	// authorization servers that read such documents.
+	PrivateKey                           secret.Secret // PEM; the client signs an assertion instead of sending Secret
+	// MetadataURL is the URL of the metadata document of this client. It is the client id at authorization servers that read such
+	// documents.
 	MetadataURL string
-	// API means that the server is not an MCP server, and Server is its origin. Such a server gets no request without a
-	// token, publishes metadata of any resource at its origin, and its authorization server need not support resources.
+	// API means that the server is not an MCP server, and Server is its origin. Such a server gets no request without a token, may publish
+	// metadata of any resource at its origin, and its authorization server need not support resources.
 	API          bool
 	RedirectPort int           // port of the redirect URI, on 127.0.0.1; 0: any
-	Assertion    secret.Secret // of the JWTBearer grant: a JWT
-	Provider     Provider      // of the CrossApp grant
-	// Fresh, if set, returns the current Assertion and Provider.IDToken, which may be replaced before
-	// they expire.
+	Assertion    secret.Secret // JWT for the grant JWTBearer
+	Provider     Provider      // for the grant CrossApp
+	// Fresh, if set, returns the current values of Assertion and Provider.IDToken, which can be replaced before they expire.
 	Fresh func() (assertion, idToken secret.Secret, err error)
 }
 
@@ -83,38 +80,38 @@ type Provider struct {
 // Options of a [Client].
 type Options struct {
 	HTTP  *egress.Client // for requests to metadata and authorization servers; required
-	Store *Store         // nil: tokens are kept in memory
+	Store *Store         // nil: tokens are stored in memory
 	Now   func() time.Time
 }
 
 // Limits.
 const (
-	requestTimeout = 30 * time.Second // of one request to a metadata or authorization server
-	maxAnswerBytes = 256 << 10        // of one of their answers
-	maxTokenBytes  = 16 << 10         // of one token
+	requestTimeout = 30 * time.Second // time of one request to a metadata or authorization server
+	maxAnswerBytes = 256 << 10        // size of one response of such a server
+	maxTokenBytes  = 16 << 10         // size of one token
 	maxScopes      = 64
 	maxScopeBytes  = 256
-	maxServers     = 16               // authorization servers that a server may name
-	maxURLBytes    = 2 << 10          // of an address in metadata
+	maxServers     = 16               // authorization servers in the metadata of a server
+	maxURLBytes    = 2 << 10          // size of a URL in metadata
 	expiryMargin   = 10 * time.Second // a token is renewed this long before it expires
 )
 
-// A Client obtains the tokens of one server. It may be used by several goroutines at once.
+// A Client obtains the tokens for one server. It may be used from several goroutines at once.
 type Client struct {
 	conf     Config
 	server   *url.URL
-	resource string // the server's URL in its canonical form
+	resource string // URL of the server in canonical form
 	http     *egress.Client
 	store    *Store
 	now      func() time.Time
 
-	mu       sync.Mutex // held while a token is read, requested or renewed
-	has, was entry      // the current entry, and the stored entry when it was read
+	mu       sync.Mutex // locked while a token is read, requested or renewed
+	has, was entry      // has is the current entry, was is the stored entry when it was read
 
-	secrets atomic.Pointer[[]secret.Secret] // of has, for callers that cannot wait
+	secrets atomic.Pointer[[]secret.Secret] // tokens of has, for callers that must not block
 }
 
-// New returns a client, or an error for an invalid configuration.
+// New returns a client for the configuration, or an error if the configuration is not valid.
 func New(conf Config, opts *Options) (*Client, error) {
 	if opts == nil || opts.HTTP == nil {
 		return nil, errors.New("oauth: there is no HTTP client")
@@ -172,8 +169,8 @@ func (c *Config) Check() error {
 	if _, err := c.key(); err != nil {
 		return err
 	}
-	// A server may name any authorization server, and that one could forward what it receives. A signature of
-	// private_key, and a token exchange, are valid for the named server only.
+	// The metadata of a server can name any authorization server, and that one could forward a secret. A signature made with private_key,
+	// and a token exchange, are valid only for the authorization server that they name.
 	if c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || c.API && !c.Provider.IDToken.IsZero()) {
 		return errors.New("a secret is for one authorization server: name it by issuer, or by token_endpoint")
 	}
@@ -203,11 +200,11 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// byPerson reports whether a user has to log in.
+// byPerson reports whether the grant requires that a user logs in.
 func (c *Client) byPerson() bool { return c.conf.Grant == "" || c.conf.Grant == AuthorizationCode }
 
-// Ready reports whether requests can carry a token without a user: there is a token, or it can be obtained or renewed.
-// It reads the store and sends no request.
+// Ready reports whether requests can be sent with a token without a user: a token is stored, or can be obtained or renewed. It reads the
+// store and sends no request.
 func (c *Client) Ready() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,16 +212,15 @@ func (c *Client) Ready() (bool, error) {
 	return !c.byPerson() || c.valid() || c.has.RefreshToken != "", err
 }
 
-// A LoginError means that a user has to log in before the server answers.
+// A LoginError means that a user must log in before the server accepts requests.
 type LoginError struct {
-	Name string // of the server
+	Name string // name of the entry in the store
 	Why  string
 }
 
 func (e *LoginError) Error() string { return "a login is needed: " + e.Why }
 
-// An Error is the reason for which the transport of a [Client] returns no answer of the server: it has no token that
-// the server accepts. The server has not executed the request.
+// An Error is the error of the transport of a [Client] if it has no token that the server accepts. The server has not executed the request.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -232,7 +228,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason, which may be a [*LoginError].
 func (e *Error) Unwrap() error { return e.Err }
 
-// Secrets returns the client's current tokens, for callers that remove them from texts.
+// Secrets returns the current tokens of the client, for callers that remove them from texts.
 func (c *Client) Secrets() []secret.Secret {
 	if s := c.secrets.Load(); s != nil {
 		return slices.Clone(*s)

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// The authentication methods of a client at the token endpoint.
+// Authentication methods of a client at the token endpoint, and the name under which it registers.
 const (
 	authBasic  = "client_secret_basic"
 	authPost   = "client_secret_post"
@@ -22,17 +22,17 @@ const (
 	clientName = "Lathe"
 )
 
-// A registration identifies a client at one authorization server. It is not valid at any other.
+// A registration identifies a client at one authorization server. It is not valid at others.
 type registration struct {
 	ID       string `json:"id"`
 	Secret   string `json:"secret,omitempty"`
 	Method   string `json:"method"`
-	Redirect string `json:"redirect,omitempty"` // of a registration that this package created
-	Expires  int64  `json:"expires,omitempty"`  // of the secret; seconds since 1970
+	Redirect string `json:"redirect,omitempty"` // redirect URI; "": the registration was not created by this package
+	Expires  int64  `json:"expires,omitempty"`  // expiry of Secret in seconds since 1970; 0: never
 }
 
-// registered returns the registration of the configuration, or one by the client's own metadata
-// document; ok is false if the server accepts neither.
+// registered returns the registration in the configuration, or else one by the metadata document of this client. ok is false if there is
+// neither, or the authorization server does not support such documents.
 func (c *Client) registered(as *authServer) (r registration, ok bool, err error) {
 	switch {
 	case c.conf.ClientID != "":
@@ -46,7 +46,7 @@ func (c *Client) registered(as *authServer) (r registration, ok bool, err error)
 
 // method selects the authentication method of a configured client.
 func (c *Client) method(as *authServer) (string, error) {
-	methods := as.TokenEndpointAuthMethodsSupported // nil: not published
+	methods := as.TokenEndpointAuthMethodsSupported // nil: the server publishes no methods
 	takes := func(m string) bool { return slices.Contains(methods, m) }
 	switch {
 	case !c.conf.PrivateKey.IsZero():
@@ -56,7 +56,7 @@ func (c *Client) method(as *authServer) (string, error) {
 		return authJWT, nil
 	case c.conf.Secret.IsZero():
 		return authNone, nil
-	case methods == nil || takes(authBasic): // the default of RFC 8414
+	case methods == nil || takes(authBasic): // client_secret_basic is the default of RFC 8414
 		return authBasic, nil
 	case takes(authPost):
 		return authPost, nil
@@ -64,12 +64,12 @@ func (c *Client) method(as *authServer) (string, error) {
 	return "", errors.New("the authorization server takes no client secret")
 }
 
-// register registers a client for logins with the redirect URI redirect (RFC 7591).
+// register registers a client for logins with a redirect URI (RFC 7591).
 func (c *Client) register(ctx context.Context, as *authServer, redirect string, scopes []string) (registration, error) {
 	if as.RegistrationEndpoint == "" {
 		return registration{}, errors.New("the authorization server registers no clients by itself: register one there, and give its client_id")
 	}
-	method, ways := authBasic, []string{authNone, authBasic, authPost} // the default of RFC 8414; in the order of preference
+	method, ways := authBasic, []string{authNone, authBasic, authPost} // method is the default of RFC 8414; ways are in order of preference
 	if takes := as.TokenEndpointAuthMethodsSupported; takes != nil {
 		method = ways[max(0, slices.IndexFunc(ways, func(m string) bool { return slices.Contains(takes, m) }))]
 	}
@@ -106,7 +106,7 @@ func (r *registration) usable(now time.Time) bool {
 	return r.ID != "" && r.Redirect != "" && (r.Expires == 0 || now.Unix() < r.Expires)
 }
 
-// port returns the port of the registration's redirect URI.
+// port returns the port of the redirect URI of the registration, or "".
 func (r *registration) port() string {
 	u, err := url.Parse(r.Redirect)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A sender is the transport of one request to a metadata or authorization server, whether this package, oauthex or x/oauth2
-// builds it. It enforces what the libraries do not: the address is https or loopback, the connection is the guarded
-// client's, and the answer is read whole, within maxAnswerBytes. An answer of status 2xx must be one strict JSON object; its
-// Content-Type is not considered.
+// A sender is the transport of one request to a metadata or authorization server, which this package, oauthex or x/oauth2 builds. It
+// enforces rules that these libraries do not: the URL is https or loopback, the connection belongs to the client of package egress, and the
+// response is read completely, up to maxAnswerBytes. A response with a status of 2xx must be one strict JSON object; its Content-Type is
+// ignored.
 type sender struct {
 	next http.RoundTripper
-	// Used by the method error:
-	host   string // of the address, once that was checked
-	status int    // of the answer; 0: there was none
-	err    error  // of the transport itself, with a fixed text
+	// Set for the method error:
+	host   string // host of the URL, after the URL has been checked
+	status int    // status of the response; 0: none
+	err    error  // error of the transport itself, with a fixed text
 }
 
-// RoundTrip sends the request.
+// RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := secureURL(req.URL.String()); err != nil {
 		closeBody(req)
@@ -60,7 +60,7 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, s.err
 	}
 	if object {
-		resp.Header.Set("Content-Type", "application/json") // x/oauth2 reads others as a form
+		resp.Header.Set("Content-Type", "application/json") // x/oauth2 parses other types as a form
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
@@ -68,8 +68,8 @@ func (s *sender) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func isSuccess(status int) bool { return status >= 200 && status <= 299 }
 
-// error returns the error to show in place of a library's. The text of err is dropped, since it may quote the request or
-// the answer. The host, the status, and an error code of the protocol remain.
+// error returns the error that replaces err, the error of a library. The text of err is dropped, because it may quote the request or the
+// response. The new error has the host, the status, and the error code of the protocol.
 func (s *sender) error(err error) error {
 	var (
 		guard *egress.Error
@@ -79,7 +79,7 @@ func (s *sender) error(err error) error {
 	switch {
 	case s.err != nil:
 		return fmt.Errorf("%s: %w", s.host, s.err)
-	case errors.As(err, &guard): // a redirect that was not followed
+	case errors.As(err, &guard): // a redirect, which is not followed
 		return fmt.Errorf("%s: %w", s.host, guard)
 	case errors.As(err, &token):
 		return &serverError{s.host, s.status, plainCode(token.ErrorCode)}
@@ -93,11 +93,11 @@ func (s *sender) error(err error) error {
 	return fmt.Errorf("%s: %w", s.host, errUnusable)
 }
 
-// errUnusable means that an answer is a JSON object without the required members.
+// errUnusable means that a response is a JSON object without the required members.
 var errUnusable = errors.New("the answer cannot be used")
 
-// send calls do, which sends one request with the client it gets, and cancels its context after requestTimeout. The
-// transport of that client is a sender. The error of send quotes nothing of the request or the answer.
+// send calls do with a client whose transport is a sender, and cancels the context of do after requestTimeout. do sends one request. The
+// error of send quotes nothing of the request or the response.
 func (c *Client) send(ctx context.Context, do func(context.Context, *http.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -110,7 +110,7 @@ func (c *Client) send(ctx context.Context, do func(context.Context, *http.Client
 	return nil
 }
 
-// get decodes the JSON object at a URL into a struct. A member with another type than its field is ignored.
+// get decodes the JSON object at a URL into a struct. It ignores a member whose type is not that of its field.
 func (c *Client) get(ctx context.Context, address string, into any) error {
 	return c.send(ctx, func(ctx context.Context, client *http.Client) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -123,7 +123,7 @@ func (c *Client) get(ctx context.Context, address string, into any) error {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return errUnusable // error adds the status
+			return errUnusable // send adds the status
 		}
 		err = json.NewDecoder(resp.Body).Decode(into)
 		if other := (*json.UnmarshalTypeError)(nil); errors.As(err, &other) {
@@ -133,12 +133,12 @@ func (c *Client) get(ctx context.Context, address string, into any) error {
 	})
 }
 
-// A serverError is an answer with another status than 2xx, or with an error code. Its description is not shown, because it could
-// contain anything, including the request.
+// A serverError is a response with a status other than 2xx, or with an error code. Its description is dropped, because it could contain
+// anything, including the request.
 type serverError struct {
 	host   string
 	status int
-	code   string // of RFC 6749, or ""
+	code   string // error code of RFC 6749, or ""
 }
 
 func (e *serverError) Error() string {
@@ -154,7 +154,7 @@ func isAbsent(err error) bool {
 	return errors.As(err, &e) && e.status >= 400 && e.status <= 499
 }
 
-// codeOf returns the code of a refusal.
+// codeOf returns the protocol error code in err, or "".
 func codeOf(err error) string {
 	if e := (*serverError)(nil); errors.As(err, &e) {
 		return e.code
@@ -162,7 +162,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// plainCode returns an error code that may be shown: lower-case words.
+// plainCode returns s if it is a harmless error code (lower-case letters and underscores, at most 64 bytes), else "".
 func plainCode(s string) string {
 	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' }) {
 		return ""

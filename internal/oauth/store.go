@@ -10,18 +10,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// maxStoreBytes bounds the file of tokens.
+// maxStoreBytes limits the size of the file of tokens.
 const maxStoreBytes = 16 << 20
 
-// A Store is the file of tokens. It is read whenever a token is needed, has mode 0600, and is
-// replaced as a whole; several processes may share it. A file that other users may read is not used.
+// A Store stores tokens in a file. The file is read whenever a token is needed, has mode 0600, and is replaced as a whole; several
+// processes may share it. A file that other users may read is not used.
 type Store struct {
 	file private.File
 	mu   sync.Mutex
-	mem  storeFile // without a path
+	mem  storeFile // content if there is no path
 }
 
-// A StoreError means that the file of tokens is unusable. It names the path, which operators may read and models may not.
+// A StoreError means that the file of tokens is unusable. Its text contains the path, which operators may see and models may not.
 type StoreError struct{ Err error }
 
 func (e *StoreError) Error() string { return "the file of tokens: " + e.Err.Error() }
@@ -29,24 +29,23 @@ func (e *StoreError) Error() string { return "the file of tokens: " + e.Err.Erro
 // Unwrap returns the reason.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// NewStore returns the store in the file of that path, or one in memory for "". A missing file is an empty
-// store.
+// NewStore returns a store with the file at path, or a store in memory if path is "". A missing file is an empty store.
 func NewStore(path string) *Store {
 	return &Store{file: private.File{Path: path, Max: maxStoreBytes}, mem: storeFile{Version: storeVersion, Servers: map[string]entry{}}}
 }
 
-// storeFile is the stored form.
+// storeFile is the format of the file.
 type storeFile struct {
 	Version int              `json:"version"`
-	Servers map[string]entry `json:"servers"` // by name
+	Servers map[string]entry `json:"servers"` // by name of the entry
 }
 
 const storeVersion = 1
 
-// An entry is the stored data of one server. Its tokens are valid for URL and Identity only, its client for Issuer only.
+// An entry is the stored data for one server. Its tokens are valid only for URL and Identity, and its client only for Issuer.
 type entry struct {
-	URL           string       `json:"url"`                // of the server, as configured
-	Identity      string       `json:"identity,omitempty"` // for which they were obtained
+	URL           string       `json:"url"`                // configured URL of the server
+	Identity      string       `json:"identity,omitempty"` // identity with which the tokens were obtained
 	Resource      string       `json:"resource,omitempty"`
 	Issuer        string       `json:"issuer,omitempty"`
 	TokenEndpoint string       `json:"token_endpoint,omitempty"`
@@ -55,8 +54,8 @@ type entry struct {
 	RefreshToken  string       `json:"refresh_token,omitempty"`
 	Expires       time.Time    `json:"expires,omitzero"`
 	Scopes        []string     `json:"scopes,omitempty"`
-	Bound         bool         `json:"bound,omitempty"` // written by former versions: the token is bound to a key, and an entry that has one is not used
-	// The scopes that the server has requested since, for the next login.
+	Bound         bool         `json:"bound,omitempty"` // written by earlier versions: the token is bound to a key; such an entry is not used
+	// Requested by the server for the next login: whether, with which scopes and metadata URL.
 	Wanted   bool     `json:"wanted,omitempty"`
 	Want     []string `json:"want,omitempty"`
 	Metadata string   `json:"metadata,omitempty"`
@@ -78,7 +77,7 @@ func (s *Store) read() (*storeFile, error) {
 	return file, nil
 }
 
-// get returns the entry of a name, or the zero entry.
+// get returns the entry with this name, or the zero entry.
 func (s *Store) get(name string) (entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,8 @@ func (s *Store) get(name string) (entry, error) {
 	return file.Servers[name], nil
 }
 
-// change replaces the entry of a name by fn's result for the stored one. No other
-// process changes the file meanwhile. nil removes the entry, and keep leaves it unchanged.
+// change replaces the entry with this name by the result of fn for the stored entry, while other processes cannot change the file. If keep
+// is true, the entry does not change; otherwise an e of nil removes it.
 func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ func (s *Store) change(name string, fn func(kept entry) (e *entry, keep bool)) e
 	return nil
 }
 
-// lock prevents other processes from renewing the token of a name. It waits for a process that holds the lock.
+// lock prevents other processes from renewing the token of an entry. It blocks while another process has the lock.
 func (s *Store) lock(name string) (unlock func(), err error) {
 	if s.file.Path == "" {
 		return func() {}, nil

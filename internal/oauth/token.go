@@ -17,11 +17,10 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// joinScopes returns scopes in the form of a request.
+// joinScopes returns scopes in the format of a request parameter.
 func joinScopes(scopes []string) string { return strings.Join(scopes, " ") }
 
-// exchange requests a token and saves the answer in e. asked are the scopes that count as
-// granted if the answer names none.
+// exchange requests a token with form and stores it in e. asked are the scopes that count as granted if the response contains none.
 func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form url.Values, asked []string) error {
 	if e.Client.Method == authJWT {
 		assertion, err := c.assertion(e.Client.ID, as)
@@ -57,9 +56,9 @@ func (c *Client) exchange(ctx context.Context, e *entry, as *authServer, form ur
 	return nil
 }
 
-// askToken posts the form of any grant to a token endpoint, with the client's authentication.
+// askToken posts the form of any grant to a token endpoint, with the authentication of the client.
 func (c *Client) askToken(ctx context.Context, r *registration, endpoint string, form url.Values) (*oauth2.Token, error) {
-	// Of the request types of x/oauth2, this one adds only the client to the form.
+	// Of the request types of x/oauth2, only this one adds nothing but the client to the form.
 	conf := clientcredentials.Config{ClientID: r.ID, TokenURL: endpoint, EndpointParams: form, AuthStyle: oauth2.AuthStyleInParams}
 	switch r.Method {
 	case authBasic:
@@ -78,14 +77,14 @@ func (c *Client) askToken(ctx context.Context, r *registration, endpoint string,
 	return token, err
 }
 
-// isToken reports whether a token is valid in a header.
+// isToken reports whether s can be sent in a header and has at most maxTokenBytes.
 func isToken(s string) bool {
 	return s != "" && len(s) <= maxTokenBytes && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 var errBound = errors.New("the server requires tokens that are bound to a key (DPoP), which this client does not support")
 
-// grantMachine obtains a token without a user.
+// grantMachine obtains a token for a grant without a user.
 func (c *Client) grantMachine(ctx context.Context, metadata string, challenged []string) error {
 	p, err := c.discover(ctx, metadata)
 	if err != nil {
@@ -130,7 +129,7 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	return nil
 }
 
-// identities returns the current assertion and identity token of the configuration.
+// identities returns the current assertion and identity token, from Fresh or from the configuration.
 func (c *Client) identities() (assertion, idToken secret.Secret, err error) {
 	if c.conf.Fresh == nil {
 		return c.conf.Assertion, c.conf.Provider.IDToken, nil
@@ -143,8 +142,7 @@ func (c *Client) identities() (assertion, idToken secret.Secret, err error) {
 
 const grantJWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// identityAssertion exchanges the identity token at the identity provider for an assertion to the
-// authorization server of p (RFC 8693).
+// identityAssertion exchanges the identity token at the identity provider for an assertion for the authorization server of p (RFC 8693).
 func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret.Secret, scopes []string) (string, error) {
 	who := registration{ID: c.conf.Provider.ClientID, Secret: c.conf.Provider.Secret.Reveal(), Method: authNone}
 	if who.Secret != "" {
@@ -171,7 +169,7 @@ func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret
 	return token.AccessToken, nil
 }
 
-// refresh renews the token of c.has. It deletes a refresh token that the authorization server refuses permanently.
+// refresh renews the token of c.has. If the authorization server refuses the refresh token permanently, refresh deletes both tokens.
 func (c *Client) refresh(ctx context.Context) error {
 	e := c.has
 	as := &authServer{AuthServerMeta: oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenEndpoint}}

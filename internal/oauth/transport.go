@@ -13,13 +13,13 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// maxRefusalBytes bounds the bytes read of an answer that requests another token.
+// maxRefusalBytes limits how much is read of a response that requests another token.
 const maxRefusalBytes = 64 << 10
 
-// Transport returns a transport that adds the token to requests to the server's origin only. A request that was redirected
-// to another origin does not carry it afterwards. If the server requests a token, the transport repeats the request with a renewed
-// or new one, if that is possible without a user; otherwise the request fails with a [*LoginError], and the requested
-// scopes are stored for the login. Its own errors are [*Error].
+// Transport returns a transport that adds the token to requests to the origin of the server only. After a redirect to another origin, a
+// request does not carry the token. If the server requests a token, the transport repeats the request with a renewed or new token, if it
+// can obtain one without a user; otherwise it stores the requested scopes for the next login, and the request fails with a [*LoginError].
+// Errors of the transport itself are [*Error].
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper { return &transport{c, next} }
 
 type transport struct {
@@ -27,18 +27,17 @@ type transport struct {
 	next http.RoundTripper
 }
 
-// CloseIdleConnections implements http.Client.CloseIdleConnections.
+// CloseIdleConnections closes the idle connections of the underlying transport, for http.Client.CloseIdleConnections.
 func (t *transport) CloseIdleConnections() {
 	if n, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		n.CloseIdleConnections()
 	}
 }
 
-// maxAnswers is the number of repetitions of a refused request: one with
-// a stored or renewed token, and one with a new token.
+// maxAnswers is how often a refused request is repeated: once with a stored or renewed token, and once with a new token.
 const maxAnswers = 2
 
-// RoundTrip sends the request.
+// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if home := httpname.Origin(t.c.server); httpname.Origin(req.URL) != home || hasLeft(req, home) {
 		return t.next.RoundTrip(req)
@@ -60,7 +59,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !asksForToken(resp, &ch) || req.Body != nil && req.GetBody == nil {
 			return resp, nil
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // so that the connection can be reused
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusalBytes)) // lets the connection be reused
 		_ = resp.Body.Close()
 		if used, err = t.c.answer(req.Context(), resp.StatusCode, &ch, used, answers); err != nil {
 			return nil, &Error{err}
@@ -70,13 +69,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			if err != nil {
 				return nil, err
 			}
-			req = req.Clone(req.Context()) // the caller's request is not modified
+			req = req.Clone(req.Context()) // the request of the caller must not be modified
 			req.Body = body
 		}
 	}
 }
 
-// hasLeft reports whether redirects have led a request over another origin.
+// hasLeft reports whether redirects have led a request to an origin other than home.
 func hasLeft(req *http.Request, home string) bool {
 	for req.Response != nil && req.Response.Request != nil {
 		if req = req.Response.Request; httpname.Origin(req.URL) != home {
@@ -86,8 +85,8 @@ func hasLeft(req *http.Request, home string) bool {
 	return false
 }
 
-// asksForToken reports whether a token, or another one, would help. A server that accepts only
-// other schemes gets none.
+// asksForToken reports whether a response requests a token, or one with more scopes. A server that requests only other schemes gets no
+// token.
 func asksForToken(resp *http.Response, ch *challenge) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -100,7 +99,7 @@ func asksForToken(resp *http.Response, ch *challenge) bool {
 
 func closeBody(req *http.Request) {
 	if req.Body != nil {
-		_ = req.Body.Close() // a RoundTripper always closes it
+		_ = req.Body.Close() // a RoundTripper must close the body
 	}
 }
 
@@ -112,7 +111,7 @@ func withToken(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// token returns the token to send now, or "" without one.
+// token returns the token to send, or "" if there is none. It renews an expired token.
 func (c *Client) token(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,11 +133,11 @@ func (c *Client) token(ctx context.Context) (string, error) {
 	return c.has.AccessToken, nil
 }
 
-// first returns a token before the server has asked for one.
+// first obtains a token for a server that has not requested one yet.
 func (c *Client) first(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.valid() { // obtained meanwhile
+	if c.valid() { // another goroutine has obtained a token
 		return c.has.AccessToken, nil
 	}
 	if c.byPerson() {
@@ -148,7 +147,7 @@ func (c *Client) first(ctx context.Context) (string, error) {
 	return c.machine(ctx, &challenge{})
 }
 
-// machine obtains a token without a user, and saves it.
+// machine obtains a token without a user and stores it.
 func (c *Client) machine(ctx context.Context, ch *challenge) (string, error) {
 	if err := c.grantMachine(ctx, ch.metadata, ch.scopes); err != nil {
 		return "", fmt.Errorf("getting a token: %w", err)
@@ -163,7 +162,7 @@ func (c *Client) valid() bool {
 	return c.has.AccessToken != "" && (c.has.Expires.IsZero() || c.now().Before(c.has.Expires.Add(-expiryMargin)))
 }
 
-// load reads the entry of the server from the store. An entry for another URL or another identity is not used.
+// load reads the entry of the server from the store. It ignores an entry for another URL or another identity.
 func (c *Client) load() error {
 	e, err := c.store.get(c.conf.Name)
 	if err != nil {
@@ -173,7 +172,7 @@ func (c *Client) load() error {
 	return nil
 }
 
-// take sets the client's entry to one of the store.
+// take replaces the current entry by e, or by an empty entry if e belongs to another client.
 func (c *Client) take(e entry) {
 	if !c.owns(&e) {
 		e = entry{URL: c.conf.Server, Identity: c.conf.Identity}
@@ -181,13 +180,14 @@ func (c *Client) take(e entry) {
 	c.has, c.was = e, e
 }
 
-// owns reports whether a stored entry is the client's. An entry whose token is bound to a key is not, because the token cannot be sent.
+// owns reports whether a stored entry belongs to this client. An entry whose token is bound to a key does not, because the token cannot be
+// sent.
 func (c *Client) owns(e *entry) bool {
 	return e.URL == c.conf.Server && e.Identity == c.conf.Identity && !e.Bound
 }
 
-// save stores the client's entry, unless another process has stored other tokens since the entry was
-// read, for example after a login, which takes precedence. Then the client uses those.
+// save stores the current entry, unless another process has stored other tokens since the entry was read, for example after a login. Those
+// tokens have precedence: the client then uses them.
 func (c *Client) save() error {
 	err := c.store.change(c.conf.Name, func(kept entry) (*entry, bool) {
 		if c.owns(&kept) && (kept.AccessToken != c.was.AccessToken || kept.RefreshToken != c.was.RefreshToken) {
@@ -203,7 +203,7 @@ func (c *Client) save() error {
 	return nil
 }
 
-// renew gets a new token by the refresh token, unless another process has done so since `used` was read.
+// renew obtains a new token with the refresh token, unless another process has renewed the token `used` in the meantime.
 func (c *Client) renew(ctx context.Context, used string) error {
 	unlock, err := c.store.lock(c.conf.Name)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Client) renew(ctx context.Context, used string) error {
 	return errors.Join(err, c.save())
 }
 
-// answer returns another token after one was refused.
+// answer returns another token after the server has refused the token used. answers is the number of repetitions so far.
 func (c *Client) answer(ctx context.Context, status int, ch *challenge, used string, answers int) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +243,7 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 		}
 	} else if answers == 0 && used != "" && c.has.RefreshToken != "" {
 		err := c.renew(ctx, used)
-		if err == nil || c.valid() && c.has.AccessToken != used { // renewed, or a user has just logged in
+		if err == nil || c.valid() && c.has.AccessToken != used { // the token was renewed, or a user has just logged in
 			return c.has.AccessToken, nil
 		}
 		if codeOf(err) == "" {
@@ -268,13 +268,13 @@ func (c *Client) answer(ctx context.Context, status int, ch *challenge, used str
 	if err := c.save(); err != nil {
 		return "", err
 	}
-	if c.valid() && c.has.AccessToken != used && answers < maxAnswers { // the same
+	if c.valid() && c.has.AccessToken != used && answers < maxAnswers { // another process has stored a token
 		return c.has.AccessToken, nil
 	}
 	return "", &LoginError{Name: c.conf.Name, Why: why}
 }
 
-// mayWiden says why a token with further scopes would not help, or returns nil.
+// mayWiden returns why a token with further scopes would not help, or nil if it could.
 func (c *Client) mayWiden(want []string) error {
 	missing := func(have []string) bool {
 		return slices.ContainsFunc(want, func(s string) bool { return !slices.Contains(have, s) })
@@ -288,7 +288,7 @@ func (c *Client) mayWiden(want []string) error {
 	return nil
 }
 
-// shownScopes is the beginning of a list of scopes, which were checked to be printable.
+// shownScopes returns the first 200 bytes of a list of scopes for an error text. The scopes are known to be printable.
 func shownScopes(scopes []string) string {
 	return text.Clip(joinScopes(scopes), 200)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
-// secureURL reads an address that tokens, codes or metadata may travel by: https, or http on this machine,
-// of a host that people see as it is.
+// secureURL parses a URL over which tokens, codes or metadata may be sent: https, or http to this machine. The host must be in plain ASCII
+// form, so that a user can recognise it.
 func secureURL(s string) (*url.URL, error) {
 	if len(s) > maxURLBytes {
 		return nil, errors.New("is too long")
@@ -37,8 +37,8 @@ func isPlain(host string) bool {
 	return ok
 }
 
-// canonical is the identifier of a server where it publishes none: its URL without fragment, query
-// and the slash at its end, scheme and host in lower case. An API that publishes none has none.
+// canonical returns the resource identifier of a server that publishes none: its URL without fragment, query and final slash, with scheme
+// and host in lower case. For an API it returns "".
 func (c *Config) canonical(u *url.URL) string {
 	if c.API {
 		return ""
@@ -46,8 +46,8 @@ func (c *Config) canonical(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
-// covers reports whether the resource that a server published is that server or what it is part of:
-// the same origin, and a path that the server's path is or begins with; of an API the origin is known alone.
+// covers returns nil if the resource that a server publishes is the server or contains it: it must have the same origin, and its path must
+// be a prefix of the server's path. For an API only the origin is compared.
 func covers(resource string, server *url.URL, api bool) error {
 	u, err := secureURL(resource)
 	if err != nil {
@@ -66,13 +66,13 @@ func covers(resource string, server *url.URL, api bool) error {
 	return nil
 }
 
-// wellKnown inserts a well-known name between host and path.
+// wellKnown returns the URL u with a well-known name between host and path.
 func wellKnown(u *url.URL, name, path string) string {
 	w := url.URL{Scheme: u.Scheme, Host: u.Host}
 	return w.String() + "/.well-known/" + name + strings.TrimRight(path, "/")
 }
 
-// checkScopes refuses what is no scope token of RFC 6749.
+// checkScopes returns an error if there are too many scopes, or if one is not a scope token of RFC 6749.
 func checkScopes(scopes []string) error {
 	if len(scopes) > maxScopes {
 		return fmt.Errorf("more than %d scopes", maxScopes)

@@ -16,18 +16,17 @@ import (
 	"github.com/lathe-run/lathe/internal/httpname"
 )
 
-// discoveryPath is where an issuer describes itself.
+// discoveryPath is the path of the discovery document below the issuer.
 const discoveryPath = "/.well-known/openid-configuration"
 
-// Metadata are the members of an issuer's discovery document that are used.
+// Metadata has the members of a discovery document that are used.
 type Metadata struct {
 	KeysURL      string
 	AuthorizeURL string
 	TokenURL     string
 }
 
-// Discover fetches the discovery document of the issuer. Its addresses are checked as the issuer's own is; those of other
-// uses may be empty.
+// Discover fetches the discovery document of the issuer. It checks the URLs in the document like that of the issuer; each may be missing.
 func (p *Provider) Discover(ctx context.Context) (*Metadata, error) {
 	var doc map[string]json.RawMessage
 	if err := p.get(ctx, strings.TrimSuffix(p.opts.Issuer, "/")+discoveryPath, &doc); err != nil {
@@ -52,7 +51,7 @@ func (p *Provider) Discover(ctx context.Context) (*Metadata, error) {
 	return m, nil
 }
 
-// fetch returns the keys that the issuer publishes.
+// fetch returns the published keys of the issuer that fit the accepted algorithms.
 func (p *Provider) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	address := p.opts.KeysURL
 	if address == "" {
@@ -79,7 +78,7 @@ func (p *Provider) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	for _, raw := range all {
 		var k jose.JSONWebKey
 		if json.Unmarshal(raw, &k) == nil && k.Valid() && slices.ContainsFunc(p.algorithms, func(a jose.SignatureAlgorithm) bool { return fits(&k, a) }) {
-			keys = append(keys, k) // keys of other kinds are of no use here
+			keys = append(keys, k) // other keys cannot verify accepted tokens
 		}
 	}
 	if len(keys) == 0 {
@@ -88,7 +87,7 @@ func (p *Provider) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// get fetches a JSON document. Its errors have nothing of the document.
+// get fetches a JSON document and decodes it into v. Its errors contain nothing of the document.
 func (p *Provider) get(ctx context.Context, address string, v any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -98,7 +97,7 @@ func (p *Provider) get(ctx context.Context, address string, v any) error {
 	return p.do(r, v)
 }
 
-// do sends a request and reads the JSON document that answers it, as get does.
+// do sends a request and decodes the JSON document in the response into v, as get does.
 func (p *Provider) do(r *http.Request, v any) error {
 	address := r.URL.String()
 	res, err := p.opts.Client.Do(r)
@@ -121,7 +120,7 @@ func (p *Provider) do(r *http.Request, v any) error {
 	return nil
 }
 
-// textOf returns the text of a JSON string; "" for anything else.
+// textOf returns the value of a JSON string, or "" for anything else.
 func textOf(raw json.RawMessage) (s string) {
 	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
 		return ""

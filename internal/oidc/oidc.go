@@ -1,9 +1,9 @@
-// Package oidc verifies the tokens that an OpenID Connect issuer signs: JSON Web Tokens in compact form, under the keys
-// that the issuer publishes.
+// Package oidc verifies the tokens that an OpenID Connect issuer signs: JSON Web Tokens in compact form, verified with the keys that the
+// issuer publishes.
 //
-// A [Provider] fetches the issuer's keys when it first needs them. It fetches them again if a token names a key that it
-// does not have, and in the background if the keys are an hour old. While the issuer cannot be reached, the keys that it has
-// published are used for a day. All requests to the issuer have bounds on their number, time and size.
+// A [Provider] fetches the keys of the issuer when it first needs them. It fetches them again if a token names an unknown key, and in the
+// background if the keys are an hour old. If the issuer cannot be reached, the last published keys are used for a day. The number, time and
+// size of all requests to the issuer are limited.
 package oidc
 
 import (
@@ -28,30 +28,30 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Limits on tokens and on what an issuer publishes.
+// Limits of tokens and of documents of an issuer.
 const (
 	MaxToken    = 16 << 10 // bytes of a token
-	maxSubject  = 255      // bytes of a subject, as OpenID Connect has it
+	maxSubject  = 255      // bytes of a subject, according to OpenID Connect
 	maxDocument = 1 << 20  // bytes of a document of the issuer
-	maxKeys     = 64       // keys of an issuer; more are refused
-	maxWaiters  = 256      // tokens that wait for keys at a time; further ones are answered with Unavailable
+	maxKeys     = 64       // keys of an issuer; more are an error
+	maxWaiters  = 256      // tokens that wait for keys at a time; further tokens are refused with Unavailable
 	minRSA      = 2048     // bits of an RSA key; shorter keys are not used
 	maxSkew     = 5 * time.Minute
 )
 
-// How often, and for how long.
+// Timeouts and intervals of fetching keys.
 const (
-	fetchTimeout  = 10 * time.Second // for all requests of one fetch
-	unknownEvery  = 10 * time.Second // between two fetches, whatever tokens name
-	refreshAfter  = time.Hour        // the age of keys after which they are fetched again
-	refreshEvery  = time.Minute      // between two attempts to do so
-	keysHoldUntil = 24 * time.Hour   // the age of keys after which they are not used
+	fetchTimeout  = 10 * time.Second // timeout of all requests of one fetch
+	unknownEvery  = 10 * time.Second // shortest time between two fetches for unknown keys
+	refreshAfter  = time.Hour        // age at which keys are fetched again
+	refreshEvery  = time.Minute      // shortest time between two attempts to fetch old keys again
+	keysHoldUntil = 24 * time.Hour   // age at which keys are no longer used
 )
 
-// A Kind says why a token is refused.
+// A Kind is the reason why a token is refused.
 type Kind string
 
-// The kinds of [Error].
+// Kinds of [Error].
 const (
 	Malformed   Kind = "malformed"
 	TooLarge    Kind = "too_large"
@@ -63,13 +63,13 @@ const (
 	Issuer      Kind = "issuer"
 	Audience    Kind = "audience"
 	Subject     Kind = "subject"
-	// Code is the kind of an error of [Provider.Exchange]: the issuer refuses the code, or its token is of another sign-in.
+	// Code is a kind of error of [Provider.Exchange]: the issuer refuses the code, or its token belongs to another sign-in.
 	Code Kind = "code"
-	// Unavailable is the kind of an error that says nothing about the token: the keys of the issuer could not be fetched.
+	// Unavailable means that the keys of the issuer could not be fetched, so that the token was not checked.
 	Unavailable Kind = "unavailable"
 )
 
-// An Error says why a token is refused. Its text has nothing of the token.
+// An Error is the reason why a token is refused. Its text contains nothing of the token.
 type Error struct {
 	Kind Kind
 	text string
@@ -91,7 +91,7 @@ func refuse(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, text: fmt.Sprintf(format, args...)}
 }
 
-// KindOf returns the kind of an error of [Provider.Verify]; "" for another error.
+// KindOf returns the kind of an error of [Provider.Verify], or "" for another error.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -100,48 +100,48 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Algorithms returns the names of the algorithms that a provider can accept. All of them are asymmetric.
+// Algorithms returns the names of the signature algorithms that a provider supports. All of them are asymmetric.
 func Algorithms() []string {
 	return []string{string(jose.RS256), string(jose.ES256), string(jose.EdDSA)}
 }
 
 // Options are the options of [New].
 type Options struct {
-	Issuer string // required; equal to `iss` of tokens and to `issuer` of the discovery document, byte for byte
-	// Audience lists the values of which `aud` of a token must have one; required.
+	Issuer string // required; must equal `iss` of tokens and `issuer` of the discovery document exactly
+	// Audience lists the accepted values of `aud`, of which a token must have one; required.
 	Audience []string
-	// KeysURL is the address of the issuer's JWKS; "": `jwks_uri` of its discovery document.
+	// KeysURL is the URL of the JWKS of the issuer; "": `jwks_uri` of its discovery document.
 	KeysURL string
-	// Algorithms are some of [Algorithms]; nil: all.
+	// Algorithms are the accepted algorithms, a subset of [Algorithms]; nil: all.
 	Algorithms []string
-	// Skew is by how much the clocks of issuer and server may differ, 5 min at most.
+	// Skew is the accepted difference between the clocks of issuer and gateway, at most 5 min.
 	Skew   time.Duration
-	Client *http.Client     // nil: one of its own, without redirects
+	Client *http.Client     // nil: a new client that does not follow redirects
 	Now    func() time.Time // nil: time.Now
 }
 
-// A Provider verifies the tokens of one issuer. It may be used by several goroutines at once.
+// A Provider verifies the tokens of one issuer. It may be used from several goroutines at once.
 type Provider struct {
 	opts       Options
 	algorithms []jose.SignatureAlgorithm
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
-	fetched time.Time          // when keys were published; zero: there are none
-	tried   time.Time          // when the last fetch began
-	failure error              // of the last fetch
-	flight  chan struct{}      // closed at the end of the fetch that is in progress; nil: none is
-	waiters int                // for it
-	cancel  context.CancelFunc // ends that fetch
+	fetched time.Time          // start of the last successful fetch; zero: there are no keys
+	tried   time.Time          // start of the last fetch
+	failure error              // error of the last fetch
+	flight  chan struct{}      // closed at the end of the fetch in progress; nil: there is none
+	waiters int                // callers that wait for the fetch
+	cancel  context.CancelFunc // cancels the fetch in progress
 	closed  bool
 
-	fetching sync.WaitGroup // the goroutine of the fetch
+	fetching sync.WaitGroup // waits for the goroutine of the fetch
 
-	discovering chan struct{} // has an element while discovered is used
+	discovering chan struct{} // semaphore: has an element while discovered is in use
 	discovered  discovery
 }
 
-// New returns a provider. It returns an error for invalid options and connects to nothing.
+// New returns a provider, or an error if the options are not valid. It makes no connection.
 func New(opts *Options) (*Provider, error) {
 	p := &Provider{opts: *opts, discovering: make(chan struct{}, 1)}
 	o := &p.opts
@@ -185,7 +185,7 @@ func New(opts *Options) (*Provider, error) {
 // Issuer returns the issuer whose tokens the provider verifies.
 func (p *Provider) Issuer() string { return p.opts.Issuer }
 
-// CheckURL parses an address that keys or metadata may come from: https, or http on this machine.
+// CheckURL parses the URL of keys or metadata: https, or http to this machine.
 func CheckURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -205,7 +205,7 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Close ends the fetch that is in progress and closes the idle connections to the issuer. Afterwards no keys are fetched.
+// Close cancels the fetch in progress and closes the idle connections to the issuer. No keys are fetched afterwards.
 func (p *Provider) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -217,13 +217,13 @@ func (p *Provider) Close() {
 	p.opts.Client.CloseIdleConnections()
 }
 
-// Verify checks a token and returns what it says: the form, algorithm and size; that the issuer has signed it; `iss`,
-// `aud`, `exp`, `nbf` and `sub`. The error is an [*Error].
+// Verify checks a token and returns its claims. It checks the format, algorithm and size; the signature of the issuer; and `iss`, `aud`,
+// `exp`, `nbf` and `sub`. The error is an [*Error].
 func (p *Provider) Verify(ctx context.Context, token string) (*Token, error) {
 	return p.verifyFor(ctx, token, p.opts.Audience)
 }
 
-// verifyFor verifies a token for one of the audiences.
+// verifyFor does the same as Verify, for a token that must have one of the audiences.
 func (p *Provider) verifyFor(ctx context.Context, token string, audience []string) (*Token, error) {
 	if len(token) > MaxToken {
 		return nil, refuse(TooLarge, "the token is longer than %d bytes", MaxToken)
@@ -240,7 +240,7 @@ func (p *Provider) verifyFor(ctx context.Context, token string, audience []strin
 	if err != nil {
 		return nil, err
 	}
-	// Before the keys: no token of another issuer makes the provider ask for keys.
+	// Before the signature: a token of another issuer must not cause a fetch of keys.
 	if t.Issuer != p.opts.Issuer {
 		return nil, refuse(Issuer, "the token is from another issuer")
 	}
@@ -268,12 +268,12 @@ func (p *Provider) check(t *Token, audience []string) error {
 	return nil
 }
 
-// isSubject takes what OpenID Connect allows as a subject, without control characters.
+// isSubject reports whether s is a subject that OpenID Connect allows, without control characters.
 func isSubject(s string) bool {
 	return s != "" && len(s) <= maxSubject && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// verify checks the signature under a key of the issuer.
+// verify checks the signature of a token with the keys of the issuer. It fetches them again if the token names an unknown key.
 func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) error {
 	head := signed.Signatures[0].Header
 	for fetch := range 2 {
@@ -308,8 +308,8 @@ func (p *Provider) verify(ctx context.Context, signed *jose.JSONWebSignature) er
 	return refuse(UnknownKey, "the issuer does not publish the key of the token")
 }
 
-// keysOf returns the keys that a token may be signed with. It fetches keys first if there are none that may be used, or if fetch is
-// set, unless the last fetch began less than wait ago. If the keys are old, it starts a fetch and does not wait for it.
+// keysOf returns the keys that may have signed a token. It fetches keys first if there are no valid ones, or if fetch is true, unless the
+// last fetch began less than wait ago. If the keys are an hour old, it starts a fetch and does not wait for it.
 func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgorithm, wait time.Duration, fetch bool) ([]jose.JSONWebKey, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,7 +335,7 @@ func (p *Provider) keysOf(ctx context.Context, id string, alg jose.SignatureAlgo
 	return p.matching(id, alg), nil
 }
 
-// matching returns the keys with the id, or, without an id, those of the algorithm. p.mu is held.
+// matching returns the keys with the id or, if id is "", all keys for the algorithm. The caller must have locked p.mu.
 func (p *Provider) matching(id string, alg jose.SignatureAlgorithm) (out []jose.JSONWebKey) {
 	for i := range p.keys {
 		if k := &p.keys[i]; (id == "" || k.KeyID == id) && fits(k, alg) {
@@ -345,8 +345,8 @@ func (p *Provider) matching(id string, alg jose.SignatureAlgorithm) (out []jose.
 	return out
 }
 
-// Refresh fetches the keys of the issuer, unless a fetch began less than 10 s ago. It returns the error of the last fetch, or
-// that of ctx if it is done before; the fetch then continues.
+// Refresh fetches the keys of the issuer, unless a fetch began less than 10 s ago. It returns the error of the last fetch, or of ctx if ctx
+// ends first; the fetch then continues.
 func (p *Provider) Refresh(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,8 +356,8 @@ func (p *Provider) Refresh(ctx context.Context) error {
 	return p.failure
 }
 
-// refresh waits for the fetch that is in progress, or for a new one unless the last began less than wait ago. It returns an error
-// if ctx is done meanwhile, or if too many callers wait. p.mu is held, and released meanwhile.
+// refresh waits for the fetch in progress, or for a new one unless the last one began less than wait ago. It returns an error if ctx ends
+// first, or if too many callers wait. The caller must have locked p.mu, which is unlocked during the wait.
 func (p *Provider) refresh(ctx context.Context, wait time.Duration) error {
 	p.start(wait)
 	flight := p.flight
@@ -381,13 +381,13 @@ func (p *Provider) refresh(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// start starts a fetch, unless one is in progress or the last began less than wait ago. p.mu is held.
+// start starts a fetch, unless one is in progress or the last one began less than wait ago. The caller must have locked p.mu.
 func (p *Provider) start(wait time.Duration) {
 	now := p.opts.Now()
 	if p.flight != nil || p.closed || !p.tried.IsZero() && now.Sub(p.tried) < wait {
 		return
 	}
-	// It serves several requests, and does not end with one of them.
+	// The fetch serves several requests, and must not end with one of them.
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	flight := make(chan struct{})
 	p.tried, p.flight, p.cancel = now, flight, cancel
@@ -404,7 +404,7 @@ func (p *Provider) start(wait time.Duration) {
 	})
 }
 
-// fits reports whether a key may verify signatures of the algorithm.
+// fits reports whether a key can verify signatures of the algorithm.
 func fits(k *jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
 	if k.Algorithm != "" && k.Algorithm != string(alg) || k.Use != "" && k.Use != "sig" {
 		return false
@@ -420,7 +420,7 @@ func fits(k *jose.JSONWebKey, alg jose.SignatureAlgorithm) bool {
 	return false
 }
 
-// checkJSON refuses documents that readers could read in different ways.
+// checkJSON decodes b into v. It returns an error for documents that parsers could interpret in different ways.
 func checkJSON(b []byte, v any) error {
 	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
 		return err

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// metadataHolds is the age of a discovery document after which it is fetched again to sign a user in.
+// metadataHolds is the age at which a discovery document is fetched again for a sign-in.
 const metadataHolds = time.Hour
 
-// A Client is this server as a client of the issuer: it signs users in with the authorization code flow and PKCE.
+// A Client is the gateway as a client of the issuer: it signs users in with the authorization code flow and PKCE.
 type Client struct {
 	ID     string
-	Secret string   // "": a public client, which PKCE alone protects
-	Scopes []string // openid is among them always
+	Secret string   // "": a public client, which only PKCE protects
+	Scopes []string // scopes to request; openid is always added
 }
 
-// A Login is one sign-in that a browser has begun. Its texts are random, with at least 256 bits each, and known to that browser.
+// A Login is one sign-in in progress. Its texts are random, with at least 256 bits each, and known only to the browser that began it.
 type Login struct {
 	State    string
-	Nonce    string // which the issuer puts into its token
-	Verifier string // of PKCE: 43 to 128 letters and digits
-	Redirect string // the address that the issuer sends the browser back to
+	Nonce    string // must be in the token of the issuer
+	Verifier string // PKCE code verifier: 43 to 128 letters and digits
+	Redirect string // URL to which the issuer redirects the browser
 }
 
-// AuthorizeURL returns the address of the issuer at which the user signs in.
+// AuthorizeURL returns the URL of the issuer at which the user signs in.
 func (p *Provider) AuthorizeURL(ctx context.Context, c *Client, l *Login) (string, error) {
 	m, err := p.metadata(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Client) scope() string {
 	return strings.Join(append([]string{"openid"}, slices.DeleteFunc(slices.Clone(c.Scopes), func(s string) bool { return s == "openid" })...), " ")
 }
 
-// Exchange exchanges the code that the issuer gave the browser for a token, and verifies it: besides what [Provider.Verify] checks, the
-// token is for the client and has the nonce of the login. The error is an [*Error].
+// Exchange exchanges the authorization code for a token and verifies the token: in addition to the checks of [Provider.Verify], it must be
+// for the client and have the nonce of the login. The error is an [*Error].
 func (p *Provider) Exchange(ctx context.Context, c *Client, l *Login, code string) (*Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -102,7 +102,8 @@ func (p *Provider) Exchange(ctx context.Context, c *Client, l *Login, code strin
 	return t, nil
 }
 
-// metadata returns the discovery document, fetched again after an hour. After a failure it is not fetched for 10 s.
+// metadata returns the discovery document. It fetches the document again after an hour, and for 10 s after a failed fetch it returns the
+// error of that fetch.
 func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 	select {
 	case p.discovering <- struct{}{}:
@@ -115,7 +116,7 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 		if !d.tried.IsZero() && now.Sub(d.tried) < unknownEvery && d.err != nil {
 			return nil, &Error{Unavailable, "the issuer's discovery document could not be fetched", d.err}
 		}
-		// Other sign-ins wait for it, so that it does not end with this one.
+		// Other sign-ins wait for this fetch: it must not end with the current one.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		m, err := p.Discover(ctx)
@@ -127,14 +128,14 @@ func (p *Provider) metadata(ctx context.Context) (*Metadata, error) {
 	return p.discovered.meta, nil
 }
 
-// discovery is a discovery document that was fetched, and the last attempt to fetch it.
+// discovery is the last discovery document that was fetched, and the last attempt to fetch one.
 type discovery struct {
 	meta      *Metadata
 	at, tried time.Time
 	err       error
 }
 
-// A statusError is an answer of the issuer with another status than 200.
+// A statusError is a response of the issuer with a status other than 200.
 type statusError struct {
 	address string
 	code    int

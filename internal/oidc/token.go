@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Token is what a verified token says.
+// A Token has the claims of a verified token.
 type Token struct {
 	Issuer  string
 	Subject string
@@ -18,7 +18,7 @@ type Token struct {
 	claims    map[string]json.RawMessage
 }
 
-// parseToken reads the payload of a token. Names of claims are compared exactly: encoding/json would take Sub for sub.
+// parseToken decodes the payload of a token. It compares names of claims exactly: encoding/json would accept Sub for sub.
 func parseToken(payload []byte) (*Token, error) {
 	t := &Token{}
 	if checkJSON(payload, &t.claims) != nil || t.claims == nil {
@@ -36,10 +36,10 @@ func parseToken(payload []byte) (*Token, error) {
 	return t, nil
 }
 
-// maxSeconds bounds times of tokens: the end of the year 9999.
+// maxSeconds is the largest time of a token: the end of the year 9999.
 const maxSeconds = 253402300799
 
-// timeOf reads seconds since 1970; the zero time if there is no claim. ok is false for anything else.
+// timeOf returns the time of a claim in seconds since 1970, or the zero time if raw is nil. ok is false if raw is not a number.
 func timeOf(raw json.RawMessage) (t time.Time, ok bool) {
 	if raw == nil {
 		return time.Time{}, true
@@ -48,11 +48,11 @@ func timeOf(raw json.RawMessage) (t time.Time, ok bool) {
 	if json.Unmarshal(raw, &seconds) != nil || seconds == nil {
 		return time.Time{}, false
 	}
-	whole, part := math.Modf(min(max(*seconds, 1), maxSeconds)) // 1: the zero time means that there is no claim
+	whole, part := math.Modf(min(max(*seconds, 1), maxSeconds)) // at least 1, because the zero time means that there is no claim
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// claim returns a claim by its name, or, if no claim has the name, by its path through objects, with dots between.
+// claim returns the claim with this name or, if there is none, the value at this path through objects, separated by dots.
 func (t *Token) claim(name string) json.RawMessage {
 	if raw, ok := t.claims[name]; ok {
 		return raw
@@ -72,14 +72,14 @@ func (t *Token) claim(name string) json.RawMessage {
 	}
 }
 
-// Has reports whether the token has a claim. Names are those of [Token.Texts].
+// Has reports whether the token has a claim. name has the format of [Token.Texts].
 func (t *Token) Has(name string) bool { return t.claim(name) != nil }
 
-// Texts returns the texts of a claim that is a text or a list of texts; nil for any other claim. name is the name of a
-// claim, or a path through objects with dots between, such as realm_access.roles.
+// Texts returns the strings of a claim that is a string or a list of strings, or nil for any other claim. name is the name of a claim, or a
+// path through objects separated by dots, such as realm_access.roles.
 func (t *Token) Texts(name string) []string { return textsOf(t.claim(name)) }
 
-// Text returns a claim that is a text, a number, true or false as text; ok is false for any other claim.
+// Text returns a claim that is a string, a number, true or false as text. ok is false for any other claim.
 func (t *Token) Text(name string) (text string, ok bool) {
 	raw := t.claim(name)
 	switch {
@@ -91,7 +91,7 @@ func (t *Token) Text(name string) (text string, ok bool) {
 	return string(raw), true
 }
 
-// textsOf returns the texts of a JSON string or of a list of strings; nil for anything else.
+// textsOf returns the strings of a JSON string or of a list of strings, or nil for anything else.
 func textsOf(raw json.RawMessage) []string {
 	if len(raw) == 0 {
 		return nil

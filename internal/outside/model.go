@@ -8,16 +8,16 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Counter is a decorator of a model: it counts the characters of its answers.
+// A Counter is a model that counts the characters of the answers of another model.
 type Counter struct {
 	lathe.Model
 	Characters atomic.Int64
 }
 
-// Unwrap returns the model below, so that lathe.ModelAs finds its optional abilities.
+// Unwrap returns the other model, so that lathe.ModelAs finds its optional interfaces.
 func (c *Counter) Unwrap() lathe.Model { return c.Model }
 
-// Generate passes the turn on and counts its text.
+// Generate passes on the turn of the other model and counts the characters of its text.
 func (c *Counter) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		for d, err := range c.Model.Generate(ctx, req) {

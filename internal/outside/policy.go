@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Gate is a policy: tools that only read are allowed, others are asked for, and names in Closed are denied.
+// A Gate is a policy: tools in Closed are denied, other tools that only read are allowed, and the rest requires an approval.
 type Gate struct{ Closed []string }
 
 // Tool implements lathe.Policy.
@@ -30,7 +30,7 @@ func (Gate) Step(*lathe.StepInfo) lathe.Verdict {
 // Call implements lathe.Policy.
 func (g Gate) Call(c *lathe.CallInfo) lathe.Verdict { return g.Tool(c.Run, c.Tool) }
 
-// A Reviewer is an approver that approves the calls of the tools that it lists.
+// A Reviewer is an approver that approves the calls of the listed tools and refuses all others.
 type Reviewer []string
 
 // Approve implements lathe.Approver.

@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// App returns what `lathe serve` would serve under the default configuration, with further tools. The caller closes it.
+// App returns the gateway that `lathe serve` would run with the default configuration, with additional tools. The caller must close it.
 func App(tools ...lathe.Tool) (*app.App, error) {
 	cfg, err := app.LoadConfig("", &app.LoadOptions{Environ: []string{}, Settings: map[string]string{"tools.builtin": "calculator"}})
 	if err != nil {
@@ -43,8 +43,8 @@ func (m models) Model(name string) (*server.Model, error) {
 	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "outside: find the model"}
 }
 
-// Server returns a handler that serves one model with the tools of runner without a configuration, and keeps its runs in
-// runs. stop waits for the requests that are being answered and for their runs to be stored.
+// Server returns a handler that serves one model with the tools of runner, without a configuration, and stores its runs in runs. stop waits
+// for the active requests, and until their runs are stored.
 func Server(name string, model lathe.Model, runner *tool.Runner, runs store.Store) (h http.Handler, stop func(context.Context) error, err error) {
 	l, err := loop.New(model, runner, nil)
 	if err != nil {

@@ -34,7 +34,7 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// The constructors of the packages that the other files do not use, with their types written out.
+// Constructors of the packages that the other files do not use, with their types in full.
 var (
 	_ func(*app.Config, *app.Options) (*app.App, error)                                             = app.New
 	_ func(*approval.QueueOptions) *approval.Queue                                                  = approval.NewQueue

@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A MapStore keeps the log of each run as lines of JSON in memory. It has the methods of store.Store and no more: runs
-// can be stored and resumed, and not be listed. The zero value is ready.
+// A MapStore stores the events of each run as lines of JSON in memory. It has only the methods of store.Store: runs can be stored and
+// resumed, but not listed. The zero value is ready to use.
 type MapStore struct {
 	mu   sync.Mutex
 	runs map[string][][]byte
@@ -94,7 +94,7 @@ func failed(code lathe.Code, err error) error {
 	return &lathe.Error{Code: code, Op: "outside: store", Err: err}
 }
 
-// done returns the error of a context that is done.
+// done returns an error with the matching code if ctx is done, else nil.
 func done(ctx context.Context) error {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -25,8 +25,8 @@ paths:
       parameters: [{name: city, in: path, required: true, schema: {type: string}}]
 `
 
-// Weather returns the tool of an OpenAPI document whose server is at address. Its requests can go nowhere else: address
-// may be on this machine, whose addresses must be allowed by name.
+// Weather returns the tool of an OpenAPI document whose server is at address. Its requests can reach no other host. address may be on this
+// machine: loopback addresses must be allowed explicitly.
 func Weather(address string, key secret.Secret) (lathe.Tool, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Fault describes what is wrong with an address or a certificate, and what to set, if err shows that; else it is empty. It names
-// no host.
+// Fault returns a description of a wrong scheme or a certificate error, and the setting that corrects it, or "" if err is neither. The text
+// contains no host name.
 func Fault(err error) string {
 	var untrusted *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

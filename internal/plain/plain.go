@@ -1,6 +1,6 @@
-// Package plain recognises servers that speak plain HTTP where TLS was expected. Such a server often takes the
-// first bytes of TLS for the beginning of a request and waits for the rest, so that the client learns nothing until
-// its own timeout. [Fault] describes such mistakes of an address, and those of certificates.
+// Package plain recognises servers that use plain HTTP where TLS was expected. Such a server often reads the first bytes of TLS as the
+// beginning of a request and waits for more, so that the client would only see its own timeout. [Fault] describes this error and those of
+// certificates.
 package plain
 
 import (
@@ -15,17 +15,16 @@ import (
 // ErrSpoken is returned if the server answered a plain HTTP request on a port where TLS was expected.
 var ErrSpoken = errors.New("the server speaks plain HTTP, and https:// was expected")
 
-// patience is how long a server may take for the first byte of its part of the TLS handshake before Dialer tests
-// whether it speaks plain HTTP, and how long it may take to answer that test.
+// patience is how long a server may take to send the first byte of its TLS handshake before Dialer tests whether it uses plain HTTP, and
+// how long the server may take to respond to that test.
 const patience = time.Second
 
-// A Dial connects, as [net.Dialer.DialContext] does.
+// A Dial opens a connection, as [net.Dialer.DialContext] does.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Dialer returns a Dial for connections that are to speak TLS. If the server does not begin its part of the handshake
-// within a second, or ends the connection, it is asked on a second connection, once and without any credentials, for
-// the headers of "/". If it answers in plain HTTP, the connection fails with [ErrSpoken]. A connection whose first bytes are
-// not those of TLS, such as one to a proxy, is left alone.
+// Dialer returns a Dial for TLS connections. If the server does not begin its part of the handshake within a second, or closes the
+// connection, a second connection sends it one HEAD request for "/", without credentials. If the response is plain HTTP, the first
+// connection fails with [ErrSpoken]. A connection whose first bytes are not those of TLS, such as one to a proxy, is not tested.
 func Dialer(dial Dial) Dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -40,16 +39,16 @@ func Dialer(dial Dial) Dial {
 	}
 }
 
-// A conn watches the first read of a connection. net/http reads and writes each side in one goroutine at a time, and
-// the handshake is over before they differ.
+// A conn tests the first read of a connection. Its fields need no lock: net/http uses one goroutine for both directions until the handshake
+// is complete.
 type conn struct {
 	net.Conn
 	again   func() (net.Conn, error)
-	wrote   bool // the first bytes were written
-	watches bool // they were those of TLS, and nothing was read yet
+	wrote   bool // the first bytes have been written
+	watches bool // the bytes written first were those of TLS, and nothing has been read yet
 }
 
-// Write notes whether the first bytes are a TLS record of type handshake.
+// Write checks whether the first bytes are a TLS record of type handshake.
 func (c *conn) Write(b []byte) (int, error) {
 	if !c.wrote && len(b) > 0 {
 		c.wrote, c.watches = true, len(b) > 1 && b[0] == 22 && b[1] == 3
@@ -72,19 +71,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	if resetErr := c.SetReadDeadline(time.Time{}); err == nil {
 		err = resetErr
 	}
-	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) { // it is only slow
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) { // the server is slow but not plain HTTP
 		return c.Conn.Read(b)
 	}
 	return n, err
 }
 
-// answersPlain asks the server for the headers of "/" in plain HTTP. Servers of TLS answer that with 400.
+// answersPlain sends a HEAD request for "/" in plain HTTP and reports whether the response is HTTP with a status other than 400, which TLS
+// servers return.
 func (c *conn) answersPlain() bool {
 	p, err := c.again()
 	if err != nil {
 		return false
 	}
-	defer func() { _ = p.Close() }() // the answer is read, or there is none
+	defer func() { _ = p.Close() }() // the response has been read, or the attempt has failed
 	if p.SetDeadline(time.Now().Add(patience)) != nil {
 		return false
 	}

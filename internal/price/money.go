@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Money is an amount of US dollars in whole nano-dollars: 1 000 000 000 of them are a dollar. Amounts are never kept as
-// floating point numbers, whose sums depend on their order.
+// Money is an amount of US dollars in whole nano-dollars: one dollar is 1 000 000 000. Amounts are never floating point numbers, whose sums
+// depend on their order.
 type Money int64
 
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000_000
 
-// decimals is the number of digits after the point that a nano-dollar is.
+// decimals is the number of decimal places of an amount in dollars.
 const decimals = 9
 
 // ErrNotMoney is wrapped by the errors of [Parse].
@@ -50,12 +50,12 @@ func (m Money) String() string {
 
 // Dollars returns the nearest floating point number of dollars, for events, metrics and JSON.
 func (m Money) Dollars() float64 {
-	f, _ := strconv.ParseFloat(m.String(), 64) // a decimal number
+	f, _ := strconv.ParseFloat(m.String(), 64) // the text is always a decimal number
 	return f
 }
 
-// FromDollars returns the amount of a floating point number of dollars, such as the one that a server reports, rounded up to a
-// whole nano-dollar. Numbers that are not above 0 are 0, and numbers beyond the largest amount are that.
+// FromDollars returns the amount of a floating point number of dollars, such as one that a server reports, rounded up to a whole
+// nano-dollar. Numbers not above 0 and NaN become 0; numbers beyond the largest [Money] become the largest [Money].
 func FromDollars(f float64) Money {
 	switch n := math.Ceil(f * float64(Dollar)); {
 	case !(n > 0):

@@ -13,25 +13,25 @@ import (
 
 // A Price is what a model costs: US dollars per million tokens of each kind. The zero value costs nothing.
 type Price struct {
-	Input       Money // tokens of the request that no cache is involved in
-	CachedInput Money // tokens that the vendor read from its cache
-	CacheWrite  Money // tokens that the vendor wrote to its cache
-	Output      Money // tokens of the answer, reasoning included
+	Input       Money // uncached input tokens
+	CachedInput Money // input tokens that the vendor read from its cache
+	CacheWrite  Money // input tokens that the vendor wrote to its cache
+	Output      Money // output tokens, reasoning included
 }
 
-// Million is the number of tokens that a [Price] is for.
+// Million is the number of tokens to which the amounts of a [Price] apply.
 const Million = 1_000_000
 
-// Cost returns what a call with this usage costs, rounded up to a whole nano-dollar. Negative counts are 0. A sum beyond the
-// largest [Money] is that.
+// Cost returns the cost of a model call with this usage, rounded up to a whole nano-dollar. Negative counts count as 0. A sum beyond the
+// largest [Money] becomes the largest [Money].
 func (p Price) Cost(u lathe.Usage) Money {
 	cached, written := max(u.CachedTokens, 0), max(u.CacheWriteTokens, 0)
 	return sum(product{max(u.InputTokens-cached-written, 0), p.Input}, product{cached, p.CachedInput},
 		product{written, p.CacheWrite}, product{max(u.OutputTokens, 0), p.Output})
 }
 
-// Most returns the most that a call with at most this many tokens can cost: its input at the highest of the three prices for
-// input.
+// Most returns the highest possible cost of a model call with at most this many tokens: the input is priced at the highest of the three
+// input prices.
 func (p Price) Most(input, output int64) Money {
 	return sum(product{max(input, 0), max(p.Input, p.CachedInput, p.CacheWrite)}, product{max(output, 0), p.Output})
 }
@@ -42,7 +42,7 @@ type product struct {
 	each   Money
 }
 
-// sum adds the products in 128 bits and divides by a million, rounding up.
+// sum adds the products in 128 bits and divides the sum by a million, rounding up.
 func sum(products ...product) Money {
 	var high, low, carry uint64
 	for _, p := range products {

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// lockFile waits for the file's lock, which closing it gives up.
+// lockFile blocks until it has the exclusive lock of the file. Closing the file releases the lock.
 func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }

@@ -1,5 +1,5 @@
-// Package private keeps small files that are their owner's alone: each is read as a whole, replaced as a
-// whole, and may be shared by several processes that lock it.
+// Package private reads and replaces small files that only their owner may access. A file is read and replaced as a whole; processes that
+// share it can lock it.
 package private
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/lathe-run/lathe/internal/regular"
 )
 
-// A File is one such file. Its fields are not changed after the first use.
+// A File is a small private file. Its fields must not change after the first use.
 type File struct {
 	Path string
-	Max  int  // bytes that are read
-	Open bool // others may read it, and not write it
+	Max  int  // largest size in bytes
+	Open bool // others may read the file, but not write it
 }
 
-// Read returns the content of the file, or nil if it does not exist. A file that is larger than Max, or that others than
-// its owner may read or write, is not read: the error says so. (Where files have no such modes, their folder counts.)
+// Read returns the content of the file, or nil if it does not exist. It returns an error if the file is larger than Max, or if others than
+// the owner may read it (unless Open) or write it. On Windows, which has no such modes, the access rights are not checked.
 func (f *File) Read() ([]byte, error) {
 	file, err := regular.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +31,7 @@ func (f *File) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // the file was only read
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func (f *File) Replace(b []byte) error {
 		err = os.Rename(tmp.Name(), f.Path)
 	}
 	if err != nil {
-		_ = os.Remove(tmp.Name()) // the error of the file says more
+		_ = os.Remove(tmp.Name()) // err is more useful than an error of Remove
 		return f.named(err)
 	}
 	return nil
 }
 
-// named returns an error with the path of the file in place of that of a temporary one.
+// named returns err as an error of f.Path: the text would otherwise name the temporary file.
 func (f *File) named(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -90,9 +90,9 @@ func (f *File) named(err error) error {
 	return &fs.PathError{Op: "write", Path: f.Path, Err: err}
 }
 
-// Lock waits until no other holds the lock of that name, and holds it until unlock is called or the process ends. It
-// stands beside the file, in whose place another may be put; its folder is made if need be. Where files have no
-// locks, it does not wait.
+// Lock blocks until no other process or caller has the lock called name, and returns a function that releases it. The lock also ends with
+// the process. It is a separate file, Path followed by name and ".lock", because Replace renames another file over Path; its folder is
+// created if necessary. Where files have no locks, Lock returns at once.
 func (f *File) Lock(name string) (unlock func(), err error) {
 	path := f.Path + name + ".lock"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -105,5 +105,5 @@ func (f *File) Lock(name string) (unlock func(), err error) {
 	if err := lockFile(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return func() { _ = file.Close() }, nil // closing gives the lock up
+	return func() { _ = file.Close() }, nil // closing releases the lock
 }

@@ -1,5 +1,5 @@
-// Package progress writes how far long work has come, for a person: a line that is written over on a terminal, and elsewhere a
-// line every ten seconds.
+// Package progress reports the progress of long work to a person: on a terminal as one line that is overwritten, elsewhere as a new line
+// every ten seconds.
 package progress
 
 import (
@@ -13,16 +13,16 @@ import (
 
 // Options are the options of [Start]. The zero value writes to no terminal.
 type Options struct {
-	Live  bool          // the line may be written over
-	Quiet bool          // nothing is written
-	After time.Duration // 1 s; of shorter work nothing is written
-	Every time.Duration // 10 s; between two lines where they are not written over
+	Live  bool          // w is a terminal: the line is overwritten
+	Quiet bool          // Start returns nil: nothing is written
+	After time.Duration // delay of the first line on a terminal, so that short work writes nothing; 0: 1 s
+	Every time.Duration // interval of lines that are not overwritten; 0: 10 s
 	Width func() int    // columns of the terminal; nil: 80
 }
 
 const usualWidth = 80
 
-// A Line is the progress of one piece of work. Its methods may be called by several goroutines at once; those of a nil Line do
+// A Line reports the progress of one piece of work. Its methods may be called from several goroutines at once; on a nil Line they do
 // nothing.
 type Line struct {
 	w     io.Writer
@@ -33,14 +33,14 @@ type Line struct {
 
 	mu          sync.Mutex
 	text        string
-	since       time.Time // when text was set
+	since       time.Time // when text was set last
 	done, total int
-	counting    time.Time // since when work is counted; zero: it is not
-	first       int       // what was done then
-	shown       bool      // a line that will be written over
+	counting    time.Time // when the counted work began; zero: Count was not called
+	first       int       // value of done at the first Count, if work was resumed; else 0
+	shown       bool      // the terminal shows the line
 }
 
-// Start begins to write the progress of work to w. Stop ends it.
+// Start begins to report the progress of work to w, in a goroutine that Stop ends.
 func Start(w io.Writer, opts *Options) *Line {
 	l := &Line{w: w, began: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
 	if opts != nil {
@@ -78,7 +78,7 @@ func (l *Line) run() {
 	}
 }
 
-// Say says what is being done; "" hides the line.
+// Say sets the text of the line, which describes the current work; "" hides the line.
 func (l *Line) Say(text string) {
 	if l == nil {
 		return
@@ -93,7 +93,7 @@ func (l *Line) Say(text string) {
 	}
 }
 
-// Count says how much is done. total is 0 where it is not known.
+// Count sets the number of units that are done. total is 0 if it is unknown.
 func (l *Line) Count(done, total int) {
 	if l == nil {
 		return
@@ -102,21 +102,21 @@ func (l *Line) Count(done, total int) {
 	defer l.mu.Unlock()
 	if l.counting.IsZero() {
 		l.counting, l.first = l.began, 0
-		if done > 1 { // of work that was taken up again
+		if done > 1 { // resumed work: the rate counts from here
 			l.counting, l.first = time.Now(), done
 		}
 	}
 	l.done, l.total = done, total
 }
 
-// Show writes the line at once where it may be written over.
+// Show writes the line at once if it is overwritten (Options.Live).
 func (l *Line) Show() {
 	if l != nil && l.opts.Live {
 		l.write()
 	}
 }
 
-// Stop takes the line away. It returns when nothing more will be written.
+// Stop removes the line. After it has returned, nothing more is written.
 func (l *Line) Stop() {
 	if l == nil {
 		return
@@ -130,7 +130,7 @@ func (l *Line) Stop() {
 
 func (l *Line) clear() {
 	if l.shown {
-		_, _ = io.WriteString(l.w, "\r\x1b[2K") // progress is written as far as it can be
+		_, _ = io.WriteString(l.w, "\r\x1b[2K") // a failure to write progress is ignored
 		l.shown = false
 	}
 }
@@ -158,7 +158,7 @@ func (l *Line) write() {
 	l.shown = true
 }
 
-// line is the text at a time: what is done, how much of it, how fast, and how long it has taken or will take.
+// line returns the text of the line: the work, the count, the rate, and the time that has passed or, with a total, is left.
 func (l *Line) line(now time.Time) string {
 	if l.counting.IsZero() {
 		return fmt.Sprintf("%s, %s", l.text, span(now.Sub(l.since)))
@@ -179,7 +179,7 @@ func (l *Line) line(now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// rate returns n in a time as a number for each second or minute.
+// rate returns n divided by the time, per second or, if below 1, per minute.
 func rate(n int, in time.Duration) string {
 	switch each := float64(n) / in.Seconds(); {
 	case each >= 10:
@@ -191,7 +191,7 @@ func rate(n int, in time.Duration) string {
 	}
 }
 
-// span returns a time in its largest unit.
+// span returns a duration in the largest unit that fits: s, min or h.
 func span(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:

@@ -7,16 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// AppendCanonical appends b in the canonical form of RFC 8785: no white space, keys in the order
-// of their UTF-16 units, strings as [AppendQuote] writes them, numbers as ECMAScript writes the
-// nearest double. b must pass [Check] with the default limits; the error is that of Check, and
-// dst is then returned as it was.
+// AppendCanonical appends b in the canonical form of RFC 8785: no white space, keys in the order of their UTF-16 units, strings as written
+// by [AppendQuote], and numbers as ECMAScript writes the nearest double. b must pass [Check] with the default limits; otherwise
+// AppendCanonical returns dst unchanged and the error of Check.
 //
-// So that two different integers never have one form, a number keeps all its digits, in the
-// layout of ECMAScript, where the nearest double would stand for another number than the one
-// written: an integer whose shortest double form is another integer (9007199254740993), a number
-// beyond the range of doubles (1e400), and one that is not 0 but would round to it. An exponent of
-// more than 15 digits is kept as it is. RFC 8785 leaves all of these out.
+// In three cases that RFC 8785 excludes, a number retains all its digits, in the layout of ECMAScript, so that two different integers never
+// have the same form: an integer whose shortest double form is another integer (9007199254740993), a number beyond the range of doubles
+// (1e400), and a number other than 0 that would round to 0. A number whose exponent has more than 15 digits is unchanged.
 func AppendCanonical(dst, b []byte) ([]byte, error) {
 	if err := Check(b, Limits{}); err != nil {
 		return dst, err
@@ -25,11 +22,10 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 	return w.value(dst, b, SkipSpace(b, 0)), nil
 }
 
-// AppendPython appends b as Python's json.dumps(json.loads(b), sort_keys=True) writes it: ", " and
-// ": ", everything but printable ASCII escaped, integers with all their digits, floats as repr
-// writes them, keys in the order of their code points. As there, the last of equal keys counts,
-// lone surrogates stay, and 1e999 becomes Infinity. b must pass [Check] with the default limits in
-// all else; the error is then that of Check, and dst is returned as it was.
+// AppendPython appends b as Python's json.dumps(json.loads(b), sort_keys=True) writes it: with ", " and ": ", all characters other than
+// printable ASCII escaped, integers with all their digits, floats as written by repr, and keys in the order of their code points. As in
+// Python, the last of equal keys counts, lone surrogates are allowed, and 1e999 becomes Infinity. In all other respects b must pass [Check]
+// with the default limits; otherwise AppendPython returns dst unchanged and the error of Check.
 func AppendPython(dst, b []byte) ([]byte, error) {
 	if err := checkLoose(b); err != nil {
 		return dst, err
@@ -45,20 +41,20 @@ const (
 	pythonForm
 )
 
-// A writer appends a checked text in one of the sorted forms.
+// A writer appends a checked text in the canonical or the Python form.
 type writer struct {
 	form  form
-	names []byte // the keys of open objects that have escapes, decoded
+	names []byte // decoded keys of open objects, if the keys have escapes
 }
 
-// A member is one member of an object in the text: where its key literal and its value start, and
-// its key decoded. It has no pointers, which makes sorting cheap.
+// A member describes one member of an object in the text: the offsets of its key literal and its value, and its decoded key. It has no
+// pointers, which makes sorting fast.
 type member struct {
 	key, value int
-	name       span // of the text, or of writer.names
+	name       span // decoded key, in the text or in writer.names
 }
 
-// A span is text[start:end], or writer.names[^start:end] when start is negative.
+// A span is text[start:end], or writer.names[^start:end] if start is negative.
 type span struct{ start, end int }
 
 func (w *writer) name(b []byte, s span) []byte {
@@ -76,8 +72,8 @@ func (w *writer) compare(b []byte, x, y span) int {
 	return bytes.Compare(w.name(b, x), w.name(b, y))
 }
 
-// value appends the value at b[i]. It calls none but itself recursively: only so does the compiler
-// see that dst goes nowhere but to the result, and let callers keep it on the stack.
+// value appends the value at b[i]. Its only recursive call is direct: otherwise the compiler could not prove that dst does not escape, and
+// callers could not allocate dst on the stack.
 func (w *writer) value(dst, b []byte, i int) []byte {
 	switch b[i] {
 	case '[':
@@ -122,8 +118,8 @@ func (w *writer) value(dst, b []byte, i int) []byte {
 	return appendNumber(dst, b[i:skip(b, i)])
 }
 
-// sorted returns the members of the object at b[i] in order, of equal keys the last, in members
-// where it has room.
+// sorted returns the members of the object at b[i] in key order, without duplicates: the last of equal keys counts. It uses the memory of
+// members if that is large enough.
 func (w *writer) sorted(members []member, b []byte, i int) []member {
 	inOrder := true
 	for i = SkipSpace(b, i+1); b[i] == '"'; {
@@ -171,7 +167,7 @@ func (w *writer) string(dst, quoted []byte) []byte {
 	return appendShortest(dst, quoted)
 }
 
-// appendShortest appends a valid string literal with no escape that it does not need.
+// appendShortest appends a valid string literal without unnecessary escapes.
 func appendShortest(dst, quoted []byte) []byte {
 	start := 0
 	for {
@@ -198,7 +194,7 @@ func appendShortest(dst, quoted []byte) []byte {
 	}
 }
 
-// appendASCII appends a valid string literal with everything but printable ASCII escaped.
+// appendASCII appends a valid string literal with all characters other than printable ASCII escaped.
 func appendASCII(dst, quoted []byte) []byte {
 	dst = append(dst, '"')
 	for i, end := 1, len(quoted)-1; i < end; {
@@ -230,7 +226,7 @@ func appendASCII(dst, quoted []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendUnit appends one UTF-16 unit in ASCII.
+// appendUnit appends one UTF-16 unit, escaped unless it is printable ASCII.
 func appendUnit(dst []byte, u rune) []byte {
 	if u >= 0x7f {
 		return append(dst, '\\', 'u', hexDigits[u>>12], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
@@ -241,8 +237,8 @@ func appendUnit(dst []byte, u rune) []byte {
 	return appendEscape(dst, byte(u))
 }
 
-// compareUTF16 compares two texts in UTF-8 by their UTF-16 units. That is the order of the bytes,
-// save that characters above U+FFFF (lead byte from 0xf0) come before U+E000 to U+FFFF (0xee, 0xef).
+// compareUTF16 compares two UTF-8 texts by their UTF-16 units. The order is that of the bytes, except that characters above U+FFFF (lead
+// byte from 0xf0) precede U+E000 to U+FFFF (lead bytes 0xee and 0xef).
 func compareUTF16(x, y []byte) int {
 	for i := range min(len(x), len(y)) {
 		if p, q := x[i], y[i]; p != q {

@@ -2,11 +2,9 @@ package rawjson
 
 import "unicode/utf8"
 
-// Check returns nil if and only if b is exactly one JSON value after RFC 8259, with white space
-// around it at most, that no two readers can take for different values: it is valid UTF-8 without
-// byte order mark, no object has two keys that are equal after unescaping, and no string has a
-// lone surrogate. Numbers may be of any size. A zero lim means the default limits.
-// The error is a *[SyntaxError].
+// Check returns nil if and only if b is exactly one JSON value according to RFC 8259, surrounded by at most white space, that all parsers
+// interpret in the same way: it is valid UTF-8 without byte order mark, no object has two keys that are equal after unescaping, and no string
+// has a lone surrogate. Numbers may have any size. A zero lim means the default limits. The error is a *[SyntaxError].
 func Check(b []byte, lim Limits) error {
 	c := checker{lim: lim.orDefault()}
 	if !c.run(b) {
@@ -15,7 +13,7 @@ func Check(b []byte, lim Limits) error {
 	return nil
 }
 
-// checkLoose is Check for texts whose repeated keys and lone surrogates do no harm.
+// checkLoose is Check without the rules on repeated keys and lone surrogates.
 func checkLoose(b []byte) error {
 	c := checker{lim: Limits{}.orDefault(), loose: true}
 	if !c.run(b) {
@@ -24,17 +22,17 @@ func checkLoose(b []byte) error {
 	return nil
 }
 
-// fewKeys is the number of keys of one object above which duplicates are sought with a map.
+// fewKeys is the number of keys of an object above which duplicates are found with a map.
 const fewKeys = 32
 
-// A checker goes over a text once.
+// A checker checks a text in one pass.
 type checker struct {
 	lim   Limits
 	loose bool
-	keys  [64][]byte // of the open objects that have few keys, innermost last
-	n     int        // of keys in use
-	at    int        // where the text fails
-	kind  string     // why
+	keys  [64][]byte // keys of the open objects that have few keys, innermost object last
+	n     int        // number of elements of keys in use
+	at    int        // offset of the error
+	kind  string     // kind of the error
 }
 
 func (c *checker) run(b []byte) bool {
@@ -58,7 +56,7 @@ func (c *checker) fail(at int, kind string) int {
 	return -1
 }
 
-// value checks the value at b[i] and returns its end, or -1. depth counts the containers around it.
+// value checks the value at b[i] and returns its end, or -1 on error. depth is the number of enclosing containers.
 func (c *checker) value(b []byte, i, depth int) int {
 	if i >= len(b) {
 		return c.fail(i, KindEnd)
@@ -159,13 +157,13 @@ func (c *checker) object(b []byte, i, depth int) int {
 	}
 }
 
-// A nameSet holds the keys of one object: few of them in checker.keys from base on, many in a map.
+// A nameSet has the keys of one object: in checker.keys from base on or, if there are many, in a map.
 type nameSet struct {
-	base int // where checker.keys stood before
+	base int // index in checker.keys of the first key of the object
 	many map[string]bool
 }
 
-// add adds a key; false means that it is there already.
+// add adds a key. It returns false if the set already has the key.
 func (s *nameSet) add(c *checker, key []byte) bool {
 	if s.many == nil {
 		for _, k := range c.keys[s.base:c.n] {
@@ -189,7 +187,7 @@ func (s *nameSet) add(c *checker, key []byte) bool {
 	return len(s.many) > n
 }
 
-// str checks the string that opens at b[i] and returns its end, or -1, and whether it has escapes.
+// str checks the string that begins at b[i]. It returns the end of the string, or -1 on error, and whether the string has escapes.
 func (c *checker) str(b []byte, i int) (end int, escaped bool) {
 	start, ascii := i+1, true
 	for i++; ; {
@@ -221,8 +219,8 @@ func (c *checker) str(b []byte, i int) (end int, escaped bool) {
 	return i + 1, escaped
 }
 
-// pairEscape returns the end of the valid escape b[i:end], together with the second half that the
-// first half of a surrogate pair needs.
+// pairEscape returns the end of the valid escape b[i:end], or, if it is the first half of a surrogate pair, the end of the second half.
+// kind is not "" if a half is missing.
 func pairEscape(b []byte, i, end int) (at int, kind string) {
 	if b[i+1] != 'u' {
 		return end, ""

@@ -2,15 +2,14 @@ package rawjson
 
 import "bytes"
 
-// AppendEdited appends the JSON object obj, which must be valid, with its members edited. edit gets the name of each
-// member, unquoted, and its value. It returns the key to write, a JSON string (nil: the key stays), the value to write, and whether
-// the member is kept. All other bytes stay.
-// rest, unless nil, appends further members before the closing bracket.
+// AppendEdited appends the JSON object obj, which must be valid, with edited members. edit receives the decoded name and the value of each
+// member. It returns the new key as a JSON string (nil: unchanged), the new value, and whether to keep the member. All other bytes are
+// unchanged. rest, if not nil, appends further members before the closing bracket.
 func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to []byte, keep bool), rest func([]byte) []byte) []byte {
 	start := len(dst)
 	open := SkipSpace(obj, 0) + 1
 	dst = append(dst, obj[:open]...)
-	copied := open // obj[:copied] is dealt with
+	copied := open // obj[:copied] has been processed
 	kept := len(dst)
 	for key, value := range Members(obj) {
 		at := SkipSpace(obj, copied)
@@ -26,7 +25,7 @@ func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to
 			continue
 		}
 		lead := obj[copied:at]
-		if kept == start+open && copied > open { // the first that is kept: no comma before it
+		if kept == start+open && copied > open { // the first remaining member: no comma precedes it
 			lead = bytes.TrimLeft(lead, ", \t\r\n")
 		}
 		dst = append(dst, lead...)
@@ -43,7 +42,7 @@ func AppendEdited(dst, obj []byte, edit func(name string, value []byte) (key, to
 	return append(dst, bytes.TrimLeft(obj[copied:], ",")...)
 }
 
-// Without returns a copy of the JSON object obj, which must be valid, without its members of that name.
+// Without returns a copy of the JSON object obj, which must be valid, without the members with that name.
 func Without(obj []byte, name string) []byte {
 	return AppendEdited(nil, obj, func(member string, value []byte) ([]byte, []byte, bool) { return nil, value, member != name }, nil)
 }

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// HasFoldedNames reports whether some object in b, at any depth, has two names that are equal under
-// Unicode simple case folding: readers that ignore case, such as Go's encoding/json, take such
-// names for one. b must be a text that [Check] accepts; escapes in names are decoded.
+// HasFoldedNames reports whether some object in b, at any depth, has two names that are equal under Unicode simple case folding. Parsers
+// that ignore case, such as Go's encoding/json, treat such names as equal. b must pass [Check]; escapes in names are decoded.
 func HasFoldedNames(b []byte) bool {
 	seen := map[string]bool{}
 	for key, value := range Members(b) {
@@ -25,8 +24,8 @@ func HasFoldedNames(b []byte) bool {
 	return false
 }
 
-// AppendFold appends name with each rune replaced by the smallest one that it folds to. Two names
-// are equal under simple case folding exactly if AppendFold appends the same for both.
+// AppendFold appends name with each rune replaced by the smallest rune that folds to the same. Two names are equal under simple case
+// folding if and only if AppendFold appends the same bytes for both.
 func AppendFold(dst, name []byte) []byte {
 	for len(name) > 0 {
 		r, n := foldRune(name)
@@ -40,7 +39,7 @@ func AppendFold(dst, name []byte) []byte {
 	return dst
 }
 
-// foldRune returns the smallest rune that the first rune of name folds to, and its size in name.
+// foldRune returns the smallest rune that the first rune of name folds to, and the size of that first rune in name.
 func foldRune(name []byte) (r rune, size int) {
 	if c := name[0]; c < utf8.RuneSelf {
 		if 'a' <= c && c <= 'z' {

@@ -2,19 +2,19 @@ package rawjson
 
 import "sync"
 
-// Names is a set of member names that a reader knows. It finds names that another reader, which ignores case, takes
-// for one of them. It is not changed after NewNames and may be used by several goroutines at once.
+// Names is a set of known member names. It also finds names that differ only in case, which parsers that ignore case treat as known. It
+// does not change after NewNames and may be used from several goroutines at once.
 type Names struct {
 	names  []string
-	once   sync.Once         // of make: a program has many sets, and uses few
-	exact  map[string]string // each name by itself; through make
-	folded map[string]string // the exact name by its folded form; through make
+	once   sync.Once         // for make: a program has many sets and uses few of them
+	exact  map[string]string // name → the same name; set by make
+	folded map[string]string // folded name → name; set by make
 }
 
-// NewNames returns the set of the names given, which it keeps. Of names that are equal under folding the first counts.
+// NewNames returns a set of names and retains the slice. Of names that are equal under folding, [Names.Like] returns the first.
 func NewNames(names ...string) *Names { return &Names{names: names} }
 
-// make makes the maps at the first call.
+// make builds the maps in its first call.
 func (n *Names) make() { n.once.Do(n.index) }
 
 func (n *Names) index() {
@@ -35,16 +35,16 @@ func (n *Names) Has(name string) bool {
 	return ok
 }
 
-// Exact returns the name of the set that key, a string literal with its quotes, spells without escapes. ok is false if the set does
-// not have it, or key has escapes.
+// Exact returns the name in the set that equals key, a string literal with its quotes. ok is false if the set does not have the name, or if
+// key has escapes.
 func (n *Names) Exact(key []byte) (name string, ok bool) {
 	n.make()
 	name, ok = n.exact[string(key[1:len(key)-1])]
 	return name, ok
 }
 
-// Text returns the text of a key of an object, a string literal, as [AppendUnquoteLossy] does. It allocates nothing for a
-// name of the set that is written without escapes.
+// Text returns the decoded text of key, a string literal, as [AppendUnquoteLossy] does. It does not allocate if the name is in the set and
+// written without escapes.
 func (n *Names) Text(key []byte) string {
 	if len(key) >= 2 {
 		n.make()
@@ -55,8 +55,8 @@ func (n *Names) Text(key []byte) string {
 	return Text(key)
 }
 
-// Like returns the name of the set that name equals under Unicode simple case folding without being one itself; ""
-// if there is none.
+// Like returns the name in the set that differs from name only in case (Unicode simple case folding), or "" if there is none or name itself
+// is in the set.
 func (n *Names) Like(name string) string {
 	if n.Has(name) {
 		return ""
@@ -65,8 +65,8 @@ func (n *Names) Like(name string) string {
 	return n.folded[string(AppendFold(buf[:0], []byte(name)))]
 }
 
-// LikeMember returns the first member of obj for which [Names.Like] finds a name, and that name. obj must be a text
-// that [Check] accepts; what is no object has no members.
+// LikeMember returns the first member of obj for which [Names.Like] finds a name, and that name. obj must pass [Check]; it returns "" if
+// obj is not an object.
 func (n *Names) LikeMember(obj []byte) (member, name string) {
 	for key := range Members(obj) {
 		if member, name = n.LikeKey(key); name != "" {
@@ -76,10 +76,10 @@ func (n *Names) LikeMember(obj []byte) (member, name string) {
 	return "", ""
 }
 
-// LikeKey is [Names.LikeMember] for one key, a string literal.
+// LikeKey does the same as [Names.LikeMember] for one key, a string literal.
 func (n *Names) LikeKey(key []byte) (member, name string) {
 	n.make()
-	if _, ok := n.exact[string(key[1:len(key)-1])]; ok { // most keys have no escapes
+	if _, ok := n.exact[string(key[1:len(key)-1])]; ok { // fast path: most keys have no escapes
 		return "", ""
 	}
 	var buf [64]byte

@@ -5,18 +5,17 @@ import (
 	"strconv"
 )
 
-// A decimal is 0.digits × 10^point. The digits have no zero at either end; zero has none.
+// A decimal is the number 0.digits × 10^point. digits have no leading or trailing zeros; they are empty for zero.
 type decimal struct {
 	neg    bool
 	digits []byte
 	point  int
 }
 
-// maxExponentDigits bounds the exponents that are computed with.
+// maxExponentDigits is the largest number of digits of an exponent that is evaluated.
 const maxExponentDigits = 15
 
-// parseDecimal reads the valid JSON number b; its digits are appended to buf. It fails where the
-// exponent is beyond computing.
+// parseDecimal parses the valid JSON number b and appends its digits to buf. ok is false if the exponent has too many digits.
 func parseDecimal(buf, b []byte) (d decimal, ok bool) {
 	i := 0
 	if b[0] == '-' {
@@ -68,7 +67,7 @@ func parseDecimal(buf, b []byte) (d decimal, ok bool) {
 	return d, true
 }
 
-// appendES6 appends d in the layout of ECMAScript's Number::toString, with all its digits.
+// appendES6 appends d with all its digits, in the layout of ECMAScript's Number::toString.
 func appendES6(dst []byte, d decimal) []byte {
 	k, n := len(d.digits), d.point
 	if k == 0 {
@@ -109,8 +108,7 @@ func appendZeros(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendNumber appends the valid JSON number b as RFC 8785 has it, with the exceptions that
-// AppendCanonical names.
+// appendNumber appends the valid JSON number b in the form of RFC 8785, with the exceptions that AppendCanonical documents.
 func appendNumber(dst, b []byte) []byte {
 	if isSmallInt(b) {
 		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
@@ -134,7 +132,7 @@ func appendNumber(dst, b []byte) []byte {
 	return appendES6(dst, short)
 }
 
-// isSmallInt reports whether the number is an integer whose digits are below 10^15.
+// isSmallInt reports whether the number is an integer of at most 15 digits.
 func isSmallInt(b []byte) bool {
 	if b[0] == '-' {
 		b = b[1:]
@@ -160,7 +158,7 @@ func isInt(b []byte) bool {
 	return true
 }
 
-// appendPythonNumber appends the valid JSON number b as Python's json writes what it reads.
+// appendPythonNumber appends the valid JSON number b as Python's json writes it after reading it.
 func appendPythonNumber(dst, b []byte) []byte {
 	if isInt(b) {
 		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
@@ -168,7 +166,7 @@ func appendPythonNumber(dst, b []byte) []byte {
 		}
 		return append(dst, b...)
 	}
-	f, _ := strconv.ParseFloat(string(b), 64) // out of range is an infinity, there as here
+	f, _ := strconv.ParseFloat(string(b), 64) // a value out of range becomes an infinity, as in Python
 	if math.IsInf(f, 0) {
 		if f < 0 {
 			dst = append(dst, '-')
@@ -189,8 +187,8 @@ func appendPythonNumber(dst, b []byte) []byte {
 // maxIntegerDigits is the number of digits of the longest integer that [Integer] writes: that of a uint64.
 const maxIntegerDigits = 20
 
-// Integer returns the JSON number b without a fraction and an exponent. ok is false where b is no JSON number, or its value is no
-// integer, or one of more than 20 digits.
+// Integer returns the JSON number b without fraction and exponent. ok is false if b is not a JSON number, or if its value is not an integer
+// or has more than 20 digits.
 func Integer(b []byte) (integer []byte, ok bool) {
 	if end, err := Scan(b, 0); err != nil || end != len(b) || b[0] != '-' && (b[0] < '0' || b[0] > '9') {
 		return nil, false

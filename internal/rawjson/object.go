@@ -2,16 +2,15 @@ package rawjson
 
 import "bytes"
 
-// IsObject reports whether b is exactly one JSON object, by the rules of [Check].
+// IsObject reports whether b is exactly one JSON object that passes [Check].
 func IsObject(b []byte, lim Limits) bool {
 	i := SkipSpace(b, 0)
 	return i < len(b) && b[i] == '{' && Check(b, lim) == nil
 }
 
-// UnwrapObject removes one wrapping that models put around an object: a Markdown code fence, or the quotes of
-// a JSON string. A JSON string of white space or of null stands for {}. It returns false if text has no such
-// wrapping. The result begins with '{' and is not checked further; after a fence it is a part of text.
-// text has no white space around it.
+// UnwrapObject removes a wrapping that models put around an object: a Markdown code fence, or the quotes of a JSON string. A JSON string
+// that contains only white space or null becomes {}. ok is false if text has no such wrapping. The result begins with '{' and is not
+// checked further; after a fence it is a subslice of text. text must have no white space around it.
 func UnwrapObject(text []byte) (object []byte, ok bool) {
 	if body, ok := bytes.CutPrefix(text, []byte("```")); ok {
 		if body, ok = bytes.CutSuffix(body, []byte("```")); !ok {

@@ -1,24 +1,23 @@
-// Package rawjson reads and writes JSON text as bytes: strict checking, walking, quoting and
-// canonical forms, without reflection and without building values, but for [Marshal] and [Value]. Numbers stay text.
+// Package rawjson reads and writes JSON text as bytes: strict checking, iteration, quoting and canonical forms. Except for [Marshal] and
+// [Value] it uses no reflection and builds no values. Numbers remain text.
 //
-// All functions are pure, take time linear in the input (canonical forms: times the depth, which
-// is limited), never panic whatever the bytes, and may be called from several goroutines.
-// Functions named Append append to dst and return it, as the built-in append does; dst must not
-// overlap the input.
+// All functions are pure, take time linear in the input (canonical forms: multiplied by the depth, which is limited), never panic for any
+// input, and may be called from several goroutines at once. Functions named Append append to dst and return it, as the built-in append
+// does; dst must not overlap the input.
 package rawjson
 
 import "strconv"
 
-// The limits that [Check] takes where [Limits] says nothing.
+// Default limits of [Check].
 const (
 	DefaultMaxDepth = 64
 	DefaultMaxKeys  = 10_000
 )
 
-// Limits bound what [Check] accepts. A field that is not above 0 means its default.
+// Limits restrict what [Check] accepts. A field that is not above 0 means its default.
 type Limits struct {
-	MaxDepth int // of nested arrays and objects; a scalar has depth 0, [] has depth 1
-	MaxKeys  int // of one object
+	MaxDepth int // depth of nested arrays and objects; a scalar has depth 0, [] has depth 1
+	MaxKeys  int // keys of one object
 }
 
 func (l Limits) orDefault() Limits {
@@ -31,30 +30,30 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// The kinds of a [SyntaxError].
+// Kinds of a [SyntaxError].
 const (
-	KindEmpty     = "empty"                // nothing but white space
-	KindEnd       = "unexpected_end"       // the text stops inside a value
-	KindCharacter = "unexpected_character" // a byte that cannot stand there
-	KindTrailing  = "trailing_data"        // something follows the value
-	KindLiteral   = "invalid_literal"      // begins like true, false or null, and is not
+	KindEmpty     = "empty"                // only white space
+	KindEnd       = "unexpected_end"       // the text ends inside a value
+	KindCharacter = "unexpected_character" // a byte that is not allowed at this position
+	KindTrailing  = "trailing_data"        // text follows the value
+	KindLiteral   = "invalid_literal"      // begins like true, false or null but is none of them
 	KindNumber    = "invalid_number"
 	KindControl   = "control_character" // below U+0020, raw in a string
 	KindEscape    = "invalid_escape"
 	KindUTF8      = "invalid_utf8"
 	KindSurrogate = "lone_surrogate" // \ud800 without its other half
-	KindDuplicate = "duplicate_key"  // equal to an earlier key of its object after unescaping
+	KindDuplicate = "duplicate_key"  // equals an earlier key of the same object after unescaping
 	KindDeep      = "too_deep"       // more than MaxDepth levels
 	KindKeys      = "too_many_keys"  // more than MaxKeys keys in one object
 )
 
-// A SyntaxError says where a text stops being acceptable JSON, and why. It holds nothing of the text.
+// A SyntaxError is the position of the first error in a JSON text, and its kind. It contains no part of the text.
 type SyntaxError struct {
-	Offset int    // of the offending byte; for a duplicate, of the second key
+	Offset int    // offset of the offending byte; for a duplicate key, that of the second key
 	Kind   string // one of the Kind constants
 }
 
-// Error returns offset and kind.
+// Error returns offset and kind as text.
 func (e *SyntaxError) Error() string {
 	return "invalid JSON at byte " + strconv.Itoa(e.Offset) + ": " + e.Kind
 }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// The names of what RepairObject repairs.
+// Names of the repairs of RepairObject.
 const (
-	RepairBOM       = "bom"               // a byte order mark in front
+	RepairBOM       = "bom"               // a byte order mark preceded the object
 	RepairFence     = "code_fence"        // a Markdown code fence around the object
 	RepairString    = "json_string"       // the object was written as a JSON string
-	RepairCharacter = "control_character" // a line end or a tab stood in a string as it is
-	RepairComma     = "trailing_comma"    // a comma stood before a closing bracket
+	RepairCharacter = "control_character" // a string contained an unescaped line end or tab
+	RepairComma     = "trailing_comma"    // a comma preceded a closing bracket
 )
 
-// RepairObject returns the object that text stands for, if text is not an object as it stands and has one reading all the same, and the
-// names of what was repaired, joined with commas. It returns false for all other texts. An object that was wrapped (in a fence, or as a string)
-// begins with '{' and may still be broken; without a wrapping the object is valid. text has no white space around it.
+// RepairObject returns the object that text represents if text is not an object but can be read as one in only one way, and the names of
+// the repairs, joined with commas. ok is false for all other texts. If the object was wrapped (in a fence, or as a string), the result
+// begins with '{' and may still be invalid; without a wrapping it is valid. text must have no white space around it.
 func RepairObject(text []byte) (object []byte, repaired string, ok bool) {
 	var names []string
 	if rest, found := bytes.CutPrefix(text, []byte("\ufeff")); found {
@@ -50,12 +50,12 @@ func RepairObject(text []byte) (object []byte, repaired string, ok bool) {
 	return text, strings.Join(names, ","), len(names) > 0
 }
 
-// repairSyntax returns a copy of text with line ends and tabs in strings escaped, and without the commas that stand after a value and before a
-// closing bracket, and which of the two it found.
+// repairSyntax returns a copy of text in which line ends and tabs in strings are escaped, and commas between a value and a closing bracket
+// are removed. characters and commas report which of the two it found.
 func repairSyntax(text []byte) (out []byte, characters, commas bool) {
 	out = make([]byte, 0, len(text)+16)
 	inString := false
-	last := byte(0) // the last byte outside of strings that is not white space
+	last := byte(0) // last byte outside of strings that is not white space
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
@@ -83,7 +83,7 @@ func repairSyntax(text []byte) (out []byte, characters, commas bool) {
 	return out, characters, commas
 }
 
-// trails reports whether the comma at i stands after a value, which ends with last, and before a closing bracket.
+// trails reports whether the comma at i is between a value, whose last byte is last, and a closing bracket.
 func trails(text []byte, i int, last byte) bool {
 	next := SkipSpace(text, i+1)
 	return next < len(text) && (text[next] == '}' || text[next] == ']') && last != '{' && last != '[' && last != ','

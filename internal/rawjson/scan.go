@@ -4,10 +4,9 @@ import (
 	"math/bits"
 )
 
-// Scan returns the index just past the JSON value that starts at b[i], after white space. It
-// holds the value to the grammar of RFC 8259 and to nothing else: keys may repeat, strings may
-// hold any bytes from 0x20 up, depth is not limited. What follows the value is not looked at,
-// save that a digit cannot follow a leading zero. A value that b cuts off is [KindEnd].
+// Scan returns the index after the JSON value that starts at b[i], which white space may precede. It checks only the grammar of RFC 8259:
+// keys may repeat, strings may contain any bytes from 0x20 up, and the depth is not limited. It does not check what follows the value,
+// except that no digit may follow a leading zero. A truncated value is an error of kind [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
 	end, kind := scan(b, i)
 	if kind != "" {
@@ -16,10 +15,10 @@ func Scan(b []byte, i int) (end int, err error) {
 	return end, nil
 }
 
-// scan returns the end of the value, or the place and cause of an error.
+// scan returns the end of the value at b[i], or the offset and kind of an error.
 func scan(b []byte, i int) (at int, kind string) {
 	var buf [64]byte
-	open := buf[:0] // the brackets that are open
+	open := buf[:0] // open brackets
 	first := true
 	for {
 		i = SkipSpace(b, i)
@@ -33,7 +32,7 @@ func scan(b []byte, i int) (at int, kind string) {
 		switch c := b[i]; c {
 		case '{', '[':
 			i = SkipSpace(b, i+1)
-			if i < len(b) && b[i] == c+2 { // ']' and '}' are two above their partners
+			if i < len(b) && b[i] == c+2 { // ']' and '}' are two above '[' and '{'
 				i++
 				break
 			}
@@ -81,7 +80,7 @@ func scan(b []byte, i int) (at int, kind string) {
 	}
 }
 
-// scanName passes a member's name and its colon.
+// scanName skips the name of a member and its colon.
 func scanName(b []byte, i int) (at int, kind string) {
 	if i >= len(b) {
 		return i, KindEnd
@@ -106,7 +105,7 @@ func scanColon(b []byte, i int) (at int, kind string) {
 	return i + 1, ""
 }
 
-// scanString passes the string that opens at b[i].
+// scanString skips the string that begins at b[i].
 func scanString(b []byte, i int) (at int, kind string) {
 	i++
 	for {
@@ -127,7 +126,7 @@ func scanString(b []byte, i int) (at int, kind string) {
 	}
 }
 
-// scanEscape passes the escape whose backslash is b[i].
+// scanEscape skips the escape whose backslash is b[i].
 func scanEscape(b []byte, i int) (at int, kind string) {
 	if i+1 >= len(b) {
 		return len(b), KindEnd
@@ -149,7 +148,7 @@ func scanEscape(b []byte, i int) (at int, kind string) {
 	return i, KindEscape
 }
 
-// scanScalar passes a number or a literal.
+// scanScalar skips a number or a literal.
 func scanScalar(b []byte, i int) (at int, kind string) {
 	switch b[i] {
 	case 't':
@@ -205,7 +204,7 @@ func scanNumber(b []byte, i int) (at int, kind string) {
 	return i, ""
 }
 
-// scanDigits passes the digits at b[i], at least one, of the number at b[start].
+// scanDigits skips the digits at b[i], of which there must be at least one. start is the offset of the number.
 func scanDigits(b []byte, start, i int) (at int, kind string) {
 	if i >= len(b) {
 		return i, KindEnd
@@ -239,17 +238,17 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plainEnd returns the index of the first quote, backslash or control character at or after i,
-// or len(s), and whether all bytes before it are ASCII.
+// plainEnd returns the index of the first quote, backslash or control character at or after i, or len(s), and whether all bytes before it
+// are ASCII.
 //
-// It looks at eight bytes at a time. The mask may have wrong bits above a right one (the
-// subtractions borrow), never below, so its lowest bit is right.
+// It tests eight bytes at a time. The borrow of the subtractions can set wrong bits in the mask, but only above a correct bit: the lowest
+// bit is correct.
 func plainEnd[T string | []byte](s T, i int) (end int, ascii bool) {
 	var all uint64
 	for ; i+8 <= len(s); i += 8 {
 		w := s[i : i+8]
 		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
-			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56 // one load
+			uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56 // compiled to one load
 		quote, slash := x^(ones*'"'), x^(ones*'\\')
 		stop := ((x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash) & highs
 		if stop != 0 {

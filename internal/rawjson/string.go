@@ -6,18 +6,17 @@ import (
 	"unsafe"
 )
 
-// How unquote treats what is no text.
+// A strictness is how unquote handles invalid text.
 type strictness uint8
 
 const (
-	strict         strictness = iota // fails
-	lossy                            // U+FFFD instead, never fails
-	keepSurrogates                   // a lone surrogate becomes the three bytes of its code point; the rest as strict
+	strict         strictness = iota // returns an error
+	lossy                            // replaces it by U+FFFD, never returns an error
+	keepSurrogates                   // encodes a lone surrogate in three bytes; otherwise as strict
 )
 
-// AppendUnquote appends the text of the JSON string literal quoted, quotes included. It fails with
-// a *[SyntaxError] and returns dst as it was when quoted is not one whole literal, has a lone
-// surrogate, or is not valid UTF-8.
+// AppendUnquote appends the decoded text of the JSON string literal quoted, which includes the quotes. If quoted is not exactly one
+// literal, has a lone surrogate, or is not valid UTF-8, it returns dst unchanged and a *[SyntaxError].
 func AppendUnquote(dst, quoted []byte) ([]byte, error) {
 	dst, err := unquote(dst, quoted, strict)
 	if err != nil {
@@ -26,15 +25,14 @@ func AppendUnquote(dst, quoted []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// AppendUnquoteLossy is [AppendUnquote] for literals from sources that cannot be refused: a lone
-// surrogate, an escape that is none and a byte that is not UTF-8 become U+FFFD each, control
-// characters stay, and missing quotes are not missed.
+// AppendUnquoteLossy does the same as [AppendUnquote] for literals that cannot be refused: lone surrogates, invalid escapes and bytes that
+// are not UTF-8 each become U+FFFD; control characters and missing quotes are accepted.
 func AppendUnquoteLossy(dst, quoted []byte) []byte {
 	dst, _ = unquote(dst, quoted, lossy)
 	return dst
 }
 
-// Text returns the text of a JSON string as [AppendUnquoteLossy] does, and "" for any other value.
+// Text returns the decoded text of a JSON string, as [AppendUnquoteLossy] does, or "" for any other value.
 func Text(raw []byte) string {
 	if len(raw) == 0 || raw[0] != '"' {
 		return ""
@@ -45,11 +43,11 @@ func Text(raw []byte) string {
 	return textOf(AppendUnquoteLossy(make([]byte, 0, len(raw)), raw))
 }
 
-// CompactText returns what [AppendCompact] appends.
+// CompactText returns the result of [AppendCompact] as a string.
 func CompactText(raw []byte) string { return textOf(AppendCompact(make([]byte, 0, len(raw)), raw)) }
 
-// textOf returns the text of b, to which nothing else may refer, in its memory, or in memory of its own if b uses less than three
-// quarters of it.
+// textOf returns b as a string. It shares the memory of b, which must not be used afterwards, or copies b if b uses less than three
+// quarters of its memory.
 func textOf(b []byte) string {
 	if len(b) < cap(b)-cap(b)/4 {
 		return string(b)
@@ -120,7 +118,7 @@ func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
 				i = paired
 				continue
 			}
-			// A first half is taken alone; what follows it is looked at by itself.
+			// A first half without a second one is decoded alone, and the next escape separately.
 			if mode == keepSurrogates {
 				out = appendSurrogate(out, unit(q[i+2:]))
 				i = next
@@ -134,15 +132,15 @@ func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
 		if kind == KindSurrogate || kind == KindEscape && next != i {
 			i += 6
 		} else {
-			i++ // the backslash alone
+			i++ // skip only the backslash
 		}
 	}
 }
 
-// simpleEscapes has the character for each letter that may follow a backslash, but for u.
+// simpleEscapes maps the letter after a backslash to the character, for all escapes except \u.
 var simpleEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// codePoint returns the character of one \u escape, or of a pair of them.
+// codePoint returns the character of one \u escape or of a surrogate pair.
 func codePoint(esc []byte) rune {
 	r := unit(esc[2:])
 	if len(esc) > 6 {
@@ -155,7 +153,7 @@ func appendSurrogate(dst []byte, r rune) []byte {
 	return append(dst, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 }
 
-// appendValid appends b with U+FFFD for each byte that is not UTF-8.
+// appendValid appends b and replaces each byte that is not UTF-8 by U+FFFD.
 func appendValid(dst, b []byte) []byte {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -165,7 +163,7 @@ func appendValid(dst, b []byte) []byte {
 	return dst
 }
 
-// unit returns the UTF-16 unit of four hexadecimal digits.
+// unit returns the UTF-16 unit that four hexadecimal digits represent.
 func unit(hex []byte) rune {
 	return rune(unhex(hex[0])<<12 | unhex(hex[1])<<8 | unhex(hex[2])<<4 | unhex(hex[3]))
 }
@@ -175,9 +173,8 @@ func isLow(u rune) bool  { return u&^0x3ff == 0xdc00 }
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuote appends s as a JSON string literal, as JSON.stringify of ECMAScript writes it: only
-// the quote, the backslash and control characters are escaped, in their shortest form, else as
-// \u00xx in lower case. What is not UTF-8 becomes U+FFFD.
+// AppendQuote appends s as a JSON string literal, as ECMAScript's JSON.stringify writes it: only the quote, the backslash and control
+// characters are escaped, in their shortest form or as \u00xx in lower case. Bytes that are not UTF-8 become U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; ; {
@@ -197,7 +194,7 @@ func AppendQuote(dst []byte, s string) []byte {
 	}
 }
 
-// appendEscape appends the escape of an ASCII character that needs one.
+// appendEscape appends the escape of an ASCII character that must be escaped.
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Marshal is [json.Marshal] without escapes for HTML: the text is read by people and models.
+// Marshal is [json.Marshal] without HTML escapes, because people and models read the text.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -18,7 +18,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// Value returns the value of b as maps, lists and scalars. A number is a [json.Number], with its digits.
+// Value decodes b into maps, lists and scalars. Numbers become [json.Number] and retain all digits.
 func Value(b []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()

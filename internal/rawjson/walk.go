@@ -5,9 +5,8 @@ import (
 	"iter"
 )
 
-// Members yields the members of the JSON object obj in order: the key as its literal, quotes and
-// escapes included, and the value without white space around it. Both are parts of obj.
-// obj must be valid; what is no object yields nothing.
+// Members yields the members of the JSON object obj in order: the key as its literal, including quotes and escapes, and the value without
+// white space around it. Both are subslices of obj. obj must be valid JSON; if it is not an object, nothing is yielded.
 func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		i := begin(obj, '{')
@@ -28,8 +27,8 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Elements yields the values of the JSON array arr in order, without white space around them.
-// They are parts of arr. arr must be valid; what is no array yields nothing.
+// Elements yields the values of the JSON array arr in order, without white space around them. They are subslices of arr. arr must be valid
+// JSON; if it is not an array, nothing is yielded.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := begin(arr, '[')
@@ -43,8 +42,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Get returns the value of the member key of the JSON object obj, which must be valid. Of equal
-// keys the first counts.
+// Get returns the value of the member key of the JSON object obj, which must be valid. If the key is repeated, it returns the first value.
 func Get(obj []byte, key string) (raw []byte, ok bool) {
 	for k, v := range Members(obj) {
 		if EqualKey(k, key) {
@@ -54,7 +52,7 @@ func Get(obj []byte, key string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// EqualKey reports whether the valid JSON string literal quoted stands for the text s.
+// EqualKey reports whether the valid JSON string literal quoted represents the text s.
 func EqualKey(quoted []byte, s string) bool {
 	if len(quoted) < 2 {
 		return false
@@ -68,7 +66,7 @@ func EqualKey(quoted []byte, s string) bool {
 	return err == nil && string(text) == s
 }
 
-// begin returns the index of what follows the opening bracket, or len(b).
+// begin returns the index of the first token after the opening bracket, or len(b).
 func begin(b []byte, bracket byte) int {
 	i := SkipSpace(b, 0)
 	if i >= len(b) || b[i] != bracket {
@@ -77,7 +75,7 @@ func begin(b []byte, bracket byte) int {
 	return SkipSpace(b, i+1)
 }
 
-// next returns the index after the comma that follows b[i], or len(b) without a comma.
+// next returns the index of the next token after the comma that follows b[i], or len(b) if there is no comma.
 func next(b []byte, i int) int {
 	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != ',' {
@@ -86,7 +84,7 @@ func next(b []byte, i int) int {
 	return SkipSpace(b, i+1)
 }
 
-// skip returns the end of the valid value at b[i]. In other text it ends anywhere up to len(b).
+// skip returns the end of the valid value at b[i]. For invalid text it returns any index up to len(b).
 func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return len(b)
@@ -122,8 +120,8 @@ func skip(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the valid string that opens at b[i]: the first quote after an even number of backslashes.
-// It takes time linear in the string, since each backslash is counted for one quote at most.
+// skipString returns the end of the valid string that begins at b[i]: the first quote after an even number of backslashes. Its time is
+// linear, because each backslash is counted for at most one quote.
 func skipString(b []byte, i int) int {
 	for i++; ; {
 		n := bytes.IndexByte(b[i:], '"')
@@ -141,8 +139,7 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// AppendCompact appends the valid JSON text b without the white space between its tokens; all
-// else stays byte for byte.
+// AppendCompact appends the valid JSON text b without the white space between its tokens. All other bytes are unchanged.
 func AppendCompact(dst, b []byte) []byte {
 	for i := 0; i < len(b); {
 		start := i
@@ -155,7 +152,7 @@ func AppendCompact(dst, b []byte) []byte {
 		dst = append(dst, b[start:i]...)
 		i = SkipSpace(b, i)
 		if i == start {
-			i++ // a control character, which valid JSON does not have here
+			i++ // a control character, which cannot occur here in valid JSON
 		}
 	}
 	return dst

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// maxRetryAfter bounds the wait that a server may ask for; one that asks for more is not asked again.
+// maxRetryAfter is the longest wait of a Retry-After header that is obeyed. If a server requests more, the request is not repeated.
 const maxRetryAfter = 10 * time.Second
 
-// RetryAfter returns the wait of a Retry-After header: 0 if there is none, and a negative value if the header is not valid or asks for
-// more than 10 s.
+// RetryAfter returns the wait of a Retry-After header: 0 if header is empty, and a negative value if it is not valid or more than 10 s.
 func RetryAfter(header string) time.Duration {
 	if header == "" {
 		return 0
@@ -28,7 +27,7 @@ func RetryAfter(header string) time.Duration {
 	return d
 }
 
-// Wait blocks for d. It returns the error of ctx if that ends first.
+// Wait blocks for d. It returns the error of ctx if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

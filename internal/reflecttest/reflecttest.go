@@ -17,8 +17,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Fill sets v and everything that it refers to, to values that are not zero. Every string becomes text, and every raw JSON value
-// an object that holds it. Fill panics on a kind that it does not support.
+// Fill sets v, and everything that v refers to, to values that are not zero. Every string becomes text, and every raw JSON value becomes an
+// object that contains text. Fill panics on a kind that it does not support.
 func Fill(v reflect.Value, text string) {
 	switch v.Type() {
 	case reflect.TypeFor[json.RawMessage]():
@@ -92,10 +92,10 @@ func fullParts(text string) []lathe.Part {
 	return out
 }
 
-// Parts has one part of each kind.
+// Parts has one part of each kind. Its fields are zero.
 var Parts = []lathe.Part{lathe.Text{}, lathe.Reasoning{}, lathe.Refusal{}, lathe.Blob{}, lathe.ToolCall{}, lathe.ToolResult{}, lathe.Opaque{}}
 
-// Receivers returns the names of the types that a file declares the method for, in order.
+// Receivers returns the names of the types that declare the method in a file, in source order.
 func Receivers(t testing.TB, file, method string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -117,7 +117,7 @@ func Receivers(t testing.TB, file, method string) []string {
 	return names
 }
 
-// Constants returns the values of a file's string constants of one named type, in order.
+// Constants returns the values of the string constants of type typ that a file declares, in source order.
 func Constants(t testing.TB, file, typ string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

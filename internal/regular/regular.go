@@ -1,5 +1,5 @@
-// Package regular opens the files that a configuration names. A pipe or a device in place of one is an error: an open or a read
-// of it could wait for ever, and no signal ends a process that has not begun to serve.
+// Package regular opens the files that a configuration names. A pipe or a device is an error: opening or reading it could block for ever,
+// and signals do not end a process that has not begun to serve.
 package regular
 
 import (
@@ -13,9 +13,9 @@ import (
 // errNotRegular is the cause of an [fs.PathError].
 var errNotRegular = errors.New("it is not a regular file")
 
-// Open opens a regular file, or a link to one, for reading. It never waits. The error is an [fs.PathError].
+// Open opens a regular file, or a link to one, for reading. It never blocks. The error is an [fs.PathError].
 func Open(path string) (*os.File, error) {
-	info, err := os.Stat(path) // first, because the open of a device can have an effect
+	info, err := os.Stat(path) // before the open, because opening a device can have an effect
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
 		cause.Op = "open"
 	}
@@ -25,7 +25,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it could have been replaced by a pipe
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // non-blocking: the file could have been replaced by a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Open(path string) (*os.File, error) {
 		err = check(path, info)
 	}
 	if err != nil {
-		_ = f.Close() // it was not read
+		_ = f.Close() // nothing was read or written
 		return nil, err
 	}
 	return f, nil
@@ -49,12 +49,13 @@ func check(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Read returns the content of a regular file, and at most limit+1 bytes of it: the caller says what a larger one is.
+// Read returns the content of a regular file, and at most limit+1 bytes of it: the caller reports an error if the result is longer than
+// limit.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read
 	return io.ReadAll(io.LimitReader(f, limit+1))
 }

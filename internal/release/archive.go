@@ -25,10 +25,10 @@ type file struct {
 	content []byte
 }
 
-// shells are those that the program writes completions for, with the usual name of the file.
+// shells maps the shells for which the program writes completions to the usual name of the file.
 var shells = map[string]string{"bash": "lathe.bash", "zsh": "_lathe", "fish": "lathe.fish", "powershell": "lathe.ps1"}
 
-// common returns the files that every archive has: manual pages and completions, which host writes, and licences.
+// common returns the files that every archive has: manual pages and completions, which the program at the path host writes, and licences.
 func (r *release) common(ctx context.Context, host, work string) ([]file, error) {
 	var files []file
 	man := filepath.Join(work, "man1")
@@ -64,9 +64,9 @@ func (r *release) common(ctx context.Context, host, work string) ([]file, error)
 	return append(files, licences...), err
 }
 
-// licences returns the licence and notice files of the modules whose packages are in the program, on any platform.
+// licences returns the licence and notice files of the modules in the program, on any platform.
 func (r *release) licences(ctx context.Context) ([]file, error) {
-	folders := map[string]string{} // of modules, by path
+	folders := map[string]string{} // module path → folder of the module
 	for _, platform := range r.platforms {
 		system, arch, _ := strings.Cut(platform, "/")
 		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Module", "./cmd/lathe")
@@ -118,7 +118,7 @@ func (r *release) licences(ctx context.Context) ([]file, error) {
 	return files, nil
 }
 
-// writeArchive writes the files in the order of their names, below a folder of the archive's name: as zip, or as tar with gzip.
+// writeArchive writes a zip or tar.gz archive. The files are sorted by name and are below a folder with the name of the archive.
 func writeArchive(dist, name string, asZip bool, files []file) (err error) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	suffix := ".tar.gz"
@@ -155,7 +155,7 @@ func writeArchive(dist, name string, asZip bool, files []file) (err error) {
 	return z.Close()
 }
 
-// writeTar writes files of user 0.
+// writeTar writes a tar archive in which all files belong to user 0.
 func writeTar(w io.Writer, files []file) error {
 	t := tar.NewWriter(w)
 	for _, f := range files {
@@ -166,7 +166,7 @@ func writeTar(w io.Writer, files []file) error {
 	return t.Close()
 }
 
-// writeSums writes SHA256SUMS, which `sha256sum -c` reads.
+// writeSums writes SHA256SUMS, in the format of `sha256sum -c`, for all files in dist.
 func writeSums(dist string) error {
 	entries, err := os.ReadDir(dist)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// A platformBinary is the program for Linux on one architecture.
+// A platformBinary is the Linux program for one architecture.
 type platformBinary struct {
 	arch    string
 	content []byte
 }
 
-// imageUser is the user of the image, and the owner of its state folder.
+// imageUser is the user of the image and the owner of its state directory.
 const imageUser = 65532
 
-// imageConfig is that of deploy/Containerfile; a test compares the two.
+// imageConfig returns the configuration of the image. It equals that of deploy/Containerfile; a test compares the two.
 func imageConfig(version string) map[string]any {
 	return map[string]any{
 		"User":         fmt.Sprintf("%[1]d:%[1]d", imageUser),
@@ -37,13 +37,13 @@ func imageConfig(version string) map[string]any {
 		"WorkingDir":   "/",
 		"Labels": map[string]string{"org.opencontainers.image.title": "lathe", "org.opencontainers.image.licenses": "Apache-2.0",
 			"org.opencontainers.image.version": strings.TrimPrefix(version, "v"), "org.opencontainers.image.source": "https://github.com/lathe-run/lathe"},
-		// Docker reads it from images of OCI, too. Times are nanoseconds.
+		// Docker reads Healthcheck from OCI images, too. Times are in nanoseconds.
 		"Healthcheck": map[string]any{"Test": []string{"CMD", "/lathe", "serve", "--ready", "--addr", "127.0.0.1:8700"},
 			"Interval": int64(30e9), "Timeout": int64(6e9), "StartPeriod": int64(10e9)},
 	}
 }
 
-// A descriptor refers to a blob.
+// A descriptor refers to a blob by its digest.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -60,10 +60,10 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// A layout is the content of an OCI image layout.
+// A layout has the blobs of an OCI image layout, by their SHA-256 in hex.
 type layout struct{ blobs map[string][]byte }
 
-// add adds a blob and returns what refers to it.
+// add adds a blob and returns its descriptor.
 func (l *layout) add(mediaType string, content []byte) descriptor {
 	sum := fmt.Sprintf("%x", sha256.Sum256(content))
 	l.blobs[sum] = content
@@ -75,7 +75,7 @@ func (l *layout) addJSON(mediaType string, v any) (descriptor, error) {
 	return l.add(mediaType, b), err
 }
 
-// writeImage writes the image for all binaries as an OCI image layout in a tar archive, which podman, docker and skopeo load.
+// writeImage writes an image for all binaries as an OCI image layout in a tar archive, which podman, docker and skopeo can load.
 func writeImage(path, version string, binaries []platformBinary) (err error) {
 	l := &layout{map[string][]byte{}}
 	var manifests []descriptor
@@ -107,7 +107,7 @@ func writeImage(path, version string, binaries []platformBinary) (err error) {
 	return errors.Join(writeTar(f, files), f.Close())
 }
 
-// image adds the image for one architecture.
+// image adds the blobs of the image for one architecture and returns the descriptor of its manifest.
 func (l *layout) image(version string, b platformBinary) (descriptor, error) {
 	var layers []descriptor
 	var diffs []string
@@ -137,12 +137,12 @@ func (l *layout) image(version string, b platformBinary) (descriptor, error) {
 	return d, err
 }
 
-// writeSystem writes what the program needs of a system: the certificates of CAs, the name of the user, the state folder and a
-// folder of temporary files. Time zones are in the program.
+// writeSystem writes the system files that the program needs: CA certificates, the name of the user, the state directory and /tmp. The
+// program itself contains the time zones.
 func writeSystem(t *tar.Writer) error {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // a file cannot say under which conditions a root counts
+		if root.Constraint == nil { // the file cannot express constraints of a root certificate
 			if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 				return err
 			}

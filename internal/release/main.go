@@ -1,8 +1,8 @@
-// Command release builds what `make release` publishes: binaries in archives with manual pages, completions and licences, a
-// container image as an OCI layout, an SBOM for each binary, and SHA256SUMS. The bytes depend on the tree, the version and
-// the Go toolchain alone: no container engine, no clock and no network is used, except by Go for modules it does not have.
+// Command release builds the files that `make release` publishes: binaries in archives with manual pages, completions and licences, a
+// container image as an OCI layout, an SBOM for each binary, and SHA256SUMS. The bytes depend only on the tree, the version and the Go
+// toolchain. No container engine and no clock is used, and no network except by the go command for missing modules.
 //
-// It is a module of its own, so that what only releases need is not required by the program.
+// It is a separate module, so that the program does not require modules that only releases need.
 package main
 
 import (
@@ -22,23 +22,23 @@ import (
 	"time"
 )
 
-// platforms are those of a release.
+// platforms are the platforms of a release.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
-// modified is the time of all files in archives and images: the first that a zip archive can hold.
+// modified is the time of all files in archives and images: the earliest time of the zip format.
 var modified = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// versionPattern is semantic versioning with a v, as Go modules have it.
+// versionPattern matches a semantic version with a v, as in Go modules.
 var versionPattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?$`)
 
-// A release is one call of the command.
+// A release has the options of the command.
 type release struct {
-	version   string // with its v
-	root      string // of the repository
+	version   string // with the leading v
+	root      string // root directory of the repository
 	out       string
 	platforms []string
-	twice     bool // build each binary again, elsewhere and without a cache, and compare
-	native    bool // build as `go build` does here, from its cache: for tests, on this platform
+	twice     bool // build each binary again, elsewhere and without a cache, and compare the bytes
+	native    bool // build with the settings and the cache of `go build`, on this platform only: for tests
 	log       func(format string, args ...any)
 }
 
@@ -60,7 +60,7 @@ func main() {
 	}
 }
 
-// all makes the whole release, in a folder that gets its name when it is complete.
+// all builds the release in a temporary directory, which it renames to out when the release is complete.
 func (r *release) all(ctx context.Context) (err error) {
 	switch {
 	case !versionPattern.MatchString(r.version):
@@ -147,12 +147,12 @@ func (r *release) files(ctx context.Context, work, dist string) error {
 	return writeSums(dist)
 }
 
-// name is that of the archive for a platform, without its suffix.
+// name returns the name of the archive for a platform, without suffix.
 func (r *release) name(platform string) string {
 	return "lathe_" + strings.TrimPrefix(r.version, "v") + "_" + strings.ReplaceAll(platform, "/", "_")
 }
 
-// build builds the program for a platform into a folder and returns its path. more is added to the environment.
+// build builds the program for a platform into dir and returns its path. more is added to the environment.
 func (r *release) build(ctx context.Context, root, dir, platform string, more ...string) (string, error) {
 	system, arch, _ := strings.Cut(platform, "/")
 	path := filepath.Join(dir, "lathe")
@@ -172,11 +172,11 @@ func (r *release) build(ctx context.Context, root, dir, platform string, more ..
 	return path, nil
 }
 
-// same builds a platform again, from a copy of the tree and without the cache of Go, and compares the bytes.
+// same builds a platform again, from a copy of the tree and without the build cache, and compares the bytes.
 func (r *release) same(ctx context.Context, work, platform, binary string) error {
 	r.log("building again for %s, without a cache", platform)
 	again := filepath.Join(work, "again")
-	defer func() { _ = os.RemoveAll(again) }() // work is removed, too
+	defer func() { _ = os.RemoveAll(again) }() // an error is ignored: work is removed later
 	tree := filepath.Join(again, "tree")
 	if err := copyTree(r.root, tree); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (r *release) same(ctx context.Context, work, platform, binary string) error
 	return nil
 }
 
-// copyTree copies the files of the main module: not those of modules below it, nor what tools and packages of npm left.
+// copyTree copies the files of the main module without nested modules, .git and node_modules.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
 		if err != nil {

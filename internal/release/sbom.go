@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The types of a CycloneDX 1.6 document, as far as it is written here.
+// Types of a CycloneDX 1.6 document. They have only the members that sbomOf writes.
 type bom struct {
 	Schema       string         `json:"$schema"`
 	Format       string         `json:"bomFormat"`
@@ -49,8 +49,8 @@ type dependencies struct {
 	On  []string `json:"dependsOn,omitempty"`
 }
 
-// sbomOf returns the SBOM of a binary: the modules that Go wrote into it, and Go's standard library. What Go does not write
-// there, which module requires which, is not in it: all are dependencies of the program.
+// sbomOf returns the SBOM of a binary: the modules that Go recorded in it, and the standard library. Go does not record which module
+// requires which: the SBOM lists all of them as dependencies of the program.
 func sbomOf(binary, version string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -80,7 +80,7 @@ func sbomOf(binary, version string) ([]byte, error) {
 		all.On = append(all.On, b.Components[i].Ref)
 	}
 	b.Dependencies = []dependencies{all}
-	id := sha256.Sum256([]byte(content + version)) // a UUID of version 8: one of our own making
+	id := sha256.Sum256([]byte(content + version)) // a UUID of version 8, for custom formats
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
 	b.Serial = fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
 	text, err := json.MarshalIndent(&b, "", "  ")

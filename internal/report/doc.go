@@ -1,3 +1,3 @@
-// Package report writes what commands and the lab have measured: tables for terminals, pages of HTML, JUnit XML and JSON. The packages
-// that measure say what a report has; this one knows the forms, and makes text from outside harmless in each of them.
+// Package report writes reports of commands and of the lab: tables for terminals, HTML pages, JUnit XML and JSON. The calling packages
+// define the contents of a report; report defines the formats and escapes text from outside in each of them.
 package report

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// WriteJSON writes v as indented JSON for files and programs. The characters <, > and & stay as they are.
+// WriteJSON writes v as indented JSON for files and programs. The characters <, > and & are not escaped.
 func WriteJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

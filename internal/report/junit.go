@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// An Outcome is how a test case ended.
+// An Outcome is the result of a test case.
 type Outcome uint8
 
-// The outcomes. An error says nothing of what was tested.
+// Outcomes. Errored means that the test could not be carried out.
 const (
 	Passed Outcome = iota
 	Failed
@@ -22,7 +22,7 @@ const (
 // A Suite is a list of test cases in JUnit XML.
 type Suite struct {
 	Name  string
-	Timed bool // the times of the cases are written
+	Timed bool // write the times of the cases
 	Cases []Case
 }
 
@@ -30,7 +30,7 @@ type Suite struct {
 type Case struct {
 	Name    string
 	Outcome Outcome
-	// Type and Message say why a case did not pass. Type may be empty.
+	// Type and Message describe why a case did not pass. Type may be empty.
 	Type, Message string
 	Elapsed       time.Duration
 }
@@ -69,7 +69,7 @@ type junitProblem struct {
 	Message string `xml:"message,attr"`
 }
 
-// WriteJUnit writes suites as JUnit XML, with their sums.
+// WriteJUnit writes suites as JUnit XML, with the totals of all suites.
 func WriteJUnit(w io.Writer, suites []Suite) error {
 	var all junitSuites
 	for i := range suites {
@@ -80,7 +80,7 @@ func WriteJUnit(w io.Writer, suites []Suite) error {
 	return writeXML(w, all)
 }
 
-// WriteJUnit writes one suite by itself as JUnit XML.
+// WriteJUnit writes one suite as JUnit XML, without a testsuites element.
 func (s *Suite) WriteJUnit(w io.Writer) error { return writeXML(w, s.junit()) }
 
 func (s *Suite) junit() junitSuite {
@@ -123,7 +123,7 @@ func writeXML(w io.Writer, v any) error {
 	return err
 }
 
-// xmlText leaves out what XML 1.0 cannot hold; the encoder escapes the rest.
+// xmlText removes characters that XML 1.0 does not allow; the encoder escapes the rest.
 func xmlText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {

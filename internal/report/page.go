@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Pages are written by hand rather than by html/template: a template finds methods by names that it
-// learns at run time, so that the linker would have to keep every exported method of the whole program.
+// Pages do not use html/template: a template finds methods by name at run time, so that the linker would have to retain every exported
+// method of the program.
 
 // pageStyle has the colours for light and for dark screens, and the forms that all pages share.
 //
 //go:embed page.css
 var pageStyle string
 
-// Markup is what a page is written in. A constant becomes markup by itself; text from outside does not.
+// Markup is HTML source. A constant string converts to Markup implicitly; text from outside does not.
 type Markup string
 
-// A Page is one page of HTML that requests nothing from the network, and has a policy that tells the browser so. Its first error
-// stays and is returned by Close.
+// A Page writes an HTML page that makes no network requests, and that forbids them by a Content-Security-Policy. Close returns the first
+// error of a write.
 type Page struct{ w *bufio.Writer }
 
-// NewPage writes the head of a page, and its title as the first heading. style is CSS.
+// NewPage writes the head of a page, with title as the title and first heading. style is CSS that is added to the common style.
 func NewPage(w io.Writer, title, style string) *Page {
 	p := &Page{bufio.NewWriter(w)}
 	p.Put(`<!doctype html>
@@ -43,10 +43,10 @@ func NewPage(w io.Writer, title, style string) *Page {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD")
 
-// Escape makes text harmless between tags and in quoted attributes of HTML and SVG.
+// Escape escapes text for use between tags and in quoted attributes of HTML and SVG.
 func Escape(text string) string { return escaper.Replace(text) }
 
-// Put writes markup, with a value as text in the place of each {}.
+// Put writes markup and replaces each {} by a value as escaped text. It panics if there are more values than {}.
 func (p *Page) Put(m Markup, values ...any) {
 	rest := string(m)
 	for _, v := range values {
@@ -55,7 +55,7 @@ func (p *Page) Put(m Markup, values ...any) {
 			panic("report: more values than places in " + string(m))
 		}
 		p.raw(before)
-		_, _ = escaper.WriteString(p.w, fmt.Sprint(v)) // the writer keeps its first error
+		_, _ = escaper.WriteString(p.w, fmt.Sprint(v)) // the writer stores its first error
 		rest = after
 	}
 	p.raw(rest)
@@ -63,7 +63,7 @@ func (p *Page) Put(m Markup, values ...any) {
 
 func (p *Page) raw(s string) { _, _ = p.w.WriteString(s) }
 
-// Either returns one of two pieces of markup.
+// Either returns a if yes is true, else b.
 func Either(yes bool, a, b Markup) Markup {
 	if yes {
 		return a
@@ -71,7 +71,7 @@ func Either(yes bool, a, b Markup) Markup {
 	return b
 }
 
-// Close ends the page.
+// Close writes the end of the page and returns the first error of all writes.
 func (p *Page) Close() error {
 	p.raw("</main>\n</body>\n</html>\n")
 	return p.w.Flush()

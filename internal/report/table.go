@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Table is rows of cells for a terminal. The zero Table is empty.
+// A Table is a list of rows for a terminal. The zero Table is empty.
 type Table struct{ rows [][]string }
 
-// Row appends a row. A cell is its value as fmt.Sprint formats it, on one line: see [text.OneLine].
+// Row appends a row. Each cell is formatted with fmt.Sprint and put on one line: see [text.OneLine].
 func (t *Table) Row(cells ...any) {
 	row := make([]string, len(cells))
 	for i, c := range cells {
@@ -24,7 +24,7 @@ func (t *Table) Row(cells ...any) {
 // gap is the number of blanks between the widest cell of a column and the next column.
 const gap = 2
 
-// Write writes the rows, one on a line, in columns that begin below each other. Lines end without blanks.
+// Write writes one line for each row, with aligned columns and no trailing blanks.
 func (t *Table) Write(w io.Writer) error {
 	var widths []int
 	for _, row := range t.rows {
@@ -47,7 +47,7 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// WriteMarkdown writes the rows as a table of Markdown, whose first row is the head. align has a letter for each column: l for text, r for
+// WriteMarkdown writes the rows as a Markdown table whose first row is the header. align has one letter for each column: l for text, r for
 // numbers.
 func (t *Table) WriteMarkdown(w io.Writer, align string) error {
 	var b strings.Builder

@@ -5,11 +5,10 @@ import (
 	"strconv"
 )
 
-// checkBounds returns an error if the nesting or a number of b is beyond the limits. depth is the
-// nesting around b. It does not check whether b is JSON.
+// checkBounds returns an error if the nesting or a number in b exceeds the limits. depth is the nesting around b. It does not check whether
+// b is JSON.
 //
-// Numbers are bounded because they are compared exactly: one with a huge exponent would be written
-// out in full.
+// Numbers are limited because they are compared exactly: a number with a huge exponent would be expanded to all its digits.
 func checkBounds(b []byte, depth int) error {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
@@ -57,8 +56,8 @@ func checkNumber(num []byte) error {
 	return nil
 }
 
-// checkCounts refuses documents with too many objects and booleans, of which there are no fewer
-// than subschemas, or too many references.
+// checkCounts returns an error if a document has too many references, or too many objects and booleans, whose number is at least that of
+// the subschemas.
 func checkCounts(doc any) error {
 	subschemas, references := 0, 0
 	var count func(v any)

@@ -14,23 +14,23 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Most tools take an object of a few scalars. A flat checks the text of such an object in one pass, without decoding it: with the
-// library the check is a tenth of the CPU time of a tool run. If a flat does not admit a value, the library checks it.
+// Most tools take an object of a few scalars. A flat checks the text of such an object in one pass, without decoding it: with the library
+// the check takes a tenth of the CPU time of a tool run. If a flat does not accept a value, the library checks it.
 
-const maxFlatMembers = 64 // one bit of a uint64 for each
+const maxFlatMembers = 64 // each member has one bit of a uint64
 
 // A flat is the compiled form of a schema for an object whose members are scalars.
 type flat struct {
 	members  map[string]*flatMember
-	required uint64 // the bits of the required members
+	required uint64 // bits of the required members
 	open     bool   // other members are allowed
 }
 
 type flatMember struct {
 	bit       uint64
-	kinds     string   // first bytes that a value may have; 1 stands for integers, and . for other numbers
+	kinds     string   // allowed first bytes of a value; 1 means integers, and . means other numbers
 	choices   []string // allowed strings; nil: any
-	length    [2]int   // bounds in characters
+	length    [2]int   // least and largest number of characters
 	low, high int64    // bounds of integers
 }
 
@@ -65,7 +65,7 @@ func newFlatMember(s *jsonschema.Schema) *flatMember {
 		return nil
 	}
 	m := &flatMember{length: [2]int{0, math.MaxInt}, low: low, high: high}
-	types := []string{"string"} // nothing else of an enum is read
+	types := []string{"string"} // only strings of an enum are supported
 	if s.Types != nil {
 		types = s.Types.ToStrings()
 	}
@@ -102,7 +102,7 @@ func flatBound(r *big.Rat, none int64) (n int64, fits bool) {
 	return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
 }
 
-// admits reports whether value is certain to be valid. It may return false for a valid value.
+// admits reports whether value is certainly valid. It may return false for a valid value.
 func (f *flat) admits(value []byte) bool {
 	start := rawjson.SkipSpace(value, 0)
 	end, err := rawjson.Scan(value, start)
@@ -130,7 +130,7 @@ func (m *flatMember) admits(v []byte) bool {
 	c := v[0]
 	if c == '-' || c >= '0' && c <= '9' {
 		n, err := strconv.ParseInt(string(v), 10, 64)
-		if err != nil { // it has a fraction, an exponent or many digits
+		if err != nil { // the number has a fraction, an exponent or too many digits
 			return strings.Contains(m.kinds, ".") && checkNumber(v) == nil
 		}
 		return strings.Contains(m.kinds, "1") && n >= m.low && n <= m.high

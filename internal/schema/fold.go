@@ -10,9 +10,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// ValidateArguments is [Schema.Validate] for the arguments of a tool. In addition, no object in value may have two names that are equal under Unicode simple case folding,
-// unless the schemas for that object declare all spellings in `properties`: a policy that reads one
-// of them and a tool that reads the other would see two different values.
+// ValidateArguments does the same as [Schema.Validate], for the arguments of a tool. In addition, no object in value may have two names
+// that are equal under Unicode simple case folding, unless the schemas for that object declare all spellings in `properties`: otherwise a
+// policy could read one of the two values and a tool the other.
 func (s *Schema) ValidateArguments(value []byte) []Violation {
 	if s.flat != nil && s.flat.admits(value) && !rawjson.HasFoldedNames(value) {
 		return nil
@@ -42,14 +42,14 @@ func (s *Schema) findFolded(v any) (found []Violation) {
 	return f.found
 }
 
-// A folding looks for names that are equal under case folding and that a schema does not declare.
+// A folding finds names that are equal under case folding and that no schema declares.
 type folding struct {
 	*workload
-	left  int // of maxWork
+	left  int // remaining part of maxWork
 	found []Violation
 }
 
-// value walks v, to which the schemas apply.
+// value checks v, to which the schemas apply, at path.
 func (f *folding) value(v any, schemas []*jsonschema.Schema, path []string) {
 	if f.left--; f.left <= 0 || len(f.found) >= MaxViolations {
 		return
@@ -130,7 +130,7 @@ func (f *folding) closure(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// forKid collects the schemas for a part of a value from the schemas of the value.
+// forKid returns the schemas for a part of a value. each adds those that one schema of the value applies to that part.
 func (f *folding) forKid(schemas []*jsonschema.Schema, each func(s *jsonschema.Schema, add func(*jsonschema.Schema))) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	for _, s := range schemas {

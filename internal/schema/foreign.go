@@ -9,12 +9,12 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Relax returns the schema of a tool that others have written, which is strict JSON, without the parts that keep this package from
-// compiling it and that the tool's server can check: patterns that cannot be matched here, and keywords that are null. Every value that
-// the schema allows is allowed by the result. For that, a part whose meaning such a pattern turns round (not, if, contains) is left out,
-// oneOf becomes anyOf, and unevaluatedProperties and unevaluatedItems are left out of each schema that has such a pattern in it: what a
-// part that is left out has evaluated would count as unevaluated. left has the place of each part that was left out, and the reason. If
-// it is empty, out is raw itself.
+// Relax returns the schema of a tool of another author, which must be strict JSON, without the parts that would prevent this package from
+// compiling it and that the tool's server can check: patterns that cannot be matched here, and keywords that are null. The result allows
+// every value that the schema allows. Therefore a part in which such a pattern would restrict values inversely (not, if, contains) is
+// removed, oneOf becomes anyOf, and unevaluatedProperties and unevaluatedItems are removed from each schema that contains such a pattern,
+// because values that a removed part evaluates would count as unevaluated. left has the location of each removed part and the reason. If
+// left is empty, out is raw.
 func Relax(raw []byte) (out []byte, left []string) {
 	if !bytes.Contains(raw, []byte(`"pattern`)) && !hasNull(raw) {
 		return raw, nil
@@ -27,7 +27,7 @@ func Relax(raw []byte) (out []byte, left []string) {
 	return out, t.left
 }
 
-// hasNull reports whether a member may be null: most schemas have null only in lists of types.
+// hasNull reports whether a member may be null. Most schemas have null only in lists of types.
 func hasNull(raw []byte) bool {
 	for i := 0; ; {
 		n := bytes.Index(raw[i:], []byte("null"))
@@ -41,20 +41,20 @@ func hasNull(raw []byte) bool {
 	}
 }
 
-// A relaxation rewrites one schema.
+// A relaxation rewrites one schema for [Relax].
 type relaxation struct {
-	verdicts map[string]error // by pattern
-	size     int              // of the patterns that are kept
+	verdicts map[string]error // pattern → why it is removed, or nil
+	size     int              // bytes of the retained patterns
 	found    map[*byte]contents
-	bad      bool // the schema has a pattern that is left out
-	looked   int  // how many schemas and lists of schemas were looked at to fill found
+	bad      bool // the schema has a pattern that is removed
+	looked   int  // number of schemas and lists of schemas examined to fill found
 	left     []string
 }
 
-// contents is what a schema, or a list of schemas, has in it. found has it by the first byte of its text.
+// contents describes a schema, or a list of schemas. found has it by the address of the first byte of its text.
 type contents struct {
-	bad    bool // a pattern that is left out
-	refers bool // a reference, which may lead to one
+	bad    bool // contains a pattern that is removed
+	refers bool // contains a reference, which may lead to such a pattern
 }
 
 func newRelaxation(raw []byte) *relaxation {
@@ -63,7 +63,7 @@ func newRelaxation(raw []byte) *relaxation {
 	return t
 }
 
-// What keywords hold.
+// Keywords by the kind of their value.
 var (
 	schemasByName = strings.Fields("properties patternProperties $defs definitions dependentSchemas dependencies")
 	schemaLists   = strings.Fields("allOf anyOf oneOf prefixItems items")
@@ -73,7 +73,7 @@ var (
 	notNull = slices.Concat(schemasByName, schemaLists, oneSchema, noSchema)
 )
 
-// check returns why a pattern is left out, or nil.
+// check returns why a pattern must be removed, or nil.
 func (t *relaxation) check(expr string) error {
 	err, known := t.verdicts[expr]
 	if known {
@@ -88,7 +88,7 @@ func (t *relaxation) check(expr string) error {
 	return err
 }
 
-// look records the contents of a schema, or of a list of schemas, and of all in it.
+// look records the contents of a schema, or of a list of schemas, and of everything in it.
 func (t *relaxation) look(v []byte) (c contents) {
 	add := func(e []byte) {
 		in := t.look(e)
@@ -123,13 +123,13 @@ func (t *relaxation) look(v []byte) (c contents) {
 	return c
 }
 
-// unsure reports whether a part of a schema, or of what it refers to, is left out.
+// unsure reports whether a pattern is removed from a schema, or possibly from one that it refers to.
 func (t *relaxation) unsure(v []byte) bool {
 	c := t.found[&v[0]]
 	return c.bad || t.bad && c.refers
 }
 
-// badName reports whether a name in patternProperties is a pattern that is left out.
+// badName reports whether a name in patternProperties is a pattern that is removed.
 func (t *relaxation) badName(named []byte) (bad bool) {
 	for key := range rawjson.Members(named) {
 		bad = t.check(rawjson.Text(key)) != nil || bad
@@ -142,7 +142,7 @@ func has(obj []byte, name string) bool {
 	return ok
 }
 
-// schema appends a schema. at is its place.
+// schema appends the rewritten schema. at is its location.
 func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	if raw[0] != '{' {
 		return append(dst, raw...)
@@ -197,7 +197,7 @@ func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	}, nil)
 }
 
-// inside returns the value of a keyword.
+// inside returns the rewritten value of a keyword.
 func (t *relaxation) inside(name string, v []byte, at string) []byte {
 	switch {
 	case v[0] == '{' && slices.Contains(schemasByName, name):

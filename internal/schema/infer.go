@@ -12,13 +12,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// For returns the schema of the JSON that encoding/json reads into a value of t. The bytes are
-// always the same for one type: keys are sorted and nothing is indented. Objects made from structs
-// allow no other members; a field is required unless its json tag says omitempty or omitzero; its
-// jsonschema tag is its description. Slices and pointers do not allow null.
+// For returns the schema of the JSON that encoding/json decodes into a value of t. The bytes are always the same for a type: keys are
+// sorted and nothing is indented. Objects from structs allow no other members; a field is required unless its json tag has omitempty or
+// omitzero; its jsonschema tag is its description. Slices and pointers do not allow null.
 //
-// A type that has no JSON form (a channel, a function, a complex number) or that contains itself
-// is an error.
+// It returns an error for a type that has no JSON form (a channel, a function, a complex number) or that contains itself.
 func For(t reflect.Type) (json.RawMessage, error) {
 	if t == nil {
 		return nil, errors.New("schema: no type")
@@ -35,7 +33,7 @@ func For(t reflect.Type) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", t, err)
 	}
-	// Through any: its maps are written with sorted keys.
+	// Decode and encode again: the keys of maps are sorted.
 	doc, err := rawjson.Value(b)
 	if err == nil {
 		b, err = rawjson.Marshal(withoutNull(doc))
@@ -46,8 +44,8 @@ func For(t reflect.Type) (json.RawMessage, error) {
 	return b, nil
 }
 
-// withoutNull replaces each two-element type that allows null by the other type, in a schema that
-// was made from Go types: there it comes from slices and pointers only.
+// withoutNull removes "null" from lists of two types. The schema must be derived from Go types, where null comes only from slices and
+// pointers.
 func withoutNull(schema any) any {
 	obj, ok := schema.(map[string]any)
 	if !ok {
@@ -67,7 +65,7 @@ func withoutNull(schema any) any {
 	if props, ok := obj["properties"].(map[string]any); ok {
 		for name, sub := range props {
 			if props[name] = withoutNull(sub); sub == true {
-				props[name] = map[string]any{} // not every model server knows the schema true
+				props[name] = map[string]any{} // some model servers do not support the schema true
 			}
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A Lazy is a schema that is known to be valid and is compiled at its first use: compiling takes about 20 times as long as reading,
-// and of a thousand tools most are not called. It may be used by several goroutines at once.
+// A Lazy is a schema that is known to be valid and is compiled at first use: compiling takes about 20 times as long as parsing, and of a
+// thousand tools most are not called. It may be used from several goroutines at once.
 type Lazy struct {
 	raw  []byte
 	once sync.Once
 	s    *Schema
 }
 
-// CompileLazily returns the schema of raw, which must not change afterwards. It returns the errors of [Compile], at once: a schema
-// that consists of common keywords is checked without being compiled, and any other is compiled at once.
+// CompileLazily returns the schema of raw, which must not change afterwards. It returns the same errors as [Compile]: a schema of common
+// keywords is checked without being compiled, and any other schema is compiled at once.
 func CompileLazily(raw []byte) (*Lazy, error) {
 	doc, draft, err := read(raw, nothing{})
 	if err != nil {
@@ -32,15 +32,15 @@ func CompileLazily(raw []byte) (*Lazy, error) {
 		return nil, err
 	}
 	l := &Lazy{s: s}
-	l.once.Do(func() {}) // it is done
+	l.once.Do(func() {}) // prevents a second compilation
 	return l, nil
 }
 
-// Schema returns the compiled schema, the same at each call.
+// Schema returns the compiled schema. Each call returns the same one.
 func (l *Lazy) Schema() *Schema {
 	l.once.Do(func() {
 		var err error
-		if l.s, err = Compile(l.raw); err != nil { // isPlain is wrong about the schema: no value is valid
+		if l.s, err = Compile(l.raw); err != nil { // isPlain has wrongly accepted the schema: treat every value as invalid
 			l.s = never()
 		}
 		l.raw = nil
@@ -48,17 +48,17 @@ func (l *Lazy) Schema() *Schema {
 	return l.s
 }
 
-// never returns the schema of no value.
+// never returns a schema that no value matches.
 func never() *Schema {
 	s, err := Compile([]byte("false"))
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // cannot happen: the schema is a constant
 	}
 	return s
 }
 
-// isPlain reports whether a document consists of common keywords with valid values, so that [Compile] is certain to accept it. It may
-// return false for a document that [Compile] accepts.
+// isPlain reports whether a document consists of common keywords with valid values, so that [Compile] certainly accepts it. It may return
+// false for a document that [Compile] accepts.
 func isPlain(doc any, draft *jsonschema.Draft) bool {
 	root, ok := doc.(map[string]any)
 	if !ok {
@@ -82,9 +82,9 @@ func isPlain(doc any, draft *jsonschema.Draft) bool {
 	return p.endsIn(root, state)
 }
 
-// plain checks the schemas of one document.
+// plain checks the schemas of one document for isPlain.
 type plain struct {
-	defs map[string]any // of the root
+	defs map[string]any // $defs of the root schema
 }
 
 func (p *plain) schema(v any, isRoot bool) bool {
@@ -105,7 +105,7 @@ func (p *plain) schema(v any, isRoot bool) bool {
 func (p *plain) keyword(key string, v any, inRoot bool) bool {
 	switch key {
 	case "$schema":
-		_, ok := v.(string) // one that names a draft, since the document has been read
+		_, ok := v.(string) // read has checked that it names a known draft
 		return ok && inRoot
 	case "title", "description", "$comment", "format":
 		_, ok := v.(string)
@@ -160,7 +160,7 @@ func (p *plain) schemas(v any) bool {
 	return true
 }
 
-// target returns the name in $defs that a reference leads to.
+// target returns the name in $defs that a reference points to. ok is false for other references.
 func (p *plain) target(v any) (string, bool) {
 	ref, _ := v.(string)
 	name, ok := strings.CutPrefix(ref, "#/$defs/")
@@ -173,8 +173,8 @@ func (p *plain) target(v any) (string, bool) {
 	return name, ok
 }
 
-// ends reports whether the schemas that a definition applies to the same value never lead back to it. state is true for those that
-// are known to end, and false for those that are being looked at.
+// ends reports whether the schemas that a definition applies to the same value never lead back to that definition. state is true for
+// definitions that are known to end, and false for those in progress.
 func (p *plain) ends(name string, state map[string]bool) bool {
 	if done, seen := state[name]; seen {
 		return done
@@ -202,7 +202,7 @@ func (p *plain) endsIn(v any, state map[string]bool) bool {
 	return true
 }
 
-// isType reports whether v is the name of a type, or a list of different ones.
+// isType reports whether v is the name of a type, or a list of distinct names of types.
 func isType(v any) bool {
 	known := func(s string) bool {
 		switch s {
@@ -218,7 +218,7 @@ func isType(v any) bool {
 	return ok && len(list) > 0 && distinct(list, known)
 }
 
-// distinct reports whether all elements are strings that are allowed, and none is there twice.
+// distinct reports whether all elements are strings for which allowed returns true, without duplicates.
 func distinct(list []any, allowed func(string) bool) bool {
 	seen := make(map[string]bool, len(list))
 	for _, e := range list {

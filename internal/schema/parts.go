@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// readParts prepares a document for the library: it lowers counts that would overflow there, such as a maxLength beyond 64 bits, and
-// refuses parts of another draft, also those to which nothing refers. It returns the places with a $dynamicAnchor.
+// readParts prepares a document for the library: it lowers counts that would overflow, such as a maxLength beyond 64 bits, and refuses
+// parts of other drafts, even those without a reference to them. It returns the locations with a $dynamicAnchor.
 func readParts(doc any) (anchors []string, err error) {
 	parts(doc, "", func(at string, s map[string]any) {
 		boundCounts(s)
@@ -27,8 +27,8 @@ func readParts(doc any) (anchors []string, err error) {
 	return anchors, err
 }
 
-// parts calls f with each object of a document that may be a schema, and its place. It leaves out the values of const, enum, default
-// and examples.
+// parts calls f with each object of a document that may be a schema, and with its location. It skips the values of const, enum, default and
+// examples.
 func parts(v any, at string, f func(at string, s map[string]any)) {
 	switch v := v.(type) {
 	case []any:
@@ -53,7 +53,7 @@ func parts(v any, at string, f func(at string, s map[string]any)) {
 	}
 }
 
-// boundCounts replaces counts above the largest int by that int.
+// boundCounts replaces counts above the largest int by the largest int.
 func boundCounts(s map[string]any) {
 	for _, keyword := range [...]string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"} {
 		n, _ := s[keyword].(json.Number)
@@ -66,7 +66,7 @@ func boundCounts(s map[string]any) {
 	}
 }
 
-// compileAt returns the schemas at places, to which perhaps only a $dynamicRef refers.
+// compileAt returns the compiled schemas at the locations. The library does not compile a schema to which only a $dynamicRef refers.
 func compileAt(c *jsonschema.Compiler, places []string) []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	for _, at := range places {

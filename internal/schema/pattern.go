@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxBacktracking is the size of the backtracking stack of one match, in entries: 8 MB.
+// maxBacktracking is the largest size of the backtracking stack of one match, in entries: 8 MB.
 const maxBacktracking = 1_000_000
 
 // A pattern is a regular expression of ECMA-262 with the flag u. It may be used by several goroutines at once.
@@ -20,7 +20,7 @@ type pattern struct {
 	re   *regexp2.Regexp
 }
 
-// A slowMatch is the value with which MatchString panics if a match reaches a limit: false would make a value valid under `not` or
+// A slowMatch is the panic value of MatchString if a match reaches a limit: a result of false would make a value valid under `not` or
 // `patternProperties`.
 type slowMatch struct{ message string }
 
@@ -38,23 +38,23 @@ func newPattern(expr string) (*pattern, error) {
 	return &pattern{expr, re}, nil
 }
 
-// String returns the expression as the schema has it.
+// String returns the expression as written in the schema.
 func (p *pattern) String() string { return p.expr }
 
-// MatchString reports whether the text holds a match. It panics with a slowMatch if it reaches MaxPatternTime or maxBacktracking.
+// MatchString reports whether the text contains a match. It panics with a slowMatch if it reaches MaxPatternTime or maxBacktracking.
 func (p *pattern) MatchString(text string) bool {
 	found, err := p.re.MatchString(text)
 	switch {
 	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
 		panic(slowMatch{fmt.Sprintf("matching with the pattern %s needs more than %d steps to go back to", p.expr, maxBacktracking)})
-	case err != nil: // its text holds the value
+	case err != nil: // the text of err contains the value
 		panic(slowMatch{fmt.Sprintf("matching with the pattern %s takes longer than %v", p.expr, MaxPatternTime)})
 	}
 	return found
 }
 
-// ecmaScript returns the expression for regexp2. It refuses syntax of other languages that regexp2 would read with another meaning, and
-// escapes the hyphen of [\w-.], which ECMA-262 allows only without the flag u.
+// ecmaScript returns the expression in the syntax of regexp2. It refuses syntax of other languages that regexp2 would interpret
+// differently, and escapes the hyphen in [\w-.], which ECMA-262 allows only without the flag u.
 func ecmaScript(expr string) (string, error) {
 	var b strings.Builder
 	inClass := false
@@ -94,7 +94,7 @@ func ecmaScript(expr string) (string, error) {
 	return b.String(), nil
 }
 
-// hexDigits returns the length of the digits that follow \x or \u, braces included; 0 if they are missing.
+// hexDigits returns the length of the digits after \x or \u, including braces, or 0 if they are missing.
 func hexDigits(s string, isUnicode bool) int {
 	n, want := 0, 2
 	if isUnicode {
@@ -114,7 +114,7 @@ func hexDigits(s string, isUnicode bool) int {
 	return n + want
 }
 
-// isPOSIXClass reports whether a text begins with a class such as [:alpha:].
+// isPOSIXClass reports whether s begins with a class such as [:alpha:].
 func isPOSIXClass(s string) bool {
 	name, ok := strings.CutPrefix(s, "[:")
 	name, _, closed := strings.Cut(name, ":]")
@@ -123,12 +123,12 @@ func isPOSIXClass(s string) bool {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// patterns compiles each regular expression of one schema once, and bounds the bytes of all together.
+// patterns compiles each regular expression of one schema once, and limits their total size.
 type patterns struct {
 	known   map[string]jsonschema.Regexp
 	refused map[string]error
 	size    int
-	over    error // not nil if size is above MaxPatternSize
+	over    error // not nil if size exceeds MaxPatternSize
 }
 
 func newPatterns() *patterns {
@@ -154,7 +154,7 @@ func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 	return c, nil
 }
 
-// problems returns a message for each refused expression of a document, with its place and the reason.
+// problems returns a message for each refused expression in a document, with its location and the reason.
 func (p *patterns) problems(doc any) []string {
 	var found []string
 	add := func(at, expr string) {

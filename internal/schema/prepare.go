@@ -11,16 +11,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// metadata holds the parts of a schema that messages may contain.
+// metadata has the parts of a schema that messages may contain.
 type metadata struct {
 	byLocation map[string]*jsonschema.Schema
-	declared   map[string]bool // every property name that the schema itself writes down
+	declared   map[string]bool // names of properties that the schema contains
 }
 
-// prepare walks a compiled schema once and returns all its parts, with those that anchored returns if a part has a $dynamicRef. It
+// prepare walks a compiled schema once and returns all its parts, together with the result of anchored if a part has a $dynamicRef. It
 // removes format, which is an annotation in both drafts; changes the schemas so that a violation of type, enum or const does not hide
-// others; and replaces propertyNames by a check that reports the right place: that of the library shares memory with places that are
-// written later. Which values are valid stays the same.
+// others; and replaces propertyNames by a check that reports the correct location, because the library overwrites the memory of that
+// location later. The set of valid values does not change.
 func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*metadata, []*jsonschema.Schema) {
 	f := &metadata{byLocation: map[string]*jsonschema.Schema{}, declared: map[string]bool{}}
 	seen := map[*jsonschema.Schema]bool{}
@@ -34,7 +34,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 		}
 		seen[s] = true
 		all = append(all, s)
-		if s.Ref != nil && s.DraftVersion < 2019 { // nothing beside it counts; the library reads some of it
+		if s.Ref != nil && s.DraftVersion < 2019 { // siblings of $ref are ignored in this draft; the library evaluates some of them
 			ref := s.Ref
 			*s = *blank(s)
 			s.Ref = ref
@@ -60,7 +60,7 @@ func prepare(root *jsonschema.Schema, anchored func() []*jsonschema.Schema) (*me
 	return f, all
 }
 
-// separate moves type, enum and const into an allOf, since the library stops at the first one that is violated.
+// separate moves type, enum and const into an allOf, because the library stops at the first violation of one of them.
 func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	others := s.Ref != nil || s.RecursiveRef != nil || s.DynamicRef != nil || s.Not != nil || s.If != nil ||
 		len(s.AllOf)+len(s.AnyOf)+len(s.OneOf) > 0 || s.Minimum != nil || s.Maximum != nil ||
@@ -87,7 +87,7 @@ func separate(s *jsonschema.Schema) (added []*jsonschema.Schema) {
 	return added
 }
 
-// blank returns a schema at the place of s that any value matches.
+// blank returns a schema at the location of s that accepts every value.
 func blank(s *jsonschema.Schema) *jsonschema.Schema {
 	c := *s
 	v := reflect.ValueOf(&c).Elem()
@@ -103,7 +103,7 @@ func blank(s *jsonschema.Schema) *jsonschema.Schema {
 
 var annotations = strings.Fields("DraftVersion Location Format Title Description Default Comment ReadOnly WriteOnly Examples Deprecated")
 
-// hasOnly reports whether a schema has no keywords but those of the fields, and annotations.
+// hasOnly reports whether a schema has no keywords other than those of the fields, and annotations.
 func hasOnly(s *jsonschema.Schema, fields ...string) bool {
 	v := reflect.ValueOf(*s)
 	for i := range v.NumField() {
@@ -115,7 +115,7 @@ func hasOnly(s *jsonschema.Schema, fields ...string) bool {
 	return true
 }
 
-// subschemas yields each schema that s refers to or holds.
+// subschemas yields each schema that s refers to or contains.
 func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		ok := true
@@ -166,7 +166,7 @@ func subschemas(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// propertyNames checks the names of an object's members.
+// propertyNames checks the names of the members of an object.
 type propertyNames struct{ schema *jsonschema.Schema }
 
 // Validate implements [jsonschema.SchemaExt].

@@ -1,13 +1,11 @@
-// Package schema checks JSON values against JSON Schema, draft 2020-12 or draft 7, and derives
-// schemas from Go types.
+// Package schema checks JSON values against JSON Schema, draft 2020-12 or draft 7, and derives schemas from Go types.
 //
-// A schema is compiled once and never changes. Nothing is ever loaded from a file or a network: a
-// reference to a document that is neither the schema itself nor a metaschema is an error. The
-// format and content keywords are annotations. Patterns are those of ECMA-262 with its flag u. The
-// constants below bound schemas and values; a value that cannot be checked within them is not valid.
+// A schema is compiled once and never changes. Nothing is loaded from files or a network: a reference to a document that is neither the
+// schema itself nor a metaschema is an error. The format and content keywords are annotations. Patterns are those of ECMA-262 with its flag
+// u. The constants below limit schemas and values; a value that cannot be checked within the limits is not valid.
 //
-// santhosh-tekuri/jsonschema compiles schemas and checks values, and dlclark/regexp2 matches patterns.
-// This package bounds the work of both and writes the messages.
+// santhosh-tekuri/jsonschema compiles schemas and checks values, and dlclark/regexp2 matches patterns. Package schema limits the work of
+// both and writes the messages.
 package schema
 
 import (
@@ -23,23 +21,23 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// The limits of a schema and of the values checked against it.
+// Limits of a schema and of the values that are checked against it.
 const (
-	MaxSchemaBytes = 200_000 // size of a schema's text
+	MaxSchemaBytes = 200_000 // bytes of the text of a schema
 	MaxDepth       = 64      // nesting of a schema and of a value
 	MaxSubschemas  = 5_000   // objects and booleans in a schema
 	MaxReferences  = 2_000   // $ref and $dynamicRef in a schema
-	MaxPatternSize = 10_000  // bytes of a schema's regular expressions together
-	MaxDigits      = 1_100   // length of a number's text, in a schema and in a value
-	MaxExponent    = 1_100   // of a number written with one, in a schema and in a value
-	MaxViolations  = 100     // violations reported of one value
-	MaxMessage     = 500     // bytes of a violation's message
-	MaxPointer     = 1_000   // bytes of a violation's pointer
+	MaxPatternSize = 10_000  // bytes of all regular expressions of a schema
+	MaxDigits      = 1_100   // length of the text of a number, in a schema and in a value
+	MaxExponent    = 1_100   // exponent of a number in exponent notation, in a schema and in a value
+	MaxViolations  = 100     // reported violations of one value
+	MaxMessage     = 500     // bytes of the message of a violation
+	MaxPointer     = 1_000   // bytes of the pointer of a violation
 
 	MaxPatternTime = time.Second // time to match one value with all patterns of a schema
 )
 
-// base is the address of a schema that names none: nothing can be loaded from it.
+// base is the URL of a schema without $id. Nothing can be loaded from it.
 const base = "schema:///schema.json"
 
 // A Schema is a compiled JSON Schema. It never changes and may be used by several goroutines at once.
@@ -50,19 +48,19 @@ type Schema struct {
 	metadata *metadata
 }
 
-// Compile reads a schema. The draft is 2020-12 unless `$schema` names draft 7; any other is an
-// error, as is a reference that would have to be loaded.
+// Compile parses and compiles a schema. The draft is 2020-12 unless `$schema` names draft 7. Any other draft is an error, as is a reference
+// to another document.
 func Compile(raw []byte) (*Schema, error) { return compile(raw, nothing{}) }
 
-// A loader answers references to documents outside the schema.
+// A loader loads the documents that a schema refers to.
 type loader = jsonschema.URLLoader
 
-// nothing is the loader that loads nothing.
+// nothing is a loader that loads no documents.
 type nothing struct{}
 
 var errNoLoading = errors.New("references to other documents are not loaded")
 
-// Load implements loader.
+// Load implements loader. It always returns errNoLoading.
 func (nothing) Load(string) (any, error) { return nil, errNoLoading }
 
 func compile(raw []byte, from loader) (s *Schema, err error) {
@@ -97,7 +95,7 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 		}
 		return nil, compileError(err)
 	}
-	s = &Schema{root: root, flat: newFlat(root)} // before prepare, which changes root
+	s = &Schema{root: root, flat: newFlat(root)} // before prepare, which modifies root
 	var all []*jsonschema.Schema
 	s.metadata, all = prepare(root, func() []*jsonschema.Schema { return compileAt(c, anchors) })
 	if s.work, err = newWorkload(all); err != nil {
@@ -106,7 +104,7 @@ func compile(raw []byte, from loader) (s *Schema, err error) {
 	return s, nil
 }
 
-// read returns the document of a schema that is within the bounds, and its draft.
+// read parses a schema, checks its limits, and returns it with its draft.
 func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error) {
 	if len(raw) > MaxSchemaBytes {
 		return nil, nil, fmt.Errorf("schema: %d bytes, at most %d are allowed", len(raw), MaxSchemaBytes)
@@ -137,7 +135,7 @@ func read(raw []byte, from loader) (doc any, draft *jsonschema.Draft, err error)
 	return doc, draft, nil
 }
 
-// draftNamed returns the draft of a $schema; nil for all but 2020-12 and 7.
+// draftNamed returns the draft of a $schema, or nil for drafts other than 2020-12 and 7.
 func draftNamed(uri string) *jsonschema.Draft {
 	switch strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(uri, "#"), "https://"), "http://") {
 	case "json-schema.org/draft/2020-12/schema":
@@ -148,7 +146,7 @@ func draftNamed(uri string) *jsonschema.Draft {
 	return nil
 }
 
-// compileError says where a schema breaks the rules for schemas, without the long form of the library.
+// compileError returns a short error for a schema that is not valid, with the locations of the mistakes.
 func compileError(err error) error {
 	var refused *jsonschema.SchemaValidationError
 	var cause *jsonschema.ValidationError
@@ -171,12 +169,12 @@ func compileError(err error) error {
 	return fmt.Errorf("schema: %w", err)
 }
 
-// invalid is the error of a schema that breaks the rules for schemas. It names the first places.
+// invalid returns the error of a schema that is not valid, with the first three mistakes.
 func invalid(wrong []string) error {
 	return fmt.Errorf("schema: not a valid JSON Schema: %s", strings.Join(wrong[:min(len(wrong), 3)], "; "))
 }
 
-// placed adds line and column to the error of a schema that is not JSON, where its offset is known.
+// placed adds line and column to the error of a schema that is not JSON, if the offset is known.
 func placed(raw []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(raw)) {

@@ -8,9 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Validate checks one JSON value. It returns nil for a valid value, and otherwise the violations, at most
-// [MaxViolations], sorted by pointer, then keyword. value must be JSON without duplicate keys; Validate does
-// not keep it. Numbers are compared by all their digits.
+// Validate checks one JSON value. It returns nil for a valid value, and otherwise at most [MaxViolations] violations, sorted by pointer,
+// then keyword. value must be JSON without duplicate keys; Validate does not retain it. Numbers are compared by all their digits.
 func (s *Schema) Validate(value []byte) []Violation {
 	if s.flat != nil && s.flat.admits(value) {
 		return nil
@@ -22,7 +21,7 @@ func (s *Schema) Validate(value []byte) []Violation {
 	return s.check(v)
 }
 
-// decode returns the value of a text, or a violation if it is not JSON or beyond the limits.
+// decode parses value. It returns a violation if value is not JSON or exceeds the limits.
 func decode(value []byte) (any, []Violation) {
 	if err := checkBounds(value, 0); err != nil {
 		return nil, []Violation{{Keyword: "limit", Message: err.Error()}}
@@ -34,7 +33,7 @@ func decode(value []byte) (any, []Violation) {
 	return v, nil
 }
 
-// check checks a value.
+// check checks a decoded value with the library, if the work is within the limit.
 func (s *Schema) check(v any) (vs []Violation) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,7 +54,7 @@ func (s *Schema) check(v any) (vs []Violation) {
 	return violations(broken, s.metadata)
 }
 
-// limitMessage returns the message of a check that ended with a panic or an error of the library.
+// limitMessage returns the message for a check that ended with a panic or an error of the library.
 func limitMessage(p any) string {
 	if slow, ok := p.(slowMatch); ok {
 		return cut(slow.message)

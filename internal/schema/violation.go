@@ -15,26 +15,26 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Violation is one way in which a value breaks a schema.
+// A Violation is one way in which a value violates a schema.
 type Violation struct {
-	// Pointer is the JSON pointer (RFC 6901) of the place in the value; "" is the value itself. It
-	// may hold the names of members that the value has and the schema does not. Where it would be
-	// longer than [MaxPointer] bytes it is that of the innermost value around the place that is not.
+	// Pointer is the JSON pointer (RFC 6901) of the location in the value; "" is the value itself. It may contain member names that the
+	// value has and the schema does not. If the pointer were longer than [MaxPointer] bytes, it ends at the innermost enclosing value that
+	// is within the limit.
 	Pointer string `json:"pointer"`
-	// Keyword is the schema's keyword that is broken; "false" for a schema that allows no value,
-	// "limit" for a value that is beyond this package's limits, "json" for what is not JSON.
+	// Keyword is the violated keyword of the schema; "false" for a schema that allows no value, "limit" for a value that exceeds the limits
+	// of this package, "json" for text that is not JSON.
 	Keyword string `json:"keyword"`
-	// Message says what the schema asks for, in at most [MaxMessage] bytes. It is made of the
-	// schema's own words and of types and counts: never of the value's text.
+	// Message describes what the schema requires, in at most [MaxMessage] bytes. It contains text of the schema, types and counts, and
+	// never text of the value.
 	Message string `json:"message"`
 }
 
-// violations turns the library's tree of errors into a sorted list. f may be nil.
+// violations turns the error tree of the library into a sorted list. f may be nil.
 func violations(err *jsonschema.ValidationError, f *metadata) []Violation {
 	return tidy(appendViolations(nil, nil, err, f))
 }
 
-// appendViolations appends the errors about a part of a value, at path.
+// appendViolations appends the errors about the part of a value at path.
 func appendViolations(dst []Violation, path []string, err *jsonschema.ValidationError, f *metadata) []Violation {
 	for _, leaf := range leaves(nil, err) {
 		keyword, message := describe(leaf, f)
@@ -43,7 +43,7 @@ func appendViolations(dst []Violation, path []string, err *jsonschema.Validation
 	return dst
 }
 
-// tidy sorts the violations, and removes equal ones and those above MaxViolations.
+// tidy sorts violations, and removes duplicates and those above MaxViolations.
 func tidy(vs []Violation) []Violation {
 	slices.SortFunc(vs, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Keyword, b.Keyword), strings.Compare(a.Message, b.Message))
@@ -52,7 +52,7 @@ func tidy(vs []Violation) []Violation {
 	return slices.Clip(vs[:min(len(vs), MaxViolations)])
 }
 
-// leaves appends the errors that have a message of their own: groups, references and allOf only contain others.
+// leaves appends the errors that have their own message: groups, references and allOf only contain other errors.
 func leaves(dst []*jsonschema.ValidationError, err *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	switch err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
@@ -138,7 +138,7 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	return "schema", "is not as the schema asks"
 }
 
-// alternatives returns for each form of an anyOf or oneOf why the value does not match it.
+// alternatives returns, for each form of an anyOf or oneOf, why the value does not match it.
 func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 	var b strings.Builder
 	for i, cause := range err.Causes {
@@ -153,13 +153,13 @@ func alternatives(err *jsonschema.ValidationError, f *metadata) string {
 			}
 			reasons = append(reasons, reason)
 		}
-		slices.Sort(reasons) // members are checked in no order
+		slices.Sort(reasons) // members are checked in random order
 		fmt.Fprintf(&b, "; form %d: %s", i+1, strings.Join(slices.Compact(reasons), ", "))
 	}
 	return b.String()
 }
 
-// mask writes a pointer whose names the schema does not know as stars.
+// mask returns a pointer in which a star replaces each name that the schema does not contain.
 func (f *metadata) mask(tokens []string) string {
 	masked := slices.Clone(tokens)
 	for i, t := range masked {
@@ -170,7 +170,7 @@ func (f *metadata) mask(tokens []string) string {
 	return pointer(masked)
 }
 
-// allowed lists the members that the schema at a location knows.
+// allowed lists the properties in the schema at a location.
 func (f *metadata) allowed(location string) string {
 	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
 		return "only what the schema names is allowed"
@@ -218,7 +218,7 @@ func list(vs []any) string {
 	return b.String()
 }
 
-// quoted writes a value of the schema as JSON.
+// quoted returns a value of the schema as JSON.
 func quoted(v any) string {
 	if s, ok := v.(string); ok {
 		return string(rawjson.AppendQuote(nil, s))
@@ -238,7 +238,7 @@ func number(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// pointer writes the path made of the parts, as far as MaxPointer goes.
+// pointer returns a JSON pointer made of the parts, cut after the last part within MaxPointer.
 func pointer(parts ...[]string) string {
 	var b strings.Builder
 	for _, t := range slices.Concat(parts...) {
@@ -252,12 +252,12 @@ func pointer(parts ...[]string) string {
 	return b.String()
 }
 
-// escapeToken writes a name as a part of a pointer.
+// escapeToken escapes a name for use in a JSON pointer.
 func escapeToken(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// cut shortens a message to MaxMessage bytes, between characters.
+// cut shortens a message to MaxMessage bytes without splitting a character.
 func cut(s string) string {
 	if len(s) <= MaxMessage {
 		return s

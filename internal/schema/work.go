@@ -12,25 +12,24 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The library tries every schema on every value that it applies to, as often as it applies. A
-// schema of a few hundred bytes can ask for more than can ever be done, so the work is counted
-// before it is begun. One unit is about the time of trying one schema on one value. What a pattern
-// costs is known only after matching, so each pattern is matched once with each text that it applies to.
+// The library tries every schema on every value to which it applies, as often as it applies. A schema of a few hundred bytes can require
+// more work than can ever be done, so the work is computed before the check. One unit is about the time to try one schema on one value. The
+// cost of a pattern is known only after matching: each pattern is matched once with each text to which it applies.
 
-// maxWork is the work that one check may cost.
+// maxWork is the largest amount of work of one check.
 const maxWork = 500_000
 
-// matchUnit is the time of matching that counts as one unit.
+// matchUnit is the matching time that counts as one unit.
 const matchUnit = MaxPatternTime / maxWork
 
-// workload holds what is needed to compute the cost of a check against one schema.
+// workload has the data to compute the cost of a check against one schema.
 type workload struct {
-	anchors map[string][]*jsonschema.Schema // by name of a dynamic anchor
+	anchors map[string][]*jsonschema.Schema // by the name of a dynamic anchor
 	fixed   map[*jsonschema.Schema]int      // cost of enum and const
-	uneval  bool                            // a schema has unevaluatedItems
+	uneval  bool                            // at least one schema has unevaluatedItems
 }
 
-// newWorkload refuses other drafts and schemas that apply themselves to the same value without end.
+// newWorkload returns an error for other drafts, and for schemas that apply themselves to the same value without end.
 func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 	w := &workload{anchors: map[string][]*jsonschema.Schema{}, fixed: map[*jsonschema.Schema]int{}}
 	for _, s := range all {
@@ -45,7 +44,7 @@ func newWorkload(all []*jsonschema.Schema) (*workload, error) {
 			w.fixed[s] = n
 		}
 	}
-	state := map[*jsonschema.Schema]bool{} // false: begun, true: done
+	state := map[*jsonschema.Schema]bool{} // false: in progress, true: done
 	for _, s := range all {
 		if !w.ends(s, state) {
 			return nil, errors.New("the schema refers to itself without end")
@@ -67,7 +66,7 @@ func choiceWork(s *jsonschema.Schema) int {
 	return n / 8
 }
 
-// valueWork is the cost of comparing something with v, in eighths of a unit.
+// valueWork returns the cost of comparing a value with v, in eighths of a unit.
 func valueWork(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -85,7 +84,7 @@ func valueWork(v any) int {
 	return n
 }
 
-// ends reports whether the schemas that s applies to the same value never lead back to s.
+// ends reports whether the schemas that s applies to the same value never lead back to s. state is as in newWorkload.
 func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool) bool {
 	if done, seen := state[s]; seen {
 		return done
@@ -100,7 +99,7 @@ func (w *workload) ends(s *jsonschema.Schema, state map[*jsonschema.Schema]bool)
 	return true
 }
 
-// same yields the schemas that s applies to the value that it is applied to.
+// same yields the schemas that s applies to the same value as itself.
 func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		subs := slices.Concat(s.AllOf, s.AnyOf, s.OneOf,
@@ -125,21 +124,21 @@ func (w *workload) same(s *jsonschema.Schema) iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// allows reports whether a check of v stays within maxWork.
+// allows reports whether a check of v costs at most maxWork.
 func (w *workload) allows(root *jsonschema.Schema, v any) bool {
 	c := counter{workload: w, known: map[application]int{}}
 	return c.cost(root, newItem(v)) <= maxWork
 }
 
-// pairWork is the cost of comparing each pair of n items.
+// pairWork returns the cost of comparing each pair of n items.
 func pairWork(n int) int { return n * n / 32 }
 
-// An item is a value whose identity counts.
+// An item is a value with identity, so that costs can be stored for it.
 type item struct {
 	value any
-	names []string // of kids, for an object
+	names []string // names of kids if the value is an object
 	kids  []*item
-	size  int // values inside, itself included
+	size  int // number of values in this value, including itself
 }
 
 func newItem(v any) *item {
@@ -163,7 +162,7 @@ func newItem(v any) *item {
 	return it
 }
 
-// An application is one schema tried on one value.
+// An application is one schema that is tried on one value.
 type application struct {
 	schema *jsonschema.Schema
 	item   *item
@@ -174,7 +173,7 @@ type counter struct {
 	known map[application]int
 }
 
-// cost returns the cost of an application, or more than maxWork where it is more than that.
+// cost returns the cost of an application, or a number above maxWork if it exceeds maxWork.
 func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 	at := application{s, it}
 	if n, ok := c.known[at]; ok {
@@ -224,7 +223,7 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 	return c.known[at]
 }
 
-// own is the cost of the keywords of s that hold no schema.
+// own returns the cost of the keywords of s that contain no schema.
 func (c *counter) own(s *jsonschema.Schema, it *item) int {
 	n := 0
 	switch v := it.value.(type) {
@@ -244,7 +243,7 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 		}
 		if s.UniqueItems {
 			n += it.size * min(len(v), 20)
-			if it.size > len(v)+1 { // its items are hashed so that different ones can have the same hash
+			if it.size > len(v)+1 { // nested items can have equal hashes although they differ
 				n += pairWork(len(v))
 			}
 		}
@@ -257,14 +256,14 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 	return n
 }
 
-// match reports whether a pattern matches, and what that costs.
+// match reports whether a pattern matches, and the cost of matching.
 func match(re jsonschema.Regexp, text string) (found bool, work int) {
 	start := time.Now()
 	found = re.MatchString(text)
 	return found, 1 + int(time.Since(start)/matchUnit)
 }
 
-// forItem yields the schemas that s may apply to item i of an array.
+// forItem yields the schemas that s can apply to item i of an array.
 func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		rest := []*jsonschema.Schema{s.Items2020, s.Contains, s.UnevaluatedItems}
@@ -289,7 +288,7 @@ func forItem(s *jsonschema.Schema, i int) iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// forMember yields the schemas that s may apply to a member of an object. matches looks for a pattern in its name.
+// forMember yields the schemas that s can apply to a member of an object. matches reports whether a pattern matches the name.
 func forMember(s *jsonschema.Schema, name string, matches func(jsonschema.Regexp) bool) iter.Seq[*jsonschema.Schema] {
 	return func(yield func(*jsonschema.Schema) bool) {
 		if sub := s.Properties[name]; sub != nil && !yield(sub) {

@@ -10,34 +10,35 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// keyName is the name of the key in the store.
+// keyName is the name of the secret in the store.
 const keyName = "seal_key"
 
-// Keys loads the keys of a [Ring] at their first use: from the configuration, from the store, or, without a store, a
-// random key of this process.
+// Keys loads the keys of a [Ring] at first use: from the configuration, else from the store. Without a store it uses a random key of this
+// process.
 type Keys struct {
 	own, previous secret.Secret
-	keeper        Keeper // nil: the store keeps no secrets
+	keeper        Keeper // nil: the store does not support secrets
 
 	mu      sync.Mutex
 	ring    *Ring
-	loading *keyLoad // nil: no load is under way
+	loading *keyLoad // load in progress; nil: none
 }
 
-// A keyLoad is one load of the keys. All callers wait for it that come while it is under way.
+// A keyLoad is one load of the keys. Callers that need the keys during the load wait for its end.
 type keyLoad struct {
 	over chan struct{}
-	ring *Ring // with err, good once over is closed
+	ring *Ring // valid after over is closed, as is err
 	err  error
 }
 
-// A Keeper stores a secret for all servers on a store.
+// A Keeper stores secrets that all gateways on a store share.
 type Keeper interface {
-	// SharedSecret returns the secret of that name; if there is none, it stores made.
+	// SharedSecret returns the secret of that name. If it does not exist, SharedSecret stores made and returns it.
 	SharedSecret(ctx context.Context, name string, made []byte) ([]byte, error)
 }
 
-// NewKeys returns the keys own, which seals, and previous, which opens too. If own is zero, keeper has a random key; nil: it is of this process.
+// NewKeys returns keys that seal with own, and open with own and previous. If own is zero, the key is a random secret that keeper stores;
+// if keeper is nil too, it is a random key of this process.
 func NewKeys(own, previous secret.Secret, keeper Keeper) (*Keys, error) {
 	k := &Keys{own: own, previous: previous, keeper: keeper}
 	if k.own.IsZero() && !k.previous.IsZero() {
@@ -51,8 +52,8 @@ func NewKeys(own, previous secret.Secret, keeper Keeper) (*Keys, error) {
 	return k, nil
 }
 
-// Get returns the key ring. The error is that of the store, and the next call tries again, or that of ctx. A load continues when the
-// request that began it ends.
+// Get returns the key ring. The error is that of the store, after which the next call tries again, or that of ctx. A load continues after
+// the end of the request that began it.
 func (k *Keys) Get(ctx context.Context) (*Ring, error) {
 	k.mu.Lock()
 	if k.ring != nil {
@@ -105,5 +106,5 @@ func (k *Keys) load(ctx context.Context) (*Ring, error) {
 	return ring, nil
 }
 
-// loadTimeout bounds the load of the keys from the store.
+// loadTimeout limits the time of a load of the keys from the store.
 const loadTimeout = 30 * time.Second

@@ -1,17 +1,16 @@
-// Package seal encrypts and authenticates data that a server sends to its clients and receives back from them. Only holders of
-// a key can create or read a sealed text. A [Ring] seals with its first key and opens with all of its keys, so that keys can be
-// rotated while clients still hold texts that were sealed with the previous one.
+// Package seal encrypts and authenticates data that a gateway sends to its clients and receives back from them. Only holders of a key can
+// create or read a sealed text. A [Ring] seals with its first key and opens with all of its keys, so that keys can be rotated while clients
+// still have texts that were sealed with the previous key.
 //
-// A sealed text is "lathe1." and the unpadded base64url form of
+// A sealed text is "lathe1." followed by the unpadded base64url form of
 //
-//	4 bytes   id of the key: the first of HMAC-SHA256(key, "lathe seal id")
-//	16 bytes  salt, random
-//	n bytes   AES-256-GCM of the content, under the key and nonce that HKDF-SHA256 derives from key and salt
+//	4 bytes   id of the key: the first bytes of HMAC-SHA256(key, "lathe seal id")
+//	16 bytes  random salt
+//	n bytes   AES-256-GCM of the content, with key and nonce derived by HKDF-SHA256 from key and salt
 //
-// Since each text has an encryption key of its own, the number of texts per key of the ring is not limited in practice. The
-// binding (the caller, the session and the position in the conversation) is the additional authenticated data of AES-GCM: it is
-// not part of the text, and Open succeeds only with the same binding. The length of a text reveals the length of its content,
-// which is not compressed.
+// Each text has its own encryption key, so that the number of texts for a key of the ring is not limited in practice. The binding (the
+// caller, the session and the position in the conversation) is the additional authenticated data of AES-GCM: the text does not contain it,
+// and Open succeeds only with the same binding. The length of a text reveals the length of its content, which is not compressed.
 package seal
 
 import (
@@ -43,7 +42,7 @@ const (
 	tagSize   = 16
 )
 
-// Errors of [Ring.Open] and [NewRing]. Their messages contain nothing of the sealed text.
+// Errors of [Ring.Open] and [NewRing]. Their messages contain no part of the sealed text.
 var (
 	// ErrNotSealed is returned for a text that does not have the form of a sealed text.
 	ErrNotSealed = errors.New("seal: not a sealed text")
@@ -51,11 +50,11 @@ var (
 	ErrUnknownKey = errors.New("seal: sealed with another key")
 	// ErrRefused is returned for a text that was changed or was sealed with another binding.
 	ErrRefused = errors.New("seal: changed, or bound to something else")
-	// ErrShortKey is returned by NewRing for a key of less than [KeySize] bytes, and if it gets no key.
+	// ErrShortKey is returned by NewRing for a key of less than [KeySize] bytes, and if there is no key.
 	ErrShortKey = errors.New("seal: a key needs at least 32 bytes")
 )
 
-// A Ring is an ordered set of keys. It may be used by several goroutines at once. Formatting a Ring does not print its keys.
+// A Ring is an ordered list of keys. It may be used from several goroutines at once. Formatting a Ring does not print its keys.
 type Ring struct{ keys []key }
 
 type key struct {
@@ -63,7 +62,7 @@ type key struct {
 	raw secret.Secret
 }
 
-// NewRing returns a ring that seals with the first key and opens with all keys. The error is [ErrShortKey].
+// NewRing returns a ring that seals with the first key and opens with all keys. Its only error is [ErrShortKey].
 func NewRing(keys ...secret.Secret) (*Ring, error) {
 	if len(keys) == 0 {
 		return nil, ErrShortKey
@@ -90,7 +89,7 @@ func NewKey() []byte {
 	return b
 }
 
-// Seal returns content as a sealed text. Open needs the same binding to open it.
+// Seal returns content as a sealed text. Open requires the same binding.
 func (r *Ring) Seal(content []byte, binding ...string) string {
 	k := &r.keys[0]
 	b := make([]byte, idSize+saltSize, idSize+saltSize+len(content)+tagSize)
@@ -107,7 +106,7 @@ func Sealed(text string) bool { return strings.HasPrefix(text, Prefix) }
 // Open returns the content of a sealed text. The error is [ErrNotSealed], [ErrUnknownKey] or [ErrRefused].
 func (r *Ring) Open(text string, binding ...string) ([]byte, error) {
 	body, ok := strings.CutPrefix(text, Prefix)
-	if !ok || strings.ContainsAny(body, "\r\n") { // the decoder skips line ends
+	if !ok || strings.ContainsAny(body, "\r\n") { // the decoder would ignore line ends
 		return nil, ErrNotSealed
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(body)
@@ -149,7 +148,7 @@ func (k *key) derive(salt []byte) (cipher.AEAD, []byte) {
 	return aead, b[KeySize:]
 }
 
-// additional returns the parts of the binding, each after its length, so that different bindings give different bytes.
+// additional encodes the binding: each part follows its length, so that different bindings have different bytes.
 func additional(binding []string) []byte {
 	var b []byte
 	for _, s := range binding {
@@ -162,13 +161,13 @@ func additional(binding []string) []byte {
 // MarkSize is the length of a mark in bytes.
 const MarkSize = 12
 
-// Mark returns a mark of the content: [MarkSize] bytes of HMAC-SHA256 under the first key, which only holders of the key can
-// compute. The same content and binding always have the same mark.
+// Mark returns a mark of the content: [MarkSize] bytes of HMAC-SHA256 with the first key, which only holders of the key can compute. The
+// same key, content and binding always have the same mark.
 func (r *Ring) Mark(content []byte, binding ...string) []byte {
 	return r.keys[0].mark(content, binding)
 }
 
-// Marked reports whether one of the keys gives the content this mark.
+// Marked reports whether mark is the mark of the content and binding under any key of the ring.
 func (r *Ring) Marked(mark, content []byte, binding ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k key) bool { return hmac.Equal(mark, k.mark(content, binding)) })
 }

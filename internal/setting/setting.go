@@ -1,6 +1,6 @@
-// Package setting describes structs of settings, such as lathe.Limits, by the tags of their fields. A field with the tag key is a
-// [Row]: a setting with a default, a range and the places that can narrow it. Code that treats all settings alike ranges over the
-// rows, so that a new setting is one field. All functions may be called by several goroutines at once.
+// Package setting describes structs of settings, such as lathe.Limits, by the tags of their fields. A field with the tag key is a [Row]: a
+// setting with a default, a range and the places that can narrow it. Code that treats all settings alike iterates over the rows, so that a
+// new setting is one new field. All functions may be called from several goroutines at once.
 package setting
 
 import (
@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// A Row is one setting. The tags of its field are those of the type setting in package config.
+// A Row is one setting. The tags of its field have the same names as those of the type setting in package config.
 type Row struct {
 	Key   string
 	Tag   reflect.StructTag
 	Words []string // the allowed values of a string; nil: any
 	// Guest is the highest value that a WebAssembly guest may set for its session; 0: a guest cannot set it.
 	Guest int64
-	// Negative allows a value below 0. It means no limit or, with ZeroIsLess, a limit of 0.
+	// Negative allows a value below 0, which means no limit or, if ZeroIsLess is set, a limit of 0.
 	Negative, ZeroIsLess bool
 
 	index int
-	def   reflect.Value // the default; invalid for kinds other than numbers and strings
+	def   reflect.Value // default; invalid for kinds other than numbers and strings
 }
 
 // In returns the field of the row in the struct that ptr points to.
@@ -36,7 +36,7 @@ func (r *Row) Narrows(place string) bool {
 	return slices.Contains(strings.Fields(r.Tag.Get("narrow")), place)
 }
 
-var tables sync.Map // from reflect.Type to []*Row
+var tables sync.Map // reflect.Type → []*Row
 
 // Rows returns the rows of T in the order of its fields. Callers share the slice and must not change it.
 func Rows[T any]() []*Row { return rowsOf(reflect.TypeFor[T]()) }
@@ -62,7 +62,7 @@ func Keys[T any](place string) []string {
 	return keys
 }
 
-// rowsOf panics if a tag cannot be read: then every test that uses the struct fails.
+// rowsOf returns the rows of a struct type. It panics if a tag is not valid: then every test that uses the struct fails.
 func rowsOf(t reflect.Type) []*Row {
 	if known, ok := tables.Load(t); ok {
 		return known.([]*Row)
@@ -110,7 +110,7 @@ func (r *Row) parse(t reflect.Type, text string) reflect.Value {
 	return reflect.ValueOf(v).Convert(t)
 }
 
-// number reads a number, a size in KiB or MiB, or "none", which is the largest number. It panics on any other text.
+// number parses a number, a size in KiB or MiB, or "none", which is the largest number. It panics on any other text.
 func (r *Row) number(text string) int64 {
 	if text == "none" {
 		return math.MaxInt64
@@ -128,7 +128,7 @@ func (r *Row) number(text string) int64 {
 	return n * unit
 }
 
-// Fill sets the numbers and strings of the struct that ptr points to that are zero to their defaults.
+// Fill sets the numbers and strings that are zero to their defaults, in the struct that ptr points to.
 func Fill(ptr any) {
 	v := reflect.ValueOf(ptr).Elem()
 	for _, r := range rowsOf(v.Type()) {
@@ -161,8 +161,8 @@ func Check(ptr any) error {
 	return nil
 }
 
-// Narrow sets each number of the struct that ptr points to, in which [Fill] has set the defaults, to that of by if that is stricter.
-// A zero field of by has no effect, nor has one that is wider: above is the key of the first wider one, or "".
+// Narrow lowers each number of the struct that ptr points to, in which [Fill] has set the defaults, to the value in by if that is stricter.
+// Zero fields and less strict fields of by have no effect: above is the key of the first field that is less strict, or "".
 func Narrow[T any](ptr, by *T) (above string) {
 	for _, r := range Rows[T]() {
 		f, other := r.In(ptr), r.In(by)
@@ -171,10 +171,10 @@ func Narrow[T any](ptr, by *T) (above string) {
 			continue
 		}
 		if have <= 0 && !r.ZeroIsLess {
-			have = math.Inf(1) // no limit
+			have = math.Inf(1) // the field has no limit
 		}
 		switch {
-		case want < have || math.IsNaN(want): // Check refuses NaN later
+		case want < have || math.IsNaN(want): // NaN is copied so that Check refuses it
 			f.Set(other)
 		case want > max(have, 0) && above == "":
 			above = r.Key
@@ -183,7 +183,7 @@ func Narrow[T any](ptr, by *T) (above string) {
 	return above
 }
 
-// amount returns the value of a number, and 0 for other kinds. Integers above 2^53 are rounded.
+// amount returns the value of a number, or 0 for other kinds. Integers above 2^53 are rounded.
 func amount(f reflect.Value) float64 {
 	switch {
 	case f.CanInt():

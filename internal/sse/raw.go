@@ -1,13 +1,13 @@
 package sse
 
-// KeepRaw has the stream that is read now kept as it came, for Raw, until the next Reset.
+// KeepRaw makes the Reader buffer the unchanged bytes of the current stream for Raw, until the next Reset.
 func (r *Reader) KeepRaw() { r.keep, r.from = true, r.pos }
 
-// Raw returns all bytes since the last event that Raw was asked after, comments and the like among them,
-// up to the end of the event that Next returned. It is good until the next call of Next.
+// Raw returns the unchanged bytes of the stream from the end of the previous call of Raw to the end of the event that Next returned last,
+// comments and events without data included. The result is valid until the next call of Next.
 func (r *Reader) Raw() []byte { return r.rawTo(r.pos) }
 
-// Rest returns what was read beyond that.
+// Rest returns the unchanged bytes that follow those of Raw, as far as the Reader has read the source.
 func (r *Reader) Rest() []byte { return r.rawTo(r.end) }
 
 func (r *Reader) rawTo(end int) []byte {
@@ -23,8 +23,7 @@ func (r *Reader) rawTo(end int) []byte {
 	return raw
 }
 
-// keepRaw saves bytes that are about to leave buf. It is false where more stands before one event than
-// an event may hold.
+// keepRaw saves bytes that are about to leave buf. It returns false if the saved bytes exceed the limit of one event.
 func (r *Reader) keepRaw(b []byte) bool {
 	r.kept = append(r.kept, b...)
 	r.from = 0

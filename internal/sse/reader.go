@@ -11,35 +11,35 @@ import (
 
 // Options are the limits of a [Reader]. A zero field has the default in its comment.
 type Options struct {
-	MaxLine  int // 1 MiB; bytes of one line
-	MaxEvent int // 8 MiB; bytes of data of one event
-	// RawUTF8 hands over data that is not UTF-8 as it came, not with U+FFFD in its place. It is
-	// for servers that cut a character in two.
+	MaxLine  int // bytes of one line; 0: 1 MiB
+	MaxEvent int // bytes of data of one event; 0: 8 MiB
+	// RawUTF8 passes data that is not UTF-8 unchanged, instead of replacing it by U+FFFD. It is for servers that split a character between
+	// two events.
 	RawUTF8 bool
 }
 
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
-	// A Reader begins with a buffer of smallSize bytes, since of many open streams most are idle. When a read has filled it, the
-	// stream has more to read at once, and the Reader takes one of bufSize bytes.
+	// smallSize and bufSize are sizes of buffers. A Reader begins with smallSize bytes, since most open streams are idle. If a read fills
+	// the buffer, more data is available at once, and the Reader changes to bufSize bytes.
 	smallSize = 2 << 10
 	bufSize   = 32 << 10
-	// maxPooled is the largest buffer that goes back to the pool.
+	// maxPooled is the size of the largest buffer that returns to the pool.
 	maxPooled = 256 << 10
-	// maxTypes and maxTypeLen bound the event types whose strings a Reader keeps.
+	// maxTypes and maxTypeLen limit the event types whose strings a Reader reuses.
 	maxTypes, maxTypeLen = 64, 64
-	// maxEmptyReads is how often an io.Reader may return nothing in a row.
+	// maxEmptyReads is how often an io.Reader may return no bytes and no error in a row.
 	maxEmptyReads = 100
 )
 
-// The buffers of Readers: those of smallSize bytes, and those of bufSize to maxPooled bytes.
+// Pools of buffers: smallBufs has those of smallSize bytes, bufs has those of bufSize to maxPooled bytes.
 var (
 	smallBufs = sync.Pool{New: func() any { b := make([]byte, smallSize); return &b }}
 	bufs      = sync.Pool{New: func() any { b := make([]byte, bufSize); return &b }}
 )
 
-// putBuf returns a buffer to its pool. The caller does not use it afterwards.
+// putBuf returns a buffer to its pool. The caller must not use it afterwards.
 func putBuf(b *[]byte) {
 	switch n := len(*b); {
 	case n == smallSize:
@@ -49,41 +49,41 @@ func putBuf(b *[]byte) {
 	}
 }
 
-// A Reader reads events from a stream. It is used by one goroutine at a time.
+// A Reader reads events from a stream. Only one goroutine at a time may use it.
 type Reader struct {
 	src  io.Reader
 	opts Options
 
 	buf      *[]byte
-	pos, end int   // the unread bytes of buf
-	scanned  int   // bytes before it hold no line end, from pos on
-	cr       int   // the next CR in the unread bytes, -1: none
+	pos, end int   // bounds of the unread bytes of buf
+	scanned  int   // the bytes from pos to scanned contain no line end
+	cr       int   // index of the next CR in the unread bytes; -1: none
 	filled   bool  // the last read filled buf to its end
-	err      error // of src, once it has failed or ended
-	fail     error // what every further Next returns
+	err      error // error or end of src
+	fail     error // error that every further Next returns
 
-	started bool // the place for a BOM is past
-	skipLF  bool // the last line ended in CR: a LF that follows belongs to it
+	started bool // the position of a byte order mark has been passed
+	skipLF  bool // the last line ended in CR: skip a LF that follows it
 
-	data    []byte // of the event being read; part of buf while it is one line of it
+	data    []byte // data of the event being read; inside buf as long as it is one line
 	inBuf   bool
 	hasData bool
-	held    []byte // own memory for data that does not lie in buf
+	held    []byte // memory for data that is not inside buf
 	typ     string
-	dirty   bool // the event being read has had a line that is not a comment
-	retry   int  // of the event being read
+	dirty   bool // the event being read has a line that is not a comment
+	retry   int  // retry field of the event being read
 
 	lastID    string
 	lastRetry int
 	types     map[string]string
 	truncated bool
 
-	keep bool   // for Raw
-	from int    // where in buf the bytes begin that Raw has not returned
-	kept []byte // what stood before them and is no longer in buf
+	keep bool   // KeepRaw was called
+	from int    // index in buf of the first byte that Raw has not returned
+	kept []byte // bytes before from that are no longer in buf
 }
 
-// NewReader returns a Reader of src. opts may be nil.
+// NewReader returns a Reader of src. nil opts mean the defaults.
 func NewReader(src io.Reader, opts *Options) *Reader {
 	r := &Reader{}
 	if opts != nil {
@@ -99,13 +99,12 @@ func NewReader(src io.Reader, opts *Options) *Reader {
 	return r
 }
 
-// Reset makes the Reader read a new stream from src, with the options and buffers it has.
+// Reset makes the Reader read a new stream from src, with the same options and buffers.
 func (r *Reader) Reset(src io.Reader) {
 	*r = Reader{src: src, opts: r.opts, buf: r.buf, held: r.held[:0], types: r.types, cr: -1, lastRetry: -1, kept: r.kept[:0]}
 }
 
-// Release gives the Reader's buffer back. The last event's data is no longer valid; only Reset
-// may follow.
+// Release returns the Reader's buffer to the pool. The data of the last event is no longer valid, and only Reset may be called next.
 func (r *Reader) Release() {
 	if r.buf != nil {
 		putBuf(r.buf)
@@ -127,13 +126,12 @@ func (r *Reader) LastEventID() string { return r.lastID }
 // Retry returns the last reconnection time that the stream set, in milliseconds, and whether it set one.
 func (r *Reader) Retry() (ms int, ok bool) { return max(r.lastRetry, 0), r.lastRetry >= 0 }
 
-// Truncated reports, after Next has returned an error, that the stream broke off within an event:
-// there were bytes of an event that no blank line closed.
+// Truncated reports, after Next has returned an error, whether the stream ended within an event: the last event was not closed by a blank
+// line.
 func (r *Reader) Truncated() bool { return r.truncated }
 
-// Next returns the next event. At the end of the stream the error is io.EOF, also when the last
-// event was incomplete (see Truncated); events before an error of the source are still returned.
-// Errors are final.
+// Next returns the next event. At the end of the stream the error is io.EOF, even if the last event is incomplete (see Truncated). Events
+// that were received before an error of the source are returned first. After an error, every call returns it.
 func (r *Reader) Next() (Event, error) {
 	if r.fail != nil {
 		return Event{}, r.fail
@@ -180,7 +178,7 @@ func (r *Reader) dispatch() Event {
 	return e
 }
 
-// line takes the next whole line out of the buffer, without its end.
+// line removes the next complete line from the buffer and returns it without its line end. ok is false if the buffer has no complete line.
 func (r *Reader) line() ([]byte, bool) {
 	if r.pos == r.end {
 		return nil, false
@@ -239,7 +237,7 @@ func (r *Reader) findCR(from int) {
 	}
 }
 
-// fill reads more bytes behind those that are unread.
+// fill reads more bytes and appends them to the unread bytes.
 func (r *Reader) fill() error {
 	if r.end-r.pos > r.opts.MaxLine {
 		return ErrLineTooLong
@@ -262,7 +260,7 @@ func (r *Reader) fill() error {
 		copy(buf, buf[r.pos:r.end])
 		r.end -= r.pos
 		r.scanned -= r.pos
-		r.pos = 0 // there is no CR in the unread bytes, or line would have taken it
+		r.pos = 0 // line has removed every CR from the unread bytes
 	}
 	if r.end == len(buf) || r.filled && len(buf) < bufSize {
 		buf = r.grow()
@@ -279,7 +277,7 @@ func (r *Reader) fill() error {
 		}
 		if err != nil {
 			if !r.started && r.pos < r.end {
-				return nil // the start of a BOM that is none
+				return nil // the first bytes only looked like a BOM
 			}
 			return err
 		}
@@ -288,8 +286,8 @@ func (r *Reader) fill() error {
 	return r.err
 }
 
-// grow moves the unread bytes, which begin at the start of the buffer, to a larger one, and returns it. The data of the event that
-// is being read has left the old buffer, and that of earlier events is no longer valid.
+// grow moves the unread bytes, which begin at the start of the buffer, to a larger buffer, and returns it. The caller must have moved the
+// data of the event being read out of the old buffer; the data of earlier events becomes invalid.
 func (r *Reader) grow() []byte {
 	old := r.buf
 	if len(*old) < bufSize {
@@ -303,7 +301,7 @@ func (r *Reader) grow() []byte {
 	return *r.buf
 }
 
-// field takes in a line that is not blank. It reports whether the event is within MaxEvent.
+// field processes a line that is not blank. It returns false if the data of the event exceeds MaxEvent.
 func (r *Reader) field(line []byte) bool {
 	if line[0] == ':' {
 		return true
@@ -366,7 +364,7 @@ func (r *Reader) text(b []byte) string {
 	return string(appendValid(nil, b))
 }
 
-// digits reads a number of ASCII digits only, held at the largest int32.
+// digits reads a number that consists of ASCII digits only. Larger numbers become the largest int32.
 func digits(b []byte) (int, bool) {
 	n := 0
 	for _, c := range b {

@@ -1,5 +1,5 @@
-// Package sse reads and writes server-sent events as section 9.2 of the WHATWG HTML standard
-// describes them. Reading does not depend on how the bytes are cut into pieces, and is bounded.
+// Package sse reads and writes server-sent events as defined by section 9.2 of the WHATWG HTML standard. The result does not depend on how
+// the bytes are split into reads, and memory is limited.
 package sse
 
 import (
@@ -8,27 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// An Event is one dispatched event.
+// An Event is one event of a stream.
 type Event struct {
-	// Type is the event's type. A Reader gives "message" where the stream names none; writing, ""
-	// and "message" are both left out.
+	// Type is the type of the event. A Reader sets "message" if the stream names none; a writer omits "" and "message".
 	Type string
-	// ID is, reading, the last event id of the stream so far (it persists over events) and,
-	// writing, the id to send; "" is left out.
+	// ID is the last event id of the stream when reading (it applies to later events too), and the id to send when writing; a writer omits
+	// "".
 	ID string
-	// Data is the event's data, its lines joined by LF. From a Reader it is valid until the next call.
+	// Data is the data of the event, its lines joined by LF. If it comes from a Reader, it is valid until the next call of Next.
 	Data []byte
-	// Retry is the reconnection time in milliseconds that came with this event; 0: none.
+	// Retry is the reconnection time of this event in milliseconds; 0: none.
 	Retry int
 }
 
-// Errors of what cannot be read or written.
+// Errors of [Reader.Next] and [Event.Check].
 var (
 	// ErrLineTooLong is returned for a line of more than MaxLine bytes.
 	ErrLineTooLong = errors.New("sse: line is too long")
 	// ErrEventTooLong is returned for an event of more than MaxEvent bytes of data.
 	ErrEventTooLong = errors.New("sse: event is too long")
-	// ErrField is returned for a type or an id that cannot be written as one line.
+	// ErrField is returned for a type or an id that cannot be written on one line.
 	ErrField = errors.New("sse: type or id holds CR, LF or NUL")
 )
 
@@ -45,8 +44,7 @@ func oneLine(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
 // replacement is U+FFFD in UTF-8.
 const replacement = "\uFFFD"
 
-// appendValid appends b with each maximal part that is not UTF-8 replaced by U+FFFD, as the
-// Encoding standard's decoder does.
+// appendValid appends b to dst and replaces each maximal part that is not UTF-8 by U+FFFD, as the decoder of the Encoding standard does.
 func appendValid(dst, b []byte) []byte {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -61,8 +59,8 @@ func appendValid(dst, b []byte) []byte {
 	return dst
 }
 
-// badLen returns the length of the bytes at the start of b that count as one error: the longest
-// beginning of a well-formed sequence, or one byte.
+// badLen returns the length of the bytes at the start of b that are replaced by one U+FFFD: the longest beginning of a well-formed
+// sequence, or one byte.
 func badLen(b []byte) int {
 	lo, hi, want := byte(0x80), byte(0xBF), 0
 	switch c := b[0]; {

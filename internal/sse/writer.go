@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendEvent appends e with its closing blank line. A type or id that cannot be written as one
-// line is left out; [Event.Check] tells. Data is written as [AppendData] does.
+// AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line: [Event.Check] reports
+// them. Data is written as by [AppendData].
 func AppendEvent(dst []byte, e Event) []byte {
 	if e.Type != "" && e.Type != "message" && oneLine(e.Type) {
 		dst = append(dst, "event: "...)
@@ -27,15 +27,14 @@ func AppendEvent(dst []byte, e Event) []byte {
 	return AppendData(dst, e.Data)
 }
 
-// AppendData appends an event that has only data. Each line of data becomes a data line, so no
-// data can end the event or add a field; a CR or CRLF reads back as LF. Bytes that are not UTF-8
-// become U+FFFD.
+// AppendData appends an event that has only data. Each line of data becomes a data line, so that no data can end the event or add a field.
+// A reader receives CR and CRLF as LF, and bytes that are not UTF-8 as U+FFFD.
 func AppendData(dst, data []byte) []byte {
 	dst = appendLines(dst, "data: ", data)
 	return append(dst, '\n')
 }
 
-// AppendComment appends a comment and a blank line. Clients skip it; it keeps a connection alive.
+// AppendComment appends a comment and a blank line. Clients ignore it; it prevents that an idle connection is closed.
 func AppendComment(dst []byte, s string) []byte {
 	dst = appendLines(dst, ": ", []byte(s))
 	return append(dst, '\n')

@@ -1,4 +1,4 @@
-// Package stack describes the stack of a panic without the values on it, which may hold content.
+// Package stack returns the stack of a panic without the values of arguments, which may be content of a user.
 package stack
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Functions returns the names and lines of the functions on the stack of a panic, one a line, the innermost first. The
-// deferred function that recovers must call it itself.
+// Functions returns the names and line numbers of the functions on the stack of a panic, one on each line, the innermost first. The
+// deferred function that recovers must call it directly.
 func Functions() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])

@@ -1,15 +1,15 @@
-// Package startgc postpones the garbage collections of a program's start. The variables of packages take 3 MiB, and Go collects
-// for the first time at 4 MiB: a program collected while packages were initialized, and almost nothing was garbage.
+// Package startgc postpones the garbage collections during the start of a program. Package variables take 3 MiB, and Go collects for the
+// first time at 4 MiB: without startgc, a program collects while packages are initialized, when there is almost no garbage.
 //
-// A program that imports it collects at four times as much memory until it calls [Resume], or, after [ResumeAtCollection], until the first collection. With GOGC in the environment
-// the package does nothing. A limit in GOMEMLIMIT applies all the time.
+// A program that imports startgc collects at four times as much memory until it calls [Resume] or, after [ResumeAtCollection], until the
+// first collection. If GOGC is set in the environment, startgc changes nothing. A limit in GOMEMLIMIT always applies.
 //
-// It also ends the sampling of allocations, which Go does for each 512 KiB that a program allocates if anything in the program can read
-// the samples. Programs that import this package offer no memory profile, and under load the samples and the tables that their stacks are read
-// from take 2 to 3 MiB. A rate in GODEBUG (memprofilerate) applies.
+// startgc also switches off the sampling of allocations, which Go does for each 512 KiB if anything in the program can read the samples.
+// Programs that import startgc offer no memory profile, and under load the samples and the symbol tables for their stacks take 2 to 3 MiB.
+// A rate in GODEBUG (memprofilerate) applies.
 //
-// Go initializes packages that are ready in the order of their import paths. This one needs nothing but the standard library, so
-// that it comes before the packages that make most: those of libraries whose paths sort behind its own.
+// Go initializes packages that are ready in the order of their import paths. startgc imports only the standard library, so that it is
+// initialized before the packages that allocate most, which are libraries whose paths sort behind it.
 package startgc
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-// percent is that of GOGC during the start.
+// percent is the GOGC value during the start.
 const percent = 400
 
 var resume = sync.OnceFunc(postpone())
@@ -33,7 +33,7 @@ func init() {
 	}
 }
 
-// postpone raises the percentage, and returns a function that restores it.
+// postpone raises the GOGC value and returns a function that restores it.
 func postpone() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -42,15 +42,15 @@ func postpone() (restore func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// ResumeAtCollection ends the start at the first collection, for a start that may take much memory: garbage is collected at 16 MiB, and
-// from then on as without this package. It may be called before [Resume], which ends a start that takes less.
+// ResumeAtCollection calls [Resume] after the first collection, for a start that may allocate much: the first collection is at 16 MiB,
+// later ones are as without this package. A program may call Resume earlier.
 func ResumeAtCollection() { atCollection(Resume) }
 
 // atCollection calls fn after the next collection.
 func atCollection(fn func()) {
-	unreachable := &struct{ self *byte }{} // with a pointer: objects without may share their memory
+	unreachable := &struct{ self *byte }{} // has a pointer field: objects without pointers may share memory, which delays the cleanup
 	runtime.AddCleanup(unreachable, func(fn func()) { fn() }, fn)
 }
 
-// Resume ends the start: from now on garbage is collected as without this package. Further calls do nothing.
+// Resume ends the start: from now on Go collects as without this package. Further calls do nothing.
 func Resume() { resume() }

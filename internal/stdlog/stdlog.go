@@ -1,5 +1,5 @@
-// Package stdlog is the writer behind the standard library's loggers. Such lines quote what a peer
-// sent, up to 4 KB of it: only the kind of a line is logged.
+// Package stdlog writes the lines of standard library loggers to a slog.Logger. Such lines can quote up to 4 KB of what a peer sent: only
+// the kind of a line is logged.
 package stdlog
 
 import (
@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// kinds are the lines that are known, by their beginning. text says that what follows is the system's
-// own words and may be shown.
+// kinds are the known lines, by prefix. If text is true, the rest of the line is an error text of the operating system and is logged too.
 var kinds = []struct {
 	prefix, name string
 	level        slog.Level
@@ -25,7 +24,7 @@ var kinds = []struct {
 	{"http: TLS handshake error ", "a TLS handshake failed", slog.LevelDebug, false},
 }
 
-// interval is the time in which lines of one kind are logged once.
+// interval is the time within which at most one line of each kind is logged.
 const interval = 10 * time.Second
 
 type writer struct {
@@ -33,12 +32,12 @@ type writer struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	last map[string]time.Time // by kind
-	more map[string]int       // lines of the kind that were not logged since
+	last map[string]time.Time // kind → time at which a line was last logged
+	more map[string]int       // kind → number of lines that have not been logged since then
 }
 
-// Writer returns the writer for log.SetOutput. nil logs nothing. Lines of one kind are logged at most
-// once in ten seconds, with the number of those in between.
+// Writer returns the writer for log.SetOutput. If to is nil, it discards every line. It logs at most one line of each kind in ten seconds,
+// with the number of suppressed lines.
 func Writer(to *slog.Logger) io.Writer {
 	if to == nil {
 		return io.Discard
@@ -53,13 +52,13 @@ func newWriter(to *slog.Logger, now func() time.Time) *writer {
 	return &writer{log: to, now: now, last: map[string]time.Time{}, more: map[string]int{}}
 }
 
-// Write takes one line, as package log writes them.
+// Write logs one line of package log.
 func (w *writer) Write(b []byte) (int, error) {
 	line := string(b[:min(len(b), 512)])
 	name, level := "a library wrote to the standard logger", slog.LevelDebug
 	var attrs []slog.Attr
 	for _, k := range kinds {
-		if _, rest, ok := strings.Cut(line, k.prefix); ok { // a time may stand before it
+		if _, rest, ok := strings.Cut(line, k.prefix); ok { // package log may put the time before the prefix
 			name, level = k.name, k.level
 			if k.text {
 				attrs = append(attrs, slog.String("error", strings.TrimSpace(rest)))
@@ -76,7 +75,7 @@ func (w *writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// due reports whether a line of the kind is logged now, and how many were not since the last one.
+// due reports whether a line of the kind is to be logged now, and the number of lines suppressed since the last one. It counts the line.
 func (w *writer) due(kind string) (more int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,8 +1,8 @@
-// Command temporaldev is a Temporal server for tests: all its services in one process, with a SQLite file, on loopback. It is
-// a module of its own, since the server has 300 modules. `make temporal` builds it.
+// Command temporaldev is a Temporal server for tests: all its services in one process, with a SQLite file, on a loopback address. It is a
+// separate module, because the server depends on 300 modules. `make temporal` builds it.
 //
-// The first line of its output is the address of the server, when it accepts connections. It stops at SIGINT and SIGTERM; with -stdin
-// also when its standard input ends, so that it does not outlive the tests that started it.
+// When the server accepts connections, the command writes its address as the first line of output. It stops on SIGINT and SIGTERM; with
+// -stdin also at the end of its standard input, so that it ends together with the tests that started it.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(args []string, out io.Writer) error {
 	address := flags.String("address", "127.0.0.1:0", "a loopback `address` of the frontend; port 0: a free one")
 	file := flags.String("db", "", "the SQLite `file`; it is created if it does not exist")
 	namespace := flags.String("namespace", "default", "the `name` of the namespace, which is created if it does not exist")
-	// By default each of these queues is read 20 times a second, and a step of a workflow then takes 50 to 100 ms.
+	// The server reads each of these queues 20 times a second by default: a step of a workflow then takes 50 to 100 ms.
 	settings := dynamicconfig.StaticClient{
 		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): 2000,
 		dynamicconfig.MakeKey("history.timerProcessorMaxPollRPS"):    2000,
@@ -56,12 +56,12 @@ func run(args []string, out io.Writer) error {
 			return errors.New("want KEY=JSON")
 		}
 		if n, ok := value.(float64); ok && n == math.Trunc(n) {
-			value = int(n) // settings of whole numbers refuse a float64
+			value = int(n) // settings that are whole numbers do not accept a float64
 		}
 		settings[dynamicconfig.MakeKey(key)] = value
 		return nil
 	})
-	_ = flags.Parse(args) // it exits
+	_ = flags.Parse(args) // ExitOnError: no error is returned
 	if *file == "" || flags.NArg() > 0 {
 		return errors.New("usage: temporaldev -db FILE [-address 127.0.0.1:PORT] [-namespace NAME] [-set KEY=JSON]…")
 	}
@@ -99,7 +99,8 @@ func run(args []string, out io.Writer) error {
 	return srv.Stop()
 }
 
-// configure returns the configuration of a server with one node, and the addresses of its services.
+// configure returns the configuration of a server with one node, and the addresses of its services. It refuses addresses that are not
+// loopback.
 func configure(address, file string) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -141,7 +142,7 @@ func configure(address, file string) (*config.Config, map[primitives.ServiceName
 	}, hosts, nil
 }
 
-// reserve returns the port of an address, or a free one if it is 0.
+// reserve returns the port of an address, or a free port if the port is 0.
 func reserve(address string) (int, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -151,7 +152,7 @@ func reserve(address string) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// prepare makes the tables and the namespace.
+// prepare creates the tables of a new file and the namespace.
 func prepare(cfg *config.Config, file, namespace string) error {
 	db := cfg.Persistence.DataStores[sqlite.PluginName].SQL
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {

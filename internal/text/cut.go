@@ -1,5 +1,5 @@
-// Package text prepares text for display: it cuts between characters, makes one line of several, and escapes invisible
-// characters. It also finds the known word that a misspelt one is nearest to.
+// Package text prepares text for display: it cuts between characters, joins lines, and escapes invisible characters. It also finds the
+// known word that is nearest to a misspelt one.
 package text
 
 import (
@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Cut returns the longest prefix of s that is at most n bytes long and does not end within a character. A byte that is no
-// part of a character of UTF-8 counts as one; an incomplete character at the end of s is not cut. n is at least 0.
+// Cut returns the longest prefix of s that has at most n bytes and does not end within a character. Each byte that is not part of a UTF-8
+// character counts as a character; an incomplete character at the end of s is not removed. n must not be negative.
 func Cut[T ~string | ~[]byte](s T, n int) T {
 	if len(s) <= n {
 		return s
@@ -51,7 +51,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// FirstSentence returns the first sentence of s, which ends with a period before a space or with the line. White space around s is left out.
+// FirstSentence returns the first sentence of s: up to a period followed by a space, or to the end of the first line. White space around s
+// is removed.
 func FirstSentence(s string) string {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {

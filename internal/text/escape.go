@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Escape returns s with each character for which escaped is true replaced by \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8
-// become U+FFFD before.
+// Escape replaces each character for which escaped returns true by \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8 first become U+FFFD.
 func Escape(s string, escaped func(rune) bool) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if !strings.ContainsFunc(s, escaped) {
@@ -26,8 +25,8 @@ func Escape(s string, escaped func(rune) bool) string {
 	return b.String()
 }
 
-// IsBlank reports whether r counts as a letter, mark or symbol although it is invisible: the fillers of alphabets, the
-// empty Braille pattern, joiners and variation selectors.
+// IsBlank reports whether r is invisible although Unicode classes it as a letter, mark or symbol: fillers of alphabets, the empty Braille
+// pattern, joiners and variation selectors.
 func IsBlank(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800, 0x034F, 0x17B4, 0x17B5:

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// CutIndex cuts an element of a list from the beginning of a path: the name of the list and an index in brackets, such as 2 and
-// ".parts" of "messages[2].parts". ok is false, and rest is path, if the path does not begin with such an element.
+// CutIndex splits a path that begins with an element of the list into the index of that element and the rest: for the path
+// "messages[2].parts" and the list "messages" it returns 2 and ".parts". If the path begins with something else, ok is false and rest is
+// path.
 func CutIndex(path, list string) (n int, rest string, ok bool) {
 	inner, ok := strings.CutPrefix(path, list+"[")
 	digits, rest, closed := strings.Cut(inner, "]")

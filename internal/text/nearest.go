@@ -2,11 +2,11 @@ package text
 
 import "strings"
 
-// maxBytes bounds the words that are compared: a longer one is no misspelling.
+// maxBytes limits the length of the words that are compared.
 const maxBytes = 128
 
-// Nearest returns the word that s is nearest to, without regard to case; "" where none is near. Of
-// words at the same distance it returns the first.
+// Nearest returns the word with the smallest [Distance] to s, ignoring case, or "" if no word is near enough: at most a third of the length
+// of s, plus one. Of several words at the same distance it returns the first.
 func Nearest(s string, words []string) string {
 	if len(s) > maxBytes {
 		return ""
@@ -20,8 +20,8 @@ func Nearest(s string, words []string) string {
 	return best
 }
 
-// Distance returns the number of bytes to insert, delete, replace or swap with their neighbour to turn a into b. The time is that
-// of len(a) times len(b).
+// Distance returns the number of bytes to insert, delete, replace or swap with their neighbour to turn a into b. Its time is proportional
+// to len(a) × len(b).
 func Distance(a, b string) int {
 	older, old, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range old {
@@ -45,12 +45,12 @@ func Distance(a, b string) int {
 }
 
 const (
-	maxSuggestions = 3 // that one message holds
-	suggestWithin  = 2 // letters
+	maxSuggestions = 3 // names in one message
+	suggestWithin  = 2 // largest distance of a suggested name
 )
 
-// Suggest returns "did you mean …?" with at most three names that begin with word or differ from it by at most two letters, and
-// otherwise if there are none.
+// Suggest returns "did you mean …?" with at most three names that begin with word or differ from it by at most two letters. It returns
+// otherwise if no name does.
 func Suggest(word string, names []string, otherwise string) string {
 	if word == "" || len(word) > maxBytes {
 		return otherwise

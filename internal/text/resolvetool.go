@@ -2,12 +2,12 @@ package text
 
 import "strings"
 
-// toolPrefixes are the name spaces that models write before the names of tools.
+// toolPrefixes are the namespaces that models write before names of tools.
 var toolPrefixes = [...]string{"functions.", "functions:", "default_api.", "default_api:"}
 
-// ResolveToolName returns the name of the offered tool that name stands for: name itself if it is offered, else name without the
-// residue of a model's format, of which each part is taken off only as far as it takes to find an offered tool: what stands from `<|` on, one
-// of the prefixes functions. functions: default_api. default_api: and the word json at the end. ok is false if no tool is found.
+// ResolveToolName returns the offered tool that a model means by name: name itself if it is offered, else name without the residue of a
+// format of the model. It removes one kind of residue after the other until the rest is an offered name: the text from `<|` on, one of the
+// prefixes functions. functions: default_api. default_api: and the suffix json. ok is false if no tool is found.
 func ResolveToolName(name string, offered func(string) bool) (_ string, ok bool) {
 	if offered(name) {
 		return name, true

@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// MaxToolName is the length of a tool's name that model servers take, in bytes.
+// MaxToolName is the largest length of a tool name in bytes that model servers accept.
 const MaxToolName = 64
 
-// ToolName returns a name of at most MaxToolName bytes for a tool that its source calls remote. A longer name is cut, and ends in _ and
-// the first 8 hex digits of the SHA-256 of remote. name has ASCII characters only.
+// ToolName returns a name of at most MaxToolName bytes for a tool that has the name remote at its source. A longer name is cut, and ends in
+// _ and the first 8 hex digits of the SHA-256 of remote. name must be ASCII.
 func ToolName(name, remote string) string {
 	if len(name) <= MaxToolName {
 		return name

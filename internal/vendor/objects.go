@@ -1,7 +1,6 @@
-// Package vendor describes the parts of requests to model APIs that reach beyond the request itself: objects of the account whose key
-// the server uses, such as files, vector stores and containers, and tools that the vendor executes, such as web search. Vendors
-// describe the members in the references of their APIs (OpenAI, Anthropic and Google, read in November 2026). All functions are pure
-// and take time linear in their input.
+// Package vendor finds the parts of requests to model APIs that reach beyond the request itself: objects of the account whose key the
+// gateway uses, such as files, vector stores and containers, and tools that the vendor executes, such as web search. The members are those
+// in the API references of OpenAI, Anthropic and Google in November 2026. All functions are pure and take time linear in their input.
 package vendor
 
 import (
@@ -28,7 +27,7 @@ const (
 	audio        = "audio"
 )
 
-// Kinds returns the kinds of objects, in the form of a configuration.
+// Kinds returns the kinds of objects, as written in a configuration.
 func Kinds() []string {
 	return []string{file, vectorStore, container, skill, cache, prompt, conversation, item, connector, audio}
 }
@@ -36,32 +35,32 @@ func Kinds() []string {
 // An Object is a value that names an object of the vendor's account.
 type Object struct {
 	Kind string // one of Kinds
-	ID   string // "": the value names several objects, or an object without an id
-	Path string // of the value, such as "messages[0].content[1].file_id"
-	// Reference is set for an item that a request names in place of its content. Servers may have it themselves.
+	ID   string // "": the value refers to several objects, or to an object without an id
+	Path string // path of the value, such as "messages[0].content[1].file_id"
+	// Reference: a request refers to an item instead of containing it. The gateway may have stored the item itself.
 	Reference bool
 }
 
-// A form says which values of a member name an object.
+// A form selects the values of a member that refer to an object.
 type form int
 
 const (
-	ids       form = iota // a text, or a list of texts
-	idOrWhole             // likewise, or an object with an id
+	ids       form = iota // a string, or a list of strings
+	idOrWhole             // a string, a list of strings, or an object with an id
 	wholeOnly             // an object with an id
-	anything              // every object
-	fileURI               // a URI that is not a public address
-	anyURL                // a URL of a form that only names files of an account
+	anything              // any JSON object
+	fileURI               // a URI, unless it is a public address
+	anyURL                // a URL, only if it refers to a file of an account
 )
 
-// A member is a row of the table of members that name objects.
+// A member describes a JSON member that refers to objects.
 type member struct {
 	kind string
 	form form
-	top  bool // only as a member of the request itself
+	top  bool // only at the top level of the request
 }
 
-// members are the members that name objects, by their folded names: the wires write them with and without underscores.
+// members are the JSON members that refer to objects, by folded name: the protocols write names with and without underscores.
 var members = foldKeys(map[string]member{
 	"file_id": {kind: file}, "file_ids": {kind: file}, "file_uri": {kind: file, form: fileURI},
 	"url": {kind: file, form: anyURL}, "image_url": {kind: file, form: anyURL}, "file_url": {kind: file, form: anyURL}, "file_data": {kind: file, form: anyURL},
@@ -75,8 +74,8 @@ var members = foldKeys(map[string]member{
 	"audio": {kind: audio, form: wholeOnly},
 })
 
-// data are members with objects that a client or a model defines: schemas, arguments and results of tools. Nothing in them names an
-// object to the vendor. notes are members that say where a text comes from.
+// data are members with content that a client or a model defines: schemas, arguments and results of tools. Nothing in them refers to an
+// object of the vendor. notes are members with the sources of a text.
 var (
 	data = foldKeys(map[string]bool{"parameters": true, "input_schema": true, "parameters_json_schema": true, "response_schema": true,
 		"response_json_schema": true, "json_schema": true, "schema": true, "metadata": true, "args": true, "arguments": true, "input": true, "response": true, "lathe": true,
@@ -92,10 +91,10 @@ func foldKeys[T any](m map[string]T) map[string]T {
 	return out
 }
 
-// maxName is more than the length of every name in the tables, folded.
+// maxName is longer than every folded name in the tables, in bytes.
 const maxName = 64
 
-// appendFolded appends a name without its underscores and hyphens, in one case.
+// appendFolded appends a name in upper case without underscores and hyphens.
 func appendFolded(dst, name []byte) []byte {
 	var buf [2 * maxName]byte
 	for _, c := range rawjson.AppendFold(buf[:0], name) {
@@ -106,29 +105,29 @@ func appendFolded(dst, name []byte) []byte {
 	return dst
 }
 
-// A walker finds objects in JSON.
+// A walker finds references to objects in JSON and calls visit for each.
 type walker struct {
 	visit  func(Object) bool
-	answer bool // the JSON is of an answer of the vendor
-	items  bool // items of the answer count
+	answer bool // the JSON is an answer of the vendor
+	items  bool // report items of the answer
 	done   bool
 	path   []step
 	name   [2 * maxName]byte
 }
 
-// A step is a member or, without a key, an element.
+// A step is one part of a path: a member, or an element if key is nil.
 type step struct {
 	key   []byte
 	index int
 }
 
-// InRequest calls visit for each value of a request that names an object, until visit returns false. body must be valid JSON.
+// InRequest calls visit for each value of a request that refers to an object, until visit returns false. body must be valid JSON.
 func InRequest(body []byte, visit func(Object) bool) {
 	w := walker{visit: visit}
 	w.value(body[rawjson.SkipSpace(body, 0):])
 }
 
-// InMessages calls visit for each value of the messages that names an object, until visit returns false.
+// InMessages calls visit for each value of the messages that refers to an object, until visit returns false.
 func InMessages(messages []lathe.Message, visit func(Object) bool) {
 	w := walker{visit: visit}
 	for i := range messages {
@@ -141,14 +140,14 @@ func InMessages(messages []lathe.Message, visit func(Object) bool) {
 	}
 }
 
-// InAnswer calls visit for each object that a vendor's answer names, or an event of its stream, until visit returns false. items says
-// whether the items of the answer count. body must be valid JSON.
+// InAnswer calls visit for each object that a vendor's answer, or an event of its stream, refers to, until visit returns false. If items is
+// true, the items of the answer are objects too. body must be valid JSON.
 func InAnswer(body []byte, items bool, visit func(Object) bool) {
 	w := walker{visit: visit, answer: true, items: items}
 	w.value(body[rawjson.SkipSpace(body, 0):])
 }
 
-// InAnswerMessage calls visit for each object that a message of the vendor's answer names, until visit returns false.
+// InAnswerMessage calls visit for each object that a message of the vendor's answer refers to, until visit returns false.
 func InAnswerMessage(m *lathe.Message, visit func(Object) bool) {
 	w := walker{visit: visit, answer: true}
 	w.extra(m.Extra)
@@ -173,7 +172,7 @@ func (w *walker) part(p lathe.Part) {
 		}
 	case lathe.Opaque:
 		w.value(p.JSON)
-	case lathe.Reasoning, lathe.Refusal: // text
+	case lathe.Reasoning, lathe.Refusal: // they contain only text
 	}
 }
 
@@ -219,7 +218,7 @@ func (w *walker) value(v []byte) {
 	}
 }
 
-// fold returns the name of a member, folded; nil: it is longer than those of the tables. It is valid until the next call.
+// fold returns the folded name of a member, or nil if it is longer than all names in the tables. The result is valid until the next call.
 func (w *walker) fold(key []byte) []byte {
 	name := key[1 : len(key)-1]
 	if bytes.IndexByte(name, '\\') >= 0 && len(name) <= 6*maxName {
@@ -254,13 +253,13 @@ func (w *walker) member(object, key, v []byte) {
 	w.path = w.path[:len(w.path)-1]
 }
 
-// isOfAll reports whether a skill is one that the vendor offers to every account.
+// isOfAll reports whether a skill belongs to the vendor, which offers it to every account.
 func isOfAll(skill []byte) bool {
 	owner, _ := rawjson.Get(skill, "type")
 	return rawjson.Text(owner) == "anthropic"
 }
 
-// named reports the objects that the value of a member of the table names.
+// named reports the objects that a value refers to, according to the row of its member.
 func (w *walker) named(row *member, v []byte) {
 	switch {
 	case v[0] == '"' && (row.form == ids || row.form == idOrWhole):
@@ -284,22 +283,22 @@ func (w *walker) named(row *member, v []byte) {
 	}
 }
 
-// maxURI bounds the beginning of a URI that is read, in bytes: data URLs are long.
+// maxURI is the number of bytes of a URI that are decoded: data URLs are long.
 const maxURI = 4096
 
-// head returns the beginning of a text.
+// head returns the decoded beginning of a JSON string.
 func head(quoted []byte) string {
 	if len(quoted) <= maxURI {
 		return rawjson.Text(quoted)
 	}
 	quoted = quoted[:maxURI]
-	if at := bytes.LastIndexByte(quoted, '\\'); at > maxURI-12 { // the escape may be cut
+	if at := bytes.LastIndexByte(quoted, '\\'); at > maxURI-12 { // an escape at the end may be incomplete
 		quoted = quoted[:at]
 	}
 	return string(rawjson.AppendUnquoteLossy(nil, append(bytes.Clone(quoted), '"')))
 }
 
-// namesFile reports whether a URI names a file of an account.
+// namesFile reports whether a URI refers to a file of an account.
 func namesFile(uri string, f form) bool {
 	uri = strings.ToLower(strings.TrimSpace(uri))
 	scheme, _, ok := strings.Cut(uri, ":")
@@ -314,7 +313,8 @@ func namesFile(uri string, f form) bool {
 	return f == fileURI && scheme != "data"
 }
 
-// item reports an element of the input that stands for an item of an earlier answer or, of an answer, an item.
+// item reports an element of a list: in an answer each item of output, in a request each element of input that refers to an item of an
+// earlier answer.
 func (w *walker) item(el []byte) {
 	if len(w.path) < 2 || w.path[len(w.path)-2].key == nil {
 		return
@@ -333,7 +333,8 @@ func (w *walker) itemOf(el []byte) {
 	}
 }
 
-// refers reports whether an item of the input has no content of its own, and sets Reference.
+// refers reports whether an item of the input has no content of its own and thus refers to an earlier item. It sets o.Reference, except for
+// an image_generation_call.
 func (o *Object) refers(el []byte, typ string) bool {
 	switch typ {
 	case "item_reference":

@@ -8,18 +8,18 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// others are types of tools that the client executes, or that only read the definitions of the request: they need no right.
+// others are types of tools that the client executes, or that only search the definitions in the request: they require no permission.
 var others = foldKeys(map[string]bool{"": true, "function": true, "custom": true, "namespace": true, "function_declarations": true,
 	"bash": true, "text_editor": true, "computer": true, "computer_use": true, "memory": true, "local_shell": true, "apply_patch": true,
 	"tool_search": true, "tool_search_tool_regex": true, "tool_search_tool_bm25": true})
 
-// toolMembers are members of a request that have the vendor execute a tool, with the name of the tool.
+// toolMembers maps members of a request that make the vendor execute a tool to the name of the tool.
 var toolMembers = map[string]string{"web_search_options": "web_search", "search_parameters": "web_search", "enable_search": "web_search", "mcp_servers": "mcp"}
 
-// version is the end of a type that names one version of a tool.
+// version matches the version at the end of the type of a tool.
 var version = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(_preview)?(_\d{8}|_\d{4}_\d\d_\d\d)?$`) })
 
-// ToolName returns the name of the tool of a type: the type without its version, such as web_search for web_search_20250305.
+// ToolName returns the name of a tool by its type: the type without its version, for example web_search for web_search_20250305.
 func ToolName(typ string) string {
 	switch name := typ[:version().FindStringIndex(typ)[0]]; name {
 	case "mcp_toolset", "mcp_toolset_reference", "mcp_tool_reference":
@@ -29,7 +29,8 @@ func ToolName(typ string) string {
 	}
 }
 
-// AllowsTool reports whether a list has the tool of a type, by the type or by its name. The wires write names with and without underscores.
+// AllowsTool reports whether a list contains the type of a tool or its name. Underscores are ignored, because the protocols write names
+// with and without them.
 func AllowsTool(list []string, typ string) bool {
 	fold := func(s string) string { return string(appendFolded(nil, []byte(s))) }
 	return slices.ContainsFunc(list, func(s string) bool {
@@ -37,19 +38,19 @@ func AllowsTool(list []string, typ string) bool {
 	})
 }
 
-// IsToolMember reports whether a member of a request has the vendor execute a tool.
+// IsToolMember reports whether a member of a request makes the vendor execute a tool.
 func IsToolMember(name string) bool { return toolMembers[name] != "" }
 
-// Withheld is a request without the tools of the vendor that its client may not use.
+// Withheld is a request without the vendor tools that its client may not use.
 type Withheld struct {
 	Body  []byte
-	Tools []string // the types of the tools and the members that were removed, once each
-	// Forced is the type of a removed tool that the tool choice of the request forces; "" if it forces no removed tool.
+	Tools []string // types of the removed tools, and names of the removed members, without duplicates
+	// Forced is the type of a removed tool that the tool choice of the request requires, or "".
 	Forced string
 }
 
-// Withhold removes the tools from a request that the vendor would execute and that are not in the list, wherever the request declares
-// them. The other bytes stay. body must be valid JSON; what is no object is returned as it is.
+// Withhold removes the vendor tools that are not in the list, wherever the request declares them. The other bytes are unchanged. body must
+// be valid JSON; if it is not an object, it is returned unchanged.
 func Withhold(body []byte, list []string) Withheld {
 	w := withholder{list: list, seen: map[string]bool{}, names: map[string]string{}}
 	out := Withheld{Body: body}
@@ -57,7 +58,7 @@ func Withhold(body []byte, list []string) Withheld {
 	if len(top) == 0 || top[0] != '{' {
 		return out
 	}
-	w.array(get(top, "tools"), true) // the names of removed tools are known before blocks that refer to them
+	w.array(get(top, "tools"), true) // collects the names of removed tools, which later blocks refer to
 	left := true
 	edited := rawjson.AppendEdited(nil, top, func(name string, v []byte) ([]byte, []byte, bool) {
 		switch {
@@ -80,7 +81,7 @@ func Withhold(body []byte, list []string) Withheld {
 		return out
 	}
 	out.Body, out.Tools, out.Forced = edited, w.removed, w.forced(top, left)
-	if !left { // vendors refuse a choice without tools
+	if !left { // vendors refuse a tool choice in a request without tools
 		for _, name := range []string{"tool_choice", "parallel_tool_calls", "toolConfig", "tool_config"} {
 			out.Body = rawjson.Without(out.Body, name)
 		}
@@ -88,13 +89,13 @@ func Withhold(body []byte, list []string) Withheld {
 	return out
 }
 
-// A withholder removes tools from one request.
+// A withholder removes vendor tools from one request.
 type withholder struct {
 	list    []string
 	removed []string
-	seen    map[string]bool   // the same
-	names   map[string]string // the types of removed tools by their names
-	within  bool              // what is read is not the member tools of the request
+	seen    map[string]bool   // the types in removed
+	names   map[string]string // name of a removed tool → type of the tool
+	within  bool              // the current value is outside of the top-level member tools
 }
 
 func (w *withholder) remove(typ string) {
@@ -104,25 +105,25 @@ func (w *withholder) remove(typ string) {
 	}
 }
 
-// needs reports whether a type is that of a tool that needs a right which the list does not give. The server itself reads tools of type
-// mcp in the member tools: they name servers of its configuration.
+// needs reports whether a tool type requires a permission that the list does not contain. Tools of type mcp in the top-level member tools
+// require none: they name MCP servers in the configuration of the gateway, which handles them itself.
 func (w *withholder) needs(typ string) bool {
 	return (typ != "mcp" || w.within) && !others[string(appendFolded(nil, []byte(ToolName(typ))))] && !AllowsTool(w.list, typ)
 }
 
-// declares reports whether an object declares a tool to remove.
+// declares reports whether an object declares a tool that must be removed, and records its type.
 func (w *withholder) declares(tool []byte) bool {
 	if len(tool) == 0 || tool[0] != '{' {
 		return false
 	}
 	typ := text(tool, "type")
 	switch typ {
-	case "tool_definition": // of a tool that the client adds
+	case "tool_definition": // the definition of a tool that the client adds
 		return w.declares(get(tool, "definition"))
-	case "tool_reference": // to a tool that the request declares
+	case "tool_reference": // refers to a tool that the request declares
 		return w.names[text(tool, "name")] != ""
 	}
-	if !w.needs(typ) || typ == "shell" && text(get(tool, "environment"), "type") == "local" { // the client executes the commands
+	if !w.needs(typ) || typ == "shell" && text(get(tool, "environment"), "type") == "local" { // the client executes the commands of a local shell
 		return false
 	}
 	w.remove(typ)
@@ -132,7 +133,7 @@ func (w *withholder) declares(tool []byte) bool {
 	return true
 }
 
-// value removes the tools that are declared within an item or a message.
+// value removes from v, at any depth, the declarations of vendor tools that the list does not allow, and reports whether it removed any.
 func (w *withholder) value(v []byte) (out []byte, changed bool) {
 	switch {
 	case len(v) == 0:
@@ -161,7 +162,7 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 	return out, true
 }
 
-// array removes elements: with tools those that are tools to remove, else the blocks that add one.
+// array removes elements of an array: if tools is true, the tools that are not allowed, else the blocks that add such a tool.
 func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 	if len(v) == 0 || v[0] != '[' {
 		return v, false
@@ -173,7 +174,7 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 		if tools {
 			kept, one, drop = w.tool(el)
 		} else if kept, one = w.value(el); el[0] == '{' {
-			drop = w.declares(get(el, "tool")) // a block tool_addition or tool_removal
+			drop = w.declares(get(el, "tool")) // the block is a tool_addition or tool_removal
 		}
 		if changed = changed || one || drop; drop {
 			continue
@@ -189,7 +190,8 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 	return append(out, ']'), true
 }
 
-// tool removes a tool, or of an element of Gemini those members that are tools to remove.
+// tool checks one element of a list of tools. drop: remove the whole element. For Gemini, whose elements have several tools as members,
+// kept is the element without the members that are not allowed.
 func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 	if len(el) == 0 || el[0] != '{' {
 		return el, false, false
@@ -198,15 +200,15 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 		if w.declares(el) {
 			return el, false, true
 		}
-		kept, changed = w.value(el) // a namespace has tools
+		kept, changed = w.value(el) // the element is a namespace, which can contain tools
 		return kept, changed, false
 	}
-	if text(el, "name") != "" { // a tool of the client
+	if text(el, "name") != "" { // a tool that the client executes
 		return el, false, false
 	}
 	left := false
 	kept = rawjson.AppendEdited(nil, el, func(name string, v []byte) ([]byte, []byte, bool) {
-		if string(v) == "null" { // as if it were not there
+		if string(v) == "null" { // null is equivalent to an absent member
 			return nil, v, true
 		}
 		if w.needs(name) {
@@ -220,7 +222,8 @@ func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
 	return kept, changed, changed && !left
 }
 
-// forced returns the type of a removed tool that the tool choice of the request forces. left is whether tools are left.
+// forced returns the type of a removed tool that the tool choice of the request requires, or "". left reports whether the request still has
+// tools.
 func (w *withholder) forced(body []byte, left bool) string {
 	choice := get(body, "tool_choice")
 	typ, mode := text(choice, "type"), text(choice, "mode")
@@ -239,7 +242,7 @@ func (w *withholder) forced(body []byte, left bool) string {
 	return ""
 }
 
-// leaves reports whether an array has a tool that is not removed.
+// leaves reports whether an array has at least one tool that is not removed.
 func (w *withholder) leaves(tools []byte) bool {
 	for el := range rawjson.Elements(tools) {
 		if !w.needs(text(el, "type")) {
@@ -249,7 +252,7 @@ func (w *withholder) leaves(tools []byte) bool {
 	return false
 }
 
-// get returns the value of the first member that has one of the names; nil if there is no such member.
+// get returns the value of the first member that has one of the names, or nil.
 func get(v []byte, names ...string) []byte {
 	for _, name := range names {
 		if value, ok := rawjson.Get(v, name); ok {
@@ -261,7 +264,7 @@ func get(v []byte, names ...string) []byte {
 
 func text(v []byte, name string) string { return rawjson.Text(get(v, name)) }
 
-// declaresFunctions reports whether a request of Gemini has functions of the client.
+// declaresFunctions reports whether a Gemini request declares functions of the client.
 func declaresFunctions(body []byte) bool {
 	for el := range rawjson.Elements(get(body, "tools")) {
 		if get(el, "functionDeclarations", "function_declarations") != nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxSpace bounds the white space that a [Text] buffers on each side of a call, in bytes.
+// maxSpace is the largest number of bytes of white space that a [Text] buffers on each side of a call.
 const maxSpace = 4 << 10
 
-// A Text takes the text of one message in pieces and returns what of it is shown. What is returned, joined, does
-// not depend on how the text is cut. The zero value is at the beginning of a message.
+// A Text receives the text of one message in pieces and returns the visible part. The joined results do not depend on how the text is split
+// into pieces. The zero value is ready for the beginning of a message.
 //
-// Text without calls is shown byte for byte. Where a call was removed, the white space on one of its sides is
-// shown: the one with more line ends, or the one before the call. At the beginning and at the end of a message
-// the text has none, except for the indentation of the first line.
+// Text without calls is visible unchanged. If a call was removed, the white space on one of its sides is visible: the side with more line
+// ends, or the one before the call. White space at the beginning and at the end of a message is not visible, except the indentation of the
+// first line.
 type Text struct {
-	begun   bool   // something was shown
-	removed bool   // a call was removed since then
-	before  string // white space not shown yet: before the call, if one was removed
-	after   string // and after it
+	begun   bool   // visible text has been returned
+	removed bool   // a call was removed after the last visible text
+	before  string // buffered white space; before the call if one was removed
+	after   string // buffered white space after the removed call
 }
 
-// Add takes the next piece of text and returns what is to be shown now.
+// Add receives the next piece of text and returns the text to show now.
 func (t *Text) Add(s string) string {
 	start, end := len(s)-len(strings.TrimLeft(s, space)), len(strings.TrimRight(s, space))
 	shown := t.blank(s[:start])
@@ -42,10 +42,10 @@ func (t *Text) Add(s string) string {
 	return shown + s[start:end] + t.blank(s[end:])
 }
 
-// space is the white space of every format.
+// space has the characters that count as white space.
 const space = " \t\r\n"
 
-// blank takes white space, and returns what exceeds the limit on one side of a call.
+// blank buffers white space, and returns the part that exceeds maxSpace before a call.
 func (t *Text) blank(s string) string {
 	switch {
 	case s == "":
@@ -63,7 +63,7 @@ func (t *Text) blank(s string) string {
 	return all[:len(all)-maxSpace]
 }
 
-// join returns the white space that stands in place of a call.
+// join returns the visible white space in place of a removed call.
 func (t *Text) join() string {
 	end := strings.LastIndexByte(t.after, '\n') + 1
 	before, after := strings.Count(t.before, "\n"), strings.Count(t.after, "\n")
@@ -82,12 +82,12 @@ func (t *Text) join() string {
 	return t.after
 }
 
-// Remove says that a call stood here.
+// Remove records that a call was removed at this position.
 func (t *Text) Remove() {
 	t.removed, t.after = true, ""
 }
 
-// End ends the message and returns what is still to be shown.
+// End ends the message and returns the remaining visible text.
 func (t *Text) End() string {
 	s := t.before
 	if t.removed {
@@ -97,15 +97,15 @@ func (t *Text) End() string {
 	return s
 }
 
-// Parts returns the parts of an assistant message as people see them. Parts other than text are unchanged. A
-// message whose text has no calls in it is returned as it is.
+// Parts returns the visible parts of an assistant message. Parts other than text are unchanged. If the text contains no calls, it returns
+// the parts of m itself.
 func Parts(m *lathe.Message) []lathe.Part {
 	if !slices.ContainsFunc(m.Parts, removed) {
 		return m.Parts
 	}
 	var t Text
 	out := make([]lathe.Part, 0, len(m.Parts)+1)
-	last := -1 // the place of the last text
+	last := -1 // index of the last text in out
 	for _, p := range m.Parts {
 		text, ok := p.(lathe.Text)
 		switch {
@@ -134,7 +134,7 @@ func Parts(m *lathe.Message) []lathe.Part {
 	return out
 }
 
-// removed reports whether p is a call that stood in the text.
+// removed reports whether p is a call that was part of the text.
 func removed(p lathe.Part) bool {
 	switch p := p.(type) {
 	case lathe.Text:
@@ -146,23 +146,23 @@ func removed(p lathe.Part) bool {
 	}
 }
 
-// String returns the visible text of a message, commentary left out.
+// String returns the visible text of a message without commentary.
 func String(m *lathe.Message) string {
 	shown := lathe.Message{Parts: Parts(m)}
 	return shown.Text()
 }
 
-// A Stream passes the deltas of a parser on, with the text of them as people see it. The zero value is at the
-// beginning of a message.
+// A Stream passes on the deltas of a parser, with the visible text in place of the full text. The zero value is ready for the beginning of
+// a message.
 type Stream struct {
-	// ShowUnreadable shows the text of calls that could not be read as any other text.
+	// ShowUnreadable shows the text of unreadable calls like other text.
 	ShowUnreadable bool
 
 	text   Text
-	failed bool // the open call could not be read
+	failed bool // the current call is unreadable
 }
 
-// Pass calls give with d, changed or not, or buffers it.
+// Pass calls give with d, or with d and its visible text, or buffers the text of d.
 func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
 	out := *d
 	switch d.Kind {
@@ -187,15 +187,14 @@ func (s *Stream) Pass(d *lathe.Delta, give func(lathe.Delta)) {
 	give(out)
 }
 
-// Mark takes the mark of unreadable text off d where such text is shown. It is called before d is collected
-// into a message and passed on.
+// Mark clears Unreadable of d if ShowUnreadable is set. The caller calls it before it collects d into a message and passes d on.
 func (s *Stream) Mark(d *lathe.Delta) {
 	if s.ShowUnreadable {
 		d.Unreadable = false
 	}
 }
 
-// End ends the message and gives the buffered text.
+// End ends the message and passes the buffered text to give.
 func (s *Stream) End(give func(lathe.Delta)) {
 	if text := s.text.End(); text != "" {
 		give(lathe.Delta{Kind: lathe.DeltaText, Text: text})

@@ -1,5 +1,5 @@
-// Package webhook sends a request to an HTTP endpoint for each call that waits for an approval. Requests are signed as Standard Webhooks
-// (https://www.standardwebhooks.com) specifies it. They contain no arguments of calls.
+// Package webhook sends a request to an HTTP endpoint for each tool call that waits for an approval. Requests are signed as specified by
+// Standard Webhooks (https://www.standardwebhooks.com). They contain no arguments of calls.
 package webhook
 
 import (
@@ -22,24 +22,24 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// TypeApprovalRequested is the type of the message for a call that waits for an approval.
+// TypeApprovalRequested is the message type for a call that waits for an approval.
 const TypeApprovalRequested = "approval.requested"
 
 // Limits of a Notifier.
 const (
-	maxPending = 1000 // notices that are not delivered yet; further ones are not sent
+	maxPending = 1000 // notices not delivered yet; further ones are dropped
 	maxAtOnce  = 4    // requests in flight
 )
 
-// delays are the times between the attempts to deliver a notice.
+// delays are the times between the attempts to deliver one notice.
 var delays = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute}
 
-// Options are the receiver of the notices and its secret.
+// Options are the endpoint of the notices and its secret.
 type Options struct {
 	URL    string
-	Secret []byte // of the signatures; see [ParseSecret]
-	Page   string // address of the console, without a slash at its end; "": notices have no link
-	// Do sends a request. It bounds the time of the request and the size of the response.
+	Secret []byte // key of the signatures; see [ParseSecret]
+	Page   string // address of the console without a final slash; "": notices have no link
+	// Do sends a request. It must limit the time of the request and the size of the response.
 	Do  func(*http.Request) (*http.Response, error)
 	Log *slog.Logger
 }
@@ -66,7 +66,7 @@ func New(o *Options) *Notifier {
 	return &Notifier{opts: *o, notices: make(chan *notice, maxPending), slots: make(chan struct{}, maxAtOnce)}
 }
 
-// ParseSecret returns the bytes of a secret of the form `whsec_` and 24 to 64 bytes in base64.
+// ParseSecret returns the bytes of a secret: `whsec_` followed by 24 to 64 bytes in base64.
 func ParseSecret(s string) ([]byte, error) {
 	text, ok := strings.CutPrefix(s, "whsec_")
 	b, err := base64.StdEncoding.DecodeString(text)
@@ -113,10 +113,10 @@ func (n *Notifier) Emit(_ context.Context, e event.Event) {
 		n.opts.Log.Warn("a webhook for an approval was not sent: too many wait", "run_id", e.RunID, "limit", maxPending)
 		return
 	}
-	n.notices <- &notice{id: "msg_" + hex.EncodeToString(sum[:16]), runID: e.RunID, body: body, expires: a.ExpiresAt} // has room
+	n.notices <- &notice{id: "msg_" + hex.EncodeToString(sum[:16]), runID: e.RunID, body: body, expires: a.ExpiresAt} // does not block: pending counts at most maxPending notices
 }
 
-// Run sends notices until ctx is done. It returns when no request is in flight any more.
+// Run sends notices until ctx is done. It returns when no request is in flight.
 func (n *Notifier) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -133,7 +133,7 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// deliver sends a notice until the endpoint accepts it.
+// deliver sends a notice until the endpoint accepts it, the approval expires or the attempts are used up.
 func (n *Notifier) deliver(ctx context.Context, one *notice) {
 	for i := 0; ; i++ {
 		result, again := n.send(ctx, one)
@@ -152,8 +152,7 @@ func (n *Notifier) deliver(ctx context.Context, one *notice) {
 	}
 }
 
-// send makes one attempt. It returns "" if the endpoint accepted the notice, else what happened, and whether another attempt
-// may succeed.
+// send makes one attempt. It returns "" if the endpoint accepted the notice, else the error, and whether another attempt may succeed.
 func (n *Notifier) send(ctx context.Context, one *notice) (result string, again bool) {
 	select {
 	case <-ctx.Done():
@@ -172,9 +171,9 @@ func (n *Notifier) send(ctx context.Context, one *notice) (result string, again 
 	req.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sign(n.opts.Secret, one.id, at, one.body)))
 	resp, err := n.opts.Do(req)
 	if err != nil {
-		return err.Error(), true // without the URL: see egress.Error
+		return err.Error(), true // contains no URL: see egress.Error
 	}
-	_ = resp.Body.Close() // it is not read
+	_ = resp.Body.Close() // the body is not read
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
 		return "", false

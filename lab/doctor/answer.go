@@ -12,11 +12,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// An answer is what a response of status 200 holds, as its bytes show it.
+// An answer is the parsed content of a response with status 200, as its bytes show it.
 type answer struct {
 	req    *lathe.Request
-	stream bool // a stream was asked for
-	whole  bool // one JSON object came
+	stream bool // a stream was requested
+	whole  bool // the response is one JSON object
 
 	chunks     int
 	role       bool
@@ -24,15 +24,15 @@ type answer struct {
 	pieces     []piece
 	legacy     bool
 	finishes   []string
-	usage      int // chunks with usage
-	usageEarly int // of them, those with choices
-	completion int // tokens of the answer, as the server counts them; 0: it does not
+	usage      int // number of chunks with usage
+	usageEarly int // number of chunks with both usage and choices
+	completion int // completion tokens that the server reports; 0: none reported
 	done       bool
-	failed     bool // an error in the stream
-	cut        bool // the connection broke
+	failed     bool // the stream contained an error
+	cut        bool // the connection was lost within the response
 	thought    bool
 	groups     []group
-	fin        *lathe.Finish // nil: it could not be put together
+	fin        *lathe.Finish // the assembled answer; nil: it could not be assembled
 }
 
 // calls returns the calls of the answer.
@@ -43,7 +43,7 @@ func (a *answer) calls() []lathe.ToolCall {
 	return a.fin.Message.Calls()
 }
 
-// finish returns the last finish reason, "" none.
+// finish returns the last finish reason, or "" if there is none.
 func (a *answer) finish() string {
 	if len(a.finishes) == 0 {
 		return ""
@@ -56,7 +56,7 @@ const (
 	tooLongLine = 1 << 20 // the default of max_line_bytes
 )
 
-// read looks at a response of status 200; nil when it holds no completion.
+// read parses a response with status 200 and records findings. It returns nil if the response contains no completion.
 func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 	if e.tooLarge {
 		x.find("too-large")
@@ -102,7 +102,7 @@ func (x *examiner) read(e *exchange, req *lathe.Request, stream bool) *answer {
 	return a
 }
 
-// readWhole reads a JSON completion.
+// readWhole parses a JSON completion. It returns false if the body is not a completion.
 func (x *examiner) readWhole(a *answer, body []byte) bool {
 	if !isObject(body) {
 		x.find("not-a-completion")
@@ -126,7 +126,7 @@ func (x *examiner) readWhole(a *answer, body []byte) bool {
 	return true
 }
 
-// readStream reads server-sent events, and looks at their lines.
+// readStream parses server-sent events and records findings about their lines.
 func (x *examiner) readStream(a *answer, e *exchange) {
 	if m := e.media(); m != "text/event-stream" {
 		x.find("content-type", m)
@@ -185,7 +185,7 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	}
 }
 
-// judgeLines looks at how the events are written, before anything is read of them.
+// judgeLines records findings about how the events are written, before they are parsed.
 func (x *examiner) judgeLines(b []byte) {
 	if rest, ok := bytes.CutPrefix(b, []byte("\ufeff")); ok {
 		x.find("bom")
@@ -216,7 +216,7 @@ func (x *examiner) judgeLines(b []byte) {
 	}
 }
 
-// faultFindings are the findings of what only putting the answer together shows, by the kind of the fault.
+// faultFindings maps the kinds of faults that the assembler detects to findings.
 var faultFindings = map[string]string{
 	openai.FaultInvalidUTF8:      "invalid-utf8",
 	openai.FaultSplitCharacter:   "character-split",

@@ -19,28 +19,28 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// An exchange is one request and what came back.
+// An exchange is one request and its response.
 type exchange struct {
 	status   int // 0: no response
 	header   http.Header
 	body     []byte
-	api      *wire.APIError // what the body says as an error; nil: no response
-	err      error          // of the transport, or of reading the body
+	api      *wire.APIError // the error in the body; nil: no response
+	err      error          // error of the transport, or of reading the body
 	timedOut bool
 	tooLarge bool
-	first    time.Duration // until the first byte of the body
+	first    time.Duration // time until the first byte of the body
 }
 
-// lost reports whether the connection failed before any response.
+// lost reports whether the connection failed before a response.
 func (e *exchange) lost() bool { return e.status == 0 && e.err != nil && !e.timedOut }
 
-// media returns the media type of the response, without parameters.
+// media returns the media type of the response without parameters.
 func (e *exchange) media() string {
 	m, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(m))
 }
 
-// textOf returns the words of an error answer, and whether it has the shape of one.
+// textOf returns the text of an error response, and whether the response has the form of an error.
 func (e *exchange) textOf() (string, bool) {
 	api := e.api
 	if api == nil {
@@ -63,7 +63,7 @@ func (e *exchange) explain() string {
 	return "HTTP " + strconv.Itoa(e.status) + ": " + words
 }
 
-// ask makes a request, and once more where it failed in a way that passes. It notes both.
+// ask makes a request, and repeats it once after a temporary failure. It records findings about the failure.
 func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
 	e := x.send(ctx, method, u, body, key)
 	if e.lost() && x.unreachable == nil && ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 	}
 	e = x.send(ctx, method, u, body, key)
 	if passes(e.status) && refusesTools(e, body) {
-		return e // a refusal, under a status of failures
+		return e // the server refuses the tools, with a status for failures
 	}
 	if passes(e.status) {
 		x.find(statusID(e.status, true), e.explain())
@@ -96,11 +96,11 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 	return e
 }
 
-// loadingPause is the time between two requests to a server that loads its model.
+// loadingPause is the time between two requests to a server that is loading its model.
 const loadingPause = time.Second
 
-// awaitLoading repeats a request while the server answers that it loads the model, for at most Options.Loading, and returns
-// the last answer.
+// awaitLoading repeats a request as long as the server responds that it is loading the model, for at most Options.Loading. It returns the
+// last response.
 func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *exchange) *exchange {
 	until := time.Now().Add(x.opts.Loading)
 	for {
@@ -119,13 +119,13 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 	}
 }
 
-// refusesTools reports whether the words of an error speak of the tools that the request has.
+// refusesTools reports whether the request has tools and the text of the error mentions tools.
 func refusesTools(e *exchange, body []byte) bool {
 	words, _ := e.textOf()
 	return bytes.Contains(body, []byte(`"tools":[`)) && strings.Contains(strings.ToLower(words), "tool")
 }
 
-// passes reports whether Lathe makes a call again that failed so.
+// passes reports whether a status is a temporary failure, after which Lathe repeats a model call.
 func passes(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500
 }
@@ -138,7 +138,7 @@ func (x *examiner) wait(h http.Header) time.Duration {
 	return min(d, x.opts.MaxWait)
 }
 
-// mayAsk reports whether the limit of an Asker leaves a request.
+// mayAsk reports whether the request limit of an Asker allows another request.
 func (x *examiner) mayAsk() bool { return x.left == nil || *x.left > 0 }
 
 // spend counts a request.
@@ -149,7 +149,7 @@ func (x *examiner) spend() {
 	}
 }
 
-// send makes one request and reads its answer, both within Timeout.
+// send makes one request and reads the response, both within Timeout.
 func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []byte, key secret.Secret) *exchange {
 	x.spend()
 	started := time.Now()
@@ -177,17 +177,17 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	}
 	var travel reconnect.Record
 	req = req.WithContext(httptrace.WithClientTrace(ctx, travel.Trace(nil)))
-	resp, err := x.transport.RoundTrip(req)                   // no redirects: the key goes nowhere else
-	if travel.Closed(err) && ctx.Err() == nil && x.mayAsk() { // as provider does: a kept connection that was closed is no failure
+	resp, err := x.transport.RoundTrip(req)                   // follows no redirects: the key must not be sent to another host
+	if travel.Closed(err) && ctx.Err() == nil && x.mayAsk() { // like package provider: a reused connection that was closed is not a failure
 		x.spend()
 		again := req.Clone(req.Context())
-		again.Body, _ = req.GetBody() // of a bytes.Reader, which does not fail
+		again.Body, _ = req.GetBody() // does not fail for a bytes.Reader
 		resp, err = x.fresh.RoundTrip(again)
 	}
 	if err != nil {
 		return x.failed(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted
+	defer func() { _ = resp.Body.Close() }() // the body has been read, or is not needed
 	x.connected, x.silent = true, 0
 	e := &exchange{status: resp.StatusCode, header: resp.Header}
 	e.body, e.err = io.ReadAll(io.LimitReader(&firstByte{Reader: resp.Body, started: started, at: &e.first}, int64(x.opts.MaxBytes)+1))
@@ -201,7 +201,7 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	return e
 }
 
-// firstByte notes when the first byte is read.
+// firstByte is a reader that records when the first byte is read.
 type firstByte struct {
 	io.Reader
 	started time.Time
@@ -216,8 +216,8 @@ func (r *firstByte) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed judges a request without a response. Two that were not so much as taken in a row, before
-// any response, are a server that is not there.
+// failed returns the exchange of a request without a response. After two failed connections in a row, before any response, the server
+// counts as unreachable.
 func (x *examiner) failed(ctx context.Context, err error) *exchange {
 	e := &exchange{err: bare(err), timedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), header: http.Header{}}
 	if e.timedOut {

@@ -10,15 +10,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An Asker sends requests to a model as the probes of an examination do, and names what the bytes of each answer show.
-// It is used by one goroutine at a time.
+// An Asker sends requests to a model like the probes of an examination, and returns the findings about each response. Only one goroutine at
+// a time may use it.
 type Asker struct {
 	base      *examiner
 	connected bool
 }
 
-// NewAsker returns an Asker for the model. opts may be nil; of them, Timeout, MaxBytes, MaxTokens, Wait and MaxWait matter. It returns
-// an error if the address or the wire is not valid. The caller closes the Asker.
+// NewAsker returns an Asker for the model. opts may be nil; only Timeout, MaxBytes, MaxTokens, Wait and MaxWait are used. It returns an
+// error if the URL or the protocol is not valid. The caller must close the Asker.
 func NewAsker(t Target, opts *Options) (*Asker, error) {
 	x, err := newExaminer(t, opts)
 	if err != nil {
@@ -30,38 +30,38 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 // Close closes idle connections. It must not be called during Ask.
 func (a *Asker) Close() { a.base.leave() }
 
-// Limit bounds how many requests later calls of Ask make, repeats among them. If none is left, the Answer of Ask has
-// the status 0, and Requests is 0.
+// Limit sets how many requests later calls of Ask may make, including repeated ones. If none is left, Ask returns an Answer with Status 0
+// and Requests 0.
 func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
-// Host returns scheme and host of the server.
+// Host returns scheme and host of the server URL.
 func (a *Asker) Host() string { return a.base.base.Scheme + "://" + a.base.base.Host }
 
 // Wire returns the protocol of the server.
 func (a *Asker) Wire() lathe.Wire { return a.base.codec.Wire() }
 
-// An Answer is what came of one request.
+// An Answer is the result of one request.
 type Answer struct {
-	Status int // 0: no response came
-	// NoConnection says that no response came to this request, nor to any before it.
+	Status int // 0: no response
+	// NoConnection: neither this request nor an earlier one got a response.
 	NoConnection bool
 	TimedOut     bool
-	Message      string // of the server, if it refused the request
-	// Finish is the answer, put together; nil: none could be.
+	Message      string // error text of the server, if it refused the request
+	// Finish is the assembled answer; nil: none could be assembled.
 	Finish *lathe.Finish
-	// Findings are the ids of what the answer shows, as in the [Catalogue].
+	// Findings are the ids of the findings about the response, as in the [Catalogue].
 	Findings []string
-	// First is the time until the first byte of the body, 0 if there was none, and Elapsed that until its end.
+	// First is the time until the first byte of the body, 0 if there was none. Elapsed is the time until its end.
 	First, Elapsed time.Duration
-	// Requests counts the requests that were made: more than 1 if the server answered 429 with Retry-After, or wants a member of
-	// the request in another form.
+	// Requests is the number of requests that were made: more than 1 if the server answered 429 with Retry-After, or requires another form
+	// of a member of the request.
 	Requests int
-	// Sent and Received are the sizes of the bodies in bytes, of repeats too.
+	// Sent and Received are the sizes of the bodies in bytes, including those of repeated requests.
 	Sent, Received int
 }
 
-// adapt notes what the server says that it does not take: max_tokens in place of max_completion_tokens, and stream_options. It
-// reports whether the request is to be sent in another form.
+// adapt records what an error text of the server refuses: max_tokens in place of max_completion_tokens, or stream_options. It reports
+// whether the request must be repeated in another form.
 func (a *Asker) adapt(words string, stream bool) bool {
 	switch x := a.base; {
 	case !x.chat():
@@ -76,19 +76,19 @@ func (a *Asker) adapt(words string, stream bool) bool {
 	return true
 }
 
-// Ask sends the request, and reads the answer. A request is repeated only after status 429 with Retry-After, once, and in another
-// form if the server says that it wants max_completion_tokens or no stream_options. req.Model
-// and the overrides are those of the target; a request without a limit of tokens gets that of the options.
+// Ask sends the request and reads the response. It repeats a request only once after status 429 with Retry-After, or in another form if the
+// server requires max_completion_tokens or refuses stream_options. It replaces req.Model by the model of the target and adds the overrides
+// of the target; a request without a token limit gets that of the options.
 func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, nil)
 }
 
-// AskWithoutTools does as Ask, and leaves out the tools of the request, though not the tool_choice that goes with them.
+// AskWithoutTools does the same as Ask, without the tools of the request but with its tool_choice.
 func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, withoutTools)
 }
 
-// withoutTools returns the body of a request without its member tools, which has this name on each wire.
+// withoutTools returns the body of a request without its member tools, which has this name in all protocols.
 func withoutTools(body []byte) []byte {
 	dst := []byte{'{'}
 	for key, v := range rawjson.Members(body) {
@@ -103,7 +103,7 @@ func withoutTools(body []byte) []byte {
 	return append(dst, '}')
 }
 
-// ask sends the request. edit changes its body; nil: it stays.
+// ask sends the request. edit changes its body; nil: no change.
 func (a *Asker) ask(ctx context.Context, req *lathe.Request, stream bool, edit func([]byte) []byte) *Answer {
 	x := *a.base
 	x.report, x.found = &Report{}, map[string]*Finding{}

@@ -10,10 +10,10 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A group is the pieces of one call.
+// A group has the pieces of one call.
 type group []piece
 
-// text returns the argument text as it was written.
+// text returns the argument text of the call, unchanged.
 func (g group) text() string {
 	var b strings.Builder
 	for _, p := range g {
@@ -22,7 +22,7 @@ func (g group) text() string {
 	return b.String()
 }
 
-// names returns the names in the pieces that have one.
+// names returns the names in all pieces of the call.
 func (g group) names() []string {
 	var out []string
 	for _, p := range g {
@@ -37,7 +37,7 @@ func (g group) has(f form) bool {
 	return slices.ContainsFunc(g, func(p piece) bool { return p.args == f })
 }
 
-// groupPieces puts pieces together to calls: by index, unless there are more calls than indexes.
+// groupPieces groups pieces by call: by index, unless grouping by name finds more calls.
 func groupPieces(pieces []piece) []group {
 	var byIndex []group
 	at := map[string]int{}
@@ -56,8 +56,7 @@ func groupPieces(pieces []piece) []group {
 	return byIndex
 }
 
-// groupByName begins a call with each name that follows a call which is whole, or has no arguments
-// where this one has none either.
+// groupByName begins a new call at each name that follows a complete call, or a call that has no arguments if the piece has none either.
 func groupByName(pieces []piece) []group {
 	var out []group
 	for _, p := range pieces {
@@ -73,7 +72,7 @@ func groupByName(pieces []piece) []group {
 
 func whole(text string) bool { return rawjson.Check([]byte(text), rawjson.Limits{}) == nil }
 
-// judgeIndexes looks at the indexes of the calls of a stream.
+// judgeIndexes records findings about the indexes of the calls in a stream.
 func (x *examiner) judgeIndexes(a *answer) {
 	var seen []int
 	for _, p := range a.pieces {
@@ -108,9 +107,9 @@ func (x *examiner) judgeIndexes(a *answer) {
 	}
 }
 
-// judgeIDs looks at the ids of the calls.
+// judgeIDs records findings about the ids of the calls.
 func (x *examiner) judgeIDs(a *answer) {
-	var first []string // of each call
+	var first []string // first id of each call
 	for _, g := range a.groups {
 		var ids []string
 		at, empty := -1, false
@@ -149,7 +148,7 @@ func (x *examiner) judgeIDs(a *answer) {
 	}
 }
 
-// judgeNames looks at names and types.
+// judgeNames records findings about names and types of the calls.
 func (x *examiner) judgeNames(a *answer) {
 	for _, g := range a.groups {
 		names := g.names()
@@ -176,10 +175,10 @@ func (x *examiner) judgeNames(a *answer) {
 	}
 }
 
-// oneChunkBytes is how much of arguments may come at once before it is said.
+// oneChunkBytes is the size of arguments in one chunk above which one-chunk is recorded.
 const oneChunkBytes = 32
 
-// judgeForms looks at how arguments are written.
+// judgeForms records findings about how arguments are encoded.
 func (x *examiner) judgeForms(a *answer) {
 	for _, g := range a.groups {
 		text := g.text()
@@ -216,13 +215,13 @@ func (x *examiner) mendBlank(finding string) {
 	x.mend(finding, "transforms.tool_call", "assistant_tool_calls_arguments_blank_to_empty_object")
 }
 
-// limited reports whether the answer may end anywhere.
+// limited reports whether a limit or a filter truncated the answer.
 func limited(a *answer) bool { return a.finish() == "length" || a.finish() == "content_filter" }
 
 // maxArgs is the default of max_tool_args_bytes.
 const maxArgs = 200_000
 
-// judgeArguments looks at what the model wrote: whether it calls what it was offered, with JSON.
+// judgeArguments records findings about tool names and arguments that the model wrote.
 func (x *examiner) judgeArguments(a *answer) {
 	for _, c := range a.calls() {
 		if !offered(a.req, c.Name) && c.Name != "" {
@@ -249,14 +248,14 @@ func (x *examiner) judgeArguments(a *answer) {
 		case rawjson.KindDeep:
 			x.find("args-deep")
 		default:
-			if !strings.HasPrefix(text, "{}{") { // reported as args-empty-object-first
+			if !strings.HasPrefix(text, "{}{") { // args-empty-object-first reports it
 				x.find("args-invalid-json", kind)
 			}
 		}
 	}
 }
 
-// asksLess reports whether the request asks for an answer that its limit cuts off.
+// asksLess reports whether the token limit of the request is meant to truncate the answer.
 func (x *examiner) asksLess(req *lathe.Request) bool {
 	return req.Sampling.MaxTokens != nil && *req.Sampling.MaxTokens < x.opts.MaxTokens
 }

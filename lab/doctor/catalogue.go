@@ -8,14 +8,14 @@ const (
 	endsRun   = "A run ends with upstream_error; repair the server, or ask its operator."
 )
 
-// An entry is what the catalogue says of one finding. The fields are as in [Finding].
+// An entry is a finding in the catalogue. The fields are as in [Finding].
 type entry struct {
 	id         string
 	severity   Severity
 	seen, then string
 }
 
-// catalogue is the one place where findings have their words, by group in the order of the report.
+// catalogue has the severity and the sentences of all findings, by group in the order of the report.
 var catalogue = []struct {
 	name     string
 	findings []entry

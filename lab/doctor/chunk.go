@@ -9,10 +9,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
-// A piece is one element of tool_calls as it came.
+// A piece is one element of tool_calls as it was received.
 type piece struct {
 	chunk    int
-	index    string // raw; "" none
+	index    string // JSON text; "": none
 	id       string
 	hasID    bool
 	name     string
@@ -21,7 +21,7 @@ type piece struct {
 	argsText string
 }
 
-// A form is that in which arguments come.
+// A form is the JSON form of arguments.
 type form uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	formObject
 )
 
-// readEvent reads the data of one event.
+// readEvent parses the data of one event.
 func (x *examiner) readEvent(a *answer, data []byte) {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -58,7 +58,7 @@ func (x *examiner) readEvent(a *answer, data []byte) {
 	x.readChunk(a, data, "delta")
 }
 
-// readChunk reads a chunk, or a whole completion, whose choices have their content under member.
+// readChunk parses a chunk, or a whole completion. The content of its choices is in the given member.
 func (x *examiner) readChunk(a *answer, data []byte, member string) {
 	a.chunks++
 	choices, _ := rawjson.Get(data, "choices")
@@ -178,8 +178,7 @@ func readPiece(e []byte, chunk int) piece {
 	return p
 }
 
-// isObject reports whether data is one object, whatever its members are: what is twice in it, or no
-// good text, the assembler tells.
+// isObject reports whether data is one JSON object. Duplicate members and invalid text are allowed: the assembler reports them.
 func isObject(data []byte) bool {
 	end, err := rawjson.Scan(data, 0)
 	return err == nil && end == len(data) && is(data, '{')

@@ -4,14 +4,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Contract is what a parameter of a request says about the calls of the answer, with a request that goes against it: where the
-// prompt alone decides, the answer has other calls.
+// A Contract is the effect that a parameter of a request must have on the calls of the answer, with a request whose prompt alone would lead
+// to other calls.
 type Contract struct {
-	// Name is choice-none, choice-required, choice-named or parallel-off, as the probe of the doctor.
+	// Name is choice-none, choice-required, choice-named or parallel-off, as the name of the probe.
 	Name string
 	// Prompt is the message of the user.
 	Prompt string
-	// NotOn are the wires that do not have the parameter.
+	// NotOn are the protocols without this parameter.
 	NotOn []lathe.Wire
 
 	choice   lathe.ToolChoice
@@ -19,15 +19,15 @@ type Contract struct {
 	kept     func(calls []lathe.ToolCall) bool
 }
 
-// Request returns the request, which names no model. The caller owns it, and must not change its tools.
+// Request returns the request without a model. The caller owns it, but must not change its tools.
 func (c *Contract) Request() *lathe.Request {
 	return &lathe.Request{Messages: []lathe.Message{lathe.User(c.Prompt)}, Tools: []*lathe.ToolSpec{getWeather, ping}, ToolChoice: c.choice, ParallelToolCalls: c.parallel}
 }
 
-// Kept reports whether an answer with these calls satisfies the parameter.
+// Kept reports whether an answer with these calls satisfies the contract.
 func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
 
-// Contracts returns all contracts, in the order in which the doctor tries those of tool_choice.
+// Contracts returns all contracts. Those of tool_choice are in the order of the probes.
 func Contracts() []Contract {
 	return []Contract{
 		{Name: "choice-required", Prompt: echoPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
@@ -38,7 +38,7 @@ func Contracts() []Contract {
 	}
 }
 
-// contract returns the contract of that name, which must exist.
+// contract returns the contract with that name. It panics if there is none.
 func contract(name string) *Contract {
 	for _, c := range Contracts() {
 		if c.Name == name {
@@ -54,7 +54,7 @@ const WeatherPrompt = "What is the weather in Oslo?"
 // Tools returns the tools that probes offer: one with the parameter city, and one without parameters. They must not be changed.
 func Tools() (weather, nothing *lathe.ToolSpec) { return getWeather, ping }
 
-// WithResult appends a message of the model to a request, and a result with the content for each of its calls.
+// WithResult appends a message of the model, and a result with the content for each of its calls, to a request.
 func WithResult(req *lathe.Request, m lathe.Message, content string) {
 	req.Messages = append(req.Messages, m)
 	for _, c := range m.Calls() {

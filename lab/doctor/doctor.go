@@ -1,11 +1,11 @@
-// Package doctor examines a model server: it makes a few requests, looks at the answers, and says in plain words what it
-// found, what Lathe does about it, and what to set. Of servers that speak OpenAI's chat completions, which differ most, it
-// looks at the bytes, with more probes than for the other wires.
+// Package doctor examines a model server: it makes a few requests, checks the responses, and reports in plain words what it found, how
+// Lathe handles it, and what to set. For chat completions, the protocol whose servers differ most, it checks the bytes, with more probes
+// than for the other protocols.
 //
-// [Run] examines, the [Report] holds the probes, the findings and a [Profile]: the keys of a
-// configuration with which Lathe reaches that model. [Catalogue] lists every finding there is.
+// [Run] examines a server. The [Report] has the probes, the findings and a [Profile]: the configuration with which Lathe can use the model.
+// [Catalogue] returns all possible findings.
 //
-// Each request has a limit and a timeout. Keys are in no report and no error.
+// Each request has a limit and a timeout. Reports and errors never contain keys.
 package doctor
 
 import (
@@ -28,30 +28,30 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Target is the model that is examined.
+// A Target is the model to examine.
 type Target struct {
-	// BaseURL is the URL of which the path of the wire is a subpath, such as /chat/completions: see [VendorURL]. A URL
-	// without a path gets the path of the vendor's.
+	// BaseURL is the URL below which the paths of the protocol are, such as /chat/completions: see [VendorURL]. A URL without a path gets
+	// the path of the vendor's URL.
 	BaseURL string
-	// Wire is the protocol of the server; "": chat completions. On another wire the probes of chat completions alone are
+	// Wire is the protocol of the server; "": chat completions. With another protocol, the probes that apply only to chat completions are
 	// skipped.
 	Wire    lathe.Wire
-	Model   string // the server's name of it
+	Model   string // name of the model on the server
 	Key     secret.Secret
 	Headers map[string]secret.Secret // sent with each request
-	// Transport sends the requests; nil: a transport for this examination only.
+	// Transport sends the requests; nil: a new transport for this examination.
 	Transport http.RoundTripper
-	// Overrides are further members of each request for an answer. NoUsage omits
-	// stream_options, and MaxCompletionTokens sends the token limit under that name.
+	// Overrides are further members of each request for an answer. NoUsage omits stream_options, and MaxCompletionTokens sends the token
+	// limit as max_completion_tokens.
 	Overrides                    []lathe.Member
 	NoUsage, MaxCompletionTokens bool
-	// Name is the model's entry in the profile; default: Model.
+	// Name is the name of the model entry in the profile; "": Model.
 	Name string
-	// Entry are the keys for reaching the model. They are the first lines of the profile.
+	// Entry has the configuration keys for reaching the model. They become the first lines of the profile.
 	Entry []Setting
 }
 
-// VendorURL returns the URL of the vendor of a wire; "": there is no such wire.
+// VendorURL returns the base URL of the vendor of a protocol, or "" for an unknown protocol.
 func VendorURL(w lathe.Wire) string {
 	if codec := upstreams.Of(w); codec != nil {
 		return codec.DefaultBaseURL()
@@ -59,25 +59,25 @@ func VendorURL(w lathe.Wire) string {
 	return ""
 }
 
-// Options bound an examination. A zero field has the default in its comment.
+// Options limit an examination. A zero field has the default in its comment.
 type Options struct {
-	Timeout  time.Duration // 60 s; of one request, including its answer
-	MaxBytes int           // 8 MiB; of one answer
-	// Wait is the pause before a request that failed with 408, 429 or 5xx is repeated, if
-	// the server sends no Retry-After, and MaxWait the longest pause; 1 s and 15 s.
+	Timeout  time.Duration // of one request with its response; 0: 60 s
+	MaxBytes int           // size of one response; 0: 8 MiB
+	// Wait is the pause before a request that failed with 408, 429 or 5xx is repeated, if the server sends no Retry-After; 0: 1 s. MaxWait
+	// is the longest pause; 0: 15 s.
 	Wait, MaxWait time.Duration
-	// MaxTokens bounds each answer; 1024. Some probes set a lower limit.
+	// MaxTokens limits each answer; 0: 1024. Some probes set a lower limit.
 	MaxTokens int
-	// Loading is how long the doctor waits for a server that is loading the model; 2 min.
+	// Loading is how long the doctor waits for a server that is loading the model; 0: 2 min.
 	Loading time.Duration
-	// Quick makes the first probes alone: the list of models, a plain answer, whole and streamed, and a tool call likewise.
+	// Quick makes only the first probes: the list of models, and a plain answer and a tool call, each whole and streamed.
 	Quick bool
-	// Progress is called with the name of each probe before it starts, or with what the probe waits for, its number from 1 on and
-	// how many probes there are at most; nil: not called.
+	// Progress is called before each probe, with its name, its number from 1, and the largest number of probes; and during a probe with the
+	// reason for which the probe waits. nil: not called.
 	Progress func(probe string, number, of int)
 }
 
-// quickProbes is how many of the probes a quick examination makes.
+// quickProbes is the number of probes of a quick examination.
 const quickProbes = 5
 
 func (o *Options) withDefaults() Options {
@@ -105,7 +105,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// A Report is what an examination found.
+// A Report is the result of an examination.
 type Report struct {
 	Model    string    `json:"model"`
 	Probes   []Probe   `json:"probes"`   // in the order in which they were made
@@ -113,10 +113,10 @@ type Report struct {
 	Profile  Profile   `json:"profile"`
 }
 
-// Broken reports whether something was found that ends runs.
+// Broken reports whether a finding has the severity Broken: runs would fail.
 func (r *Report) Broken() bool { return r.Count(Broken) > 0 }
 
-// Count returns how many findings have the severity.
+// Count returns the number of findings with the severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for i := range r.Findings {
@@ -127,7 +127,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Find returns the finding of that id.
+// Find returns the finding with this id, and whether the report has it.
 func (r *Report) Find(id string) (Finding, bool) {
 	for _, f := range r.Findings {
 		if f.ID == id {
@@ -137,25 +137,25 @@ func (r *Report) Find(id string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// A Probe is one question to the server, and how it went.
+// A Probe is one test of the server and its result.
 type Probe struct {
 	Name     string   `json:"name"`
-	Asks     string   `json:"asks"`    // what was tried, in a few words
-	Outcome  Severity `json:"outcome"` // the worst of its findings, ok, or skipped
+	Asks     string   `json:"asks"`    // what is tested, in a few words
+	Outcome  Severity `json:"outcome"` // the worst severity of its findings, ok, or skipped
 	Why      string   `json:"why,omitempty"`
 	Requests int      `json:"requests"`
 	Millis   int64    `json:"latency_ms"`
-	Findings []string `json:"findings,omitempty"` // ids
+	Findings []string `json:"findings,omitempty"` // ids of findings
 }
 
-// UnreachableError says that the server did not answer.
+// An UnreachableError means that the server did not respond.
 type UnreachableError struct {
 	Host    string
 	Err     error
-	Mistake bool // the address or the certificate is wrong, and Err says what to set
+	Mistake bool // the URL or the certificate is wrong, and Err contains the setting that corrects it
 }
 
-// Error names the host, never the path or query of the address.
+// Error names the host, but not the path or query of the URL.
 func (e *UnreachableError) Error() string {
 	if e.Mistake {
 		return fmt.Sprintf("%s: %v", e.Host, e.Err)
@@ -165,9 +165,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Run examines the model. opts may be nil. The error is a *[lathe.Error] around an
-// *[UnreachableError] when the server cannot be reached at all, around the context's error when it
-// ended, or of an address that is none; then there is no report.
+// Run examines the model. opts may be nil. The error is a *[lathe.Error] that wraps an *[UnreachableError] if the server is not reachable,
+// the error of ctx if ctx ended, or the error of a URL that is not valid; the report is then nil.
 func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	fail := func(code lathe.Code, err error) (*Report, error) {
 		return nil, &lathe.Error{Code: code, Op: "doctor", Err: err}
@@ -195,7 +194,7 @@ func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	return x.report, nil
 }
 
-// newExaminer prepares an examination. leave closes its connections.
+// newExaminer prepares an examination. The caller must call leave of the result.
 func newExaminer(t Target, opts *Options) (*examiner, error) {
 	codec := upstreams.Of(t.Wire)
 	if codec == nil {
@@ -216,7 +215,7 @@ func newExaminer(t Target, opts *Options) (*examiner, error) {
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: maxHeaderBytes,
-			DisableCompression:     true, // the bytes are looked at as they are
+			DisableCompression:     true, // the bytes are checked uncompressed
 		}
 		if u.Scheme == "https" {
 			own.DialContext = plain.Dialer(own.DialContext)
@@ -230,45 +229,45 @@ func newExaminer(t Target, opts *Options) (*examiner, error) {
 const (
 	dialTimeout    = 10 * time.Second
 	maxHeaderBytes = 64 << 10
-	maxDetail      = 240 // bytes of what a finding quotes
-	maxTimeouts    = 3   // requests without an answer in time, after which no more are made
+	maxDetail      = 240 // bytes of a text quoted by a finding
+	maxTimeouts    = 3   // number of timeouts after which no more requests are made
 )
 
-// An examiner is one examination under way.
+// An examiner is the state of one examination.
 type examiner struct {
 	target      Target
 	opts        Options
 	codec       wire.Upstream
 	base        *url.URL
 	transport   http.RoundTripper
-	leave       func()            // closes idle connections of a transport of this examination only
-	fresh       http.RoundTripper // opens a connection for each request, unless the transport is the caller's
+	leave       func()            // closes idle connections if the transport belongs to this examination
+	fresh       http.RoundTripper // opens a new connection for each request, unless the caller set the transport
 	report      *Report
 	found       map[string]*Finding
-	probe       *Probe // under way
-	number      int    // of the probe
-	probes      int    // that are made at most
-	unreachable error  // set: the examination ends
-	mistake     bool   // what the address or the certificate shows
-	left        *int   // requests that an Asker may make yet; nil: no bound
+	probe       *Probe // current probe
+	number      int    // number of the current probe, from 1
+	probes      int    // largest number of probes
+	unreachable error  // if set, the examination ends
+	mistake     bool   // unreachable is an error of the URL or the certificate
+	left        *int   // requests that an Asker may still make; nil: no limit
 
-	// What earlier probes taught.
-	connected    bool     // a response came
-	listed       []string // the models that the server lists
-	answered     bool     // a completion came
-	silent       int      // requests without any answer
+	// Results of earlier probes.
+	connected    bool     // the server has sent a response
+	listed       []string // models that the server lists
+	answered     bool     // the server has sent a completion
+	silent       int      // requests without a response, in a row
 	timeouts     int
 	without      []string // features that the server refuses
 	noUsage      bool     // the server refuses stream_options
-	maxComplete  bool     // it wants max_completion_tokens
+	maxComplete  bool     // the server requires max_completion_tokens
 	toolsRefused bool
-	nativeCalls  bool           // it has tool calls of its own
-	textProbes   []string       // that saw calls in the text
-	textCalls    map[string]int // answers with calls that a dialect reads, by dialect
-	marked       string         // the dialect that a mark identified
-	ownCall      *answer        // an answer with a call, to answer it
+	nativeCalls  bool           // the server returns native tool calls
+	textProbes   []string       // probes whose answers had calls in the text
+	textCalls    map[string]int // dialect → number of answers with calls that it can read
+	marked       string         // dialect that was identified by its mark
+	ownCall      *answer        // an answer with a call, for a probe that answers the call
 	refusedWith  string         // why the server refused a history
-	remedies     []remedy       // what a history needs
+	remedies     []remedy       // changes of a history that the server requires
 	mends        []Setting
 }
 
@@ -287,7 +286,7 @@ func (x *examiner) run(ctx context.Context, p probe) {
 
 func (x *examiner) progress(what string) { x.opts.Progress(what, x.number, x.probes) }
 
-// decide makes the outcome of the probe under way the worst of its findings.
+// decide sets the outcome of the current probe to the worst severity of its findings.
 func (x *examiner) decide() {
 	for _, id := range x.probe.Findings {
 		if s := x.found[id].Severity; rank(s) > rank(x.probe.Outcome) {
@@ -296,7 +295,7 @@ func (x *examiner) decide() {
 	}
 }
 
-// skips returns why a probe has no result.
+// skips returns why a probe must be skipped, or "".
 func (x *examiner) skips(p probe) string {
 	switch {
 	case p.chatOnly && !x.chat():
@@ -315,11 +314,10 @@ func (x *examiner) skips(p probe) string {
 	return ""
 }
 
-// chat reports whether the server speaks chat completions.
+// chat reports whether the protocol is chat completions.
 func (x *examiner) chat() bool { return x.codec.Wire() == lathe.WireOpenAIChat }
 
-// find notes a finding in the probe under way. The details, if any, are shown after what was seen; they may hold
-// what the server said.
+// find adds a finding to the current probe. The details, if any, are appended to its observation; they may contain text of the server.
 func (x *examiner) find(id string, details ...string) {
 	f := x.found[id]
 	if f == nil {
@@ -343,12 +341,12 @@ func (x *examiner) secrets() []secret.Secret {
 	return list
 }
 
-// clip returns a text on one line, at most maxDetail bytes of it.
+// clip returns the first maxDetail bytes of a text, on one line.
 func clip(s string) string {
 	return text.Clip(strings.Join(strings.Fields(s), " "), maxDetail)
 }
 
-// close puts the findings into order and writes the profile.
+// close sorts the findings and writes the profile.
 func (x *examiner) close() {
 	x.judgeText()
 	for _, f := range Catalogue() {

@@ -8,12 +8,12 @@ import (
 // Severity is the severity of a finding.
 type Severity string
 
-// The severities, and Skipped for a probe that was not possible.
+// Severities, and Skipped for a probe that could not be made.
 const (
 	OK      Severity = "ok"      // as expected
-	Note    Severity = "note"    // Lathe compensates for it, or it is for information
+	Note    Severity = "note"    // Lathe compensates for it, or it is only information
 	Warning Severity = "warning" // has a cost, or requires a setting
-	Broken  Severity = "broken"  // ends runs
+	Broken  Severity = "broken"  // makes runs fail
 	Skipped Severity = "skipped"
 )
 
@@ -21,15 +21,15 @@ func rank(s Severity) int {
 	return slices.Index([]Severity{Skipped, OK, Note, Warning, Broken}, s)
 }
 
-// A Finding is one observation. The [Catalogue] has its id and sentences.
+// A Finding is one observation. Its id and sentences are in the [Catalogue].
 type Finding struct {
-	ID       string   `json:"id"` // stable across versions
+	ID       string   `json:"id"` // does not change between versions
 	Severity Severity `json:"severity"`
 	Group    string   `json:"group"`
-	Seen     string   `json:"seen"`             // one sentence: the observation
-	Then     string   `json:"then"`             // one sentence: how Lathe handles it, or which setting to use
-	Detail   string   `json:"detail,omitempty"` // a number, a name, or the server's message; bounded, and without keys
-	Probes   []string `json:"probes,omitempty"` // with this finding
+	Seen     string   `json:"seen"`             // the observation, in one sentence
+	Then     string   `json:"then"`             // how Lathe handles it, or which setting to use, in one sentence
+	Detail   string   `json:"detail,omitempty"` // a number, a name, or the error text of the server; limited in size, and without keys
+	Probes   []string `json:"probes,omitempty"` // names of the probes with this finding
 }
 
 // Catalogue returns all possible findings, without details, by group. The caller owns the slice.
@@ -51,7 +51,7 @@ func newFinding(id string) *Finding {
 	panic("doctor: no finding " + id + " in the catalogue")
 }
 
-// statusID returns the finding for an HTTP status that passes, or does not.
+// statusID returns the finding for an HTTP status: always is false if a repeated request succeeded.
 func statusID(status int, always bool) string {
 	id := "status-" + strconv.Itoa(status)
 	other := "status-5xx"

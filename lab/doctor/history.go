@@ -10,14 +10,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A remedy is a change of a history that a server may want, and what makes Lathe send it so.
+// A remedy is a change of a history that a server may require, with the settings that make Lathe send it in this form.
 type remedy struct {
 	finding string
 	change  func(m *lathe.Message, c *lathe.ToolCall)
 	mends   []Setting
 }
 
-// remedies are tried in order, alone, then all together.
+// remedies are tried one by one in this order, then all together.
 var remedies = []remedy{
 	{"id-refused", func(_ *lathe.Message, c *lathe.ToolCall) { c.ID = "d0ct0r001" },
 		[]Setting{{Key: "transforms.tool_call", Value: "tool_call_ids_nine_alphanumeric"}}},
@@ -40,18 +40,18 @@ var remedies = []remedy{
 // saved is the result of save_note.
 const saved = `{"saved":true}`
 
-// foreignID is an id as other servers make them.
+// foreignID is a call id in the form of other servers.
 const foreignID = "call_lathe_doctor_0001"
 
-// probeHistory sends a call that the server did not make. Where it is refused, it is tried what the
-// server wants; what helps is found by trying, since the words of errors differ.
+// probeHistory sends a call that the server did not make. If the server refuses it, probeHistory tries the remedies, because the texts of
+// errors differ too much to be interpreted.
 func probeHistory(ctx context.Context, x *examiner) {
 	if x.sendHistory(ctx, nil, true) {
 		x.sendQuestion(ctx, nil)
 		return
 	}
 	if slices.ContainsFunc(x.probe.Findings, func(id string) bool { return x.found[id].Severity == Broken }) {
-		return // not about the history
+		return // the failure has another cause than the history
 	}
 	for i := range remedies {
 		if x.sendHistory(ctx, remedies[i:i+1], false) {
@@ -77,7 +77,7 @@ func (x *examiner) remedied(r *remedy) {
 	}
 }
 
-// sendHistory reports whether the server takes the history, or fails for another reason.
+// sendHistory reports whether the server accepts the history. If first is true, it records findings about other failures.
 func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) bool {
 	e := x.post(ctx, x.history(with), false)
 	if e.status == http.StatusOK {
@@ -95,8 +95,8 @@ func (x *examiner) sendHistory(ctx context.Context, with []remedy, first bool) b
 	return false
 }
 
-// sendQuestion sends an accepted history with a user message directly after the result, as the request for a
-// final answer is. Templates that want roles to alternate refuse it.
+// sendQuestion sends an accepted history followed by a user message, like the request for a final answer. Templates that require
+// alternating roles refuse it.
 func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
 	req := x.history(with)
 	req.Messages = append(req.Messages, lathe.User(lathe.DefaultFixEmptyFinalText))
@@ -106,10 +106,10 @@ func (x *examiner) sendQuestion(ctx context.Context, with []remedy) {
 	}
 }
 
-// history makes a request with a call that the server did not make, and its result.
+// history returns a request with a call that the server did not make, and with the result of the call.
 func (x *examiner) history(with []remedy) *lathe.Request {
 	call := lathe.ToolCall{ID: foreignID, Name: saveNote.Name, Arguments: `{"title":"Shopping","text":"bread"}`}
-	m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "\n"}}} // as models write before a call
+	m := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: "\n"}}} // many models write a line end before a call
 	for _, r := range with {
 		r.change(&m, &call)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// judge names what an answer shows. What hides other things is looked at first.
+// judge records findings about an answer. Findings that make others meaningless come first.
 func (x *examiner) judge(a *answer) {
 	if a.failed {
 		return
@@ -42,7 +42,7 @@ func (x *examiner) judgeFinish(a *answer) {
 	named := a.req.ToolChoice.Mode == lathe.ChoiceFunction || a.req.ToolChoice.Mode == lathe.ChoiceRequired
 	switch f := a.finish(); f {
 	case "stop":
-		if calls && !named { // OpenAI's own API ends a call that tool_choice requires with stop
+		if calls && !named { // the OpenAI API itself ends a call that tool_choice requires with stop
 			x.find("finish-stop")
 		}
 	case "tool_calls", "function_call":
@@ -51,7 +51,7 @@ func (x *examiner) judgeFinish(a *answer) {
 		}
 	case "length":
 		switch limit := a.req.Sampling.MaxTokens; {
-		case x.asksLess(a.req): // it is what the probe asks for
+		case x.asksLess(a.req): // the probe limits the answer on purpose
 		case limit == nil, a.completion > 0 && a.completion < *limit:
 			x.find("length")
 		default:
@@ -82,7 +82,7 @@ func (x *examiner) judgeUsage(a *answer) {
 	}
 }
 
-// judgeAnswerText looks for calls and thinking in the text.
+// judgeAnswerText records findings about calls and thinking in the text of an answer.
 func (x *examiner) judgeAnswerText(a *answer) {
 	text := a.text.String()
 	if text == "" {
@@ -121,7 +121,7 @@ func (x *examiner) judgeAnswerText(a *answer) {
 	}
 }
 
-// writesBare reports whether text is a call without a mark, of a model for which no dialect has such calls.
+// writesBare reports whether text is a tool call without marks. It returns false for models whose dialect has such calls.
 func (x *examiner) writesBare(text string, tools []*lathe.ToolSpec) bool {
 	if name, _ := dialect.ForModel(x.target.Model); name == "llama3-json" || name == "xlam" {
 		return false
@@ -132,13 +132,12 @@ func (x *examiner) writesBare(text string, tools []*lathe.ToolSpec) bool {
 	return len(with.Calls()) == 1 && len(without.Calls()) == 0
 }
 
-// thinksAloud reports whether text holds thinking between marks, as far as no dialect is set, and whether it begins within a block of
-// thinking that the prompt has opened.
+// thinksAloud reports whether text contains thinking in tags, and whether it begins within thinking whose opening tag is in the prompt.
 func thinksAloud(text string) (aloud, startsOpen bool) {
 	var c dialect.Collector
 	p := dialect.NewThink(nil)
 	c.AddAll(p.Append(nil, text))
-	rest, _ := p.Flush(nil) // thinking that was cut off is thinking
+	rest, _ := p.Flush(nil) // truncated thinking counts as thinking
 	c.AddAll(rest)
 	t, ok := p.(dialect.Thinker)
 	return slices.ContainsFunc(c.Message().Parts, func(p lathe.Part) bool {
@@ -147,8 +146,7 @@ func thinksAloud(text string) (aloud, startsOpen bool) {
 	}), ok && t.ClosesAlone()
 }
 
-// dialectsOf returns the dialects that read every call in text as whole calls of the tools. auto is
-// not among them.
+// dialectsOf returns the dialects, except auto, that parse all calls in text as complete calls of the tools.
 func dialectsOf(text string, tools []*lathe.ToolSpec) []string {
 	var out []string
 	for _, name := range dialect.Names() {
@@ -174,8 +172,8 @@ func dialectsOf(text string, tools []*lathe.ToolSpec) []string {
 	return out
 }
 
-// judgeText decides which dialect the model writes, once all answers are read: one that read the most, of
-// those the one that goes with the model's name, else the one that its mark tells, else the first.
+// judgeText selects the dialect that the model writes, after all answers have been read: among the dialects that read the most answers it
+// prefers that of the model's name, then the one identified by its mark, then the first.
 func (x *examiner) judgeText() {
 	if len(x.textCalls) == 0 {
 		return
@@ -206,7 +204,7 @@ func (x *examiner) judgeText() {
 	x.mend("calls-in-text", "dialect", chosen)
 }
 
-// findInText notes a finding in each probe that saw calls in the text.
+// findInText adds a finding to each probe whose answers had calls in the text.
 func (x *examiner) findInText(id string, details ...string) {
 	for i := range x.report.Probes {
 		if x.probe = &x.report.Probes[i]; slices.Contains(x.textProbes, x.probe.Name) {

@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// readOther reads an answer of status 200 on another wire than chat completions, through the codec of the wire, and judges what
-// it says; nil when it holds no answer.
+// readOther parses a response with status 200 in a protocol other than chat completions, with the codec of the protocol, and records
+// findings. It returns nil if the response contains no answer.
 func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answer {
 	a := &answer{req: req, stream: stream, role: true}
 	start := bytes.TrimSpace(e.body)
@@ -61,7 +61,7 @@ func (x *examiner) readOther(e *exchange, req *lathe.Request, stream bool) *answ
 	return a
 }
 
-// readEvents reads a stream to its end and puts the answer together.
+// readEvents reads a stream to its end and assembles the answer.
 func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error {
 	if m := e.media(); m != "text/event-stream" {
 		x.find("content-type", m)
@@ -98,7 +98,7 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 	return nil
 }
 
-// judgeOther names what an answer shows, whatever its wire.
+// judgeOther records findings about an answer in any protocol.
 func (x *examiner) judgeOther(a *answer) {
 	if len(a.calls()) > 0 {
 		x.nativeCalls = true

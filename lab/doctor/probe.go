@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A need is a condition without which a probe has no result.
+// A need is the condition of a probe.
 type need uint8
 
 const (
@@ -25,18 +25,18 @@ const (
 	needsAnswer
 	needsKey
 	needsTools
-	needsRefusal // of tools
+	needsRefusal // the server refuses tools
 )
 
-// A probe is one question.
+// A probe is one test of the server.
 type probe struct {
 	name, asks string
 	needs      need
 	run        func(ctx context.Context, x *examiner)
-	chatOnly   bool // it examines what only chat completions have
+	chatOnly   bool // the probe applies only to chat completions
 }
 
-// probes lists the questions in the order in which they are asked: what later ones build on first.
+// probes are made in this order: later probes use the results of earlier ones.
 var probes = []probe{
 	{"models", "the list of models", needsNothing, probeModels, false},
 	{"chat", "a plain answer, whole", needsNothing, probeChat(false), false},
@@ -59,7 +59,7 @@ var probes = []probe{
 	{"malformed", "an error for a request that is not JSON", needsAnswer, probeMalformed, false},
 }
 
-// The tools that are offered. Nothing runs them.
+// Tools that probes offer. They are never executed.
 var (
 	saveNote = &lathe.ToolSpec{Name: "save_note", Description: "Save a note.",
 		Schema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string","description":"The title of the note."},"text":{"type":"string","description":"The text of the note."}},"required":["title","text"],"additionalProperties":false}`)}
@@ -78,7 +78,7 @@ const (
 	pingPrompt = "Call ping."
 )
 
-// request returns a request of one user message.
+// request returns a request with one user message.
 func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Request {
 	req := &lathe.Request{Model: x.target.Model, Messages: []lathe.Message{lathe.User(prompt)}, Tools: tools, Overrides: x.target.Overrides}
 	if !slices.ContainsFunc(req.Overrides, func(m lathe.Member) bool { return m.Name == "max_tokens" || m.Name == "max_completion_tokens" }) {
@@ -88,26 +88,26 @@ func (x *examiner) request(prompt string, tools ...*lathe.ToolSpec) *lathe.Reque
 	return req
 }
 
-// body writes a request as Lathe would, as far as it is known what the server refuses.
+// body encodes a request like Lathe, without the features that the server is known to refuse.
 func (x *examiner) body(req *lathe.Request, stream bool) []byte {
 	body, _ := x.codec.AppendRequest(nil, req, &wire.EncodeOptions{Stream: stream, IncludeUsage: stream && !x.noUsage, MaxCompletionTokens: x.maxComplete,
 		MaxTokens: x.opts.MaxTokens, Without: x.without, ReasoningField: openai.ReasoningSame})
 	return body
 }
 
-// callURL returns where an answer of a model is asked for.
+// callURL returns the URL of a model call.
 func (x *examiner) callURL(model string, stream bool) *url.URL {
 	u, err := wire.CallURL(x.base, x.codec, model, stream)
 	if err != nil {
-		return x.base // the server answers that there is no such path
+		return x.base // the server then responds that the path does not exist
 	}
 	return u
 }
 
-// maxWithout bounds the features that a server may refuse.
+// maxWithout is the largest number of features that are left out because the server refuses them.
 const maxWithout = 8
 
-// post sends a request for an answer, and again without what the server refuses.
+// post sends a request for an answer, and repeats it without each feature that the server refuses.
 func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *exchange {
 	send := func() *exchange {
 		return x.ask(ctx, http.MethodPost, x.callURL(req.Model, stream), x.body(req, stream), x.target.Key)
@@ -131,8 +131,8 @@ func (x *examiner) post(ctx context.Context, req *lathe.Request, stream bool) *e
 	return e
 }
 
-// answer sends a request and reads the answer. Without one, it is nil, and what went wrong is
-// noted: under refused where the server says no to this request.
+// answer sends a request and reads the answer. If there is no answer, it returns nil and records a finding: refused if the server refuses
+// this request.
 func (x *examiner) answer(ctx context.Context, req *lathe.Request, stream bool, refused string) *answer {
 	e := x.post(ctx, req, stream)
 	if e.status == http.StatusOK {
@@ -142,7 +142,7 @@ func (x *examiner) answer(ctx context.Context, req *lathe.Request, stream bool, 
 	return nil
 }
 
-// refusal says what an answer that is none means.
+// refusal records the finding for a response that is not an answer.
 func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 	words, _ := e.textOf()
 	aboutTools := tools && strings.Contains(strings.ToLower(words), "tool")
@@ -162,7 +162,7 @@ func (x *examiner) refusal(e *exchange, tools bool, refused string) {
 		x.refuseTools("status-404-tools", words)
 	case aboutTools && refused == "tools-failed":
 		x.refuseTools("status-400-tools", words)
-	case passes(e.status) && !aboutTools: // reported by ask
+	case passes(e.status) && !aboutTools: // ask has recorded it
 	case !x.answered && (e.status == http.StatusNotFound || e.status >= 400 && e.status < 500 && aboutModel(words)):
 		x.find("model-unknown", strings.TrimRight(words, ".")+x.names())
 	default:
@@ -183,7 +183,7 @@ func probeModels(ctx context.Context, x *examiner) {
 	}
 	e := x.ask(ctx, http.MethodGet, at, nil, x.target.Key)
 	if e.status == 0 || e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || passes(e.status) {
-		if len(x.probe.Findings) == 0 { // the next probe says what is wrong
+		if len(x.probe.Findings) == 0 { // the next probe reports the cause
 			x.probe.Outcome, x.probe.Why = Skipped, "the list did not come"
 		}
 		return
@@ -191,7 +191,7 @@ func probeModels(ctx context.Context, x *examiner) {
 	data, ok := []byte(nil), false
 	if body := bytes.TrimSpace(e.body); e.status == http.StatusOK && isObject(body) {
 		if data, ok = rawjson.Get(body, "data"); !ok {
-			data, ok = rawjson.Get(body, "models") // Google's
+			data, ok = rawjson.Get(body, "models") // the member of Google's API
 		}
 	}
 	if !ok || !is(data, '[') {
@@ -220,10 +220,10 @@ func probeModels(ctx context.Context, x *examiner) {
 	x.find("model-not-listed", strings.TrimPrefix(x.names(), "; "))
 }
 
-// maxListed bounds the models that the doctor keeps of the server's list.
+// maxListed is the largest number of listed models that are stored.
 const maxListed = 100
 
-// names says which models the server lists.
+// names returns the models that the server lists, for an error text.
 func (x *examiner) names() string {
 	const most = 5
 	n := len(x.listed)
@@ -237,13 +237,12 @@ func (x *examiner) names() string {
 	return text
 }
 
-// sameModel reports whether a server that lists a model under that id answers to name: Ollama leaves out ":latest", and
-// Google writes "models/" before it.
+// sameModel reports whether a listed model id and a name mean the same model: Ollama omits ":latest", and Google prefixes "models/".
 func sameModel(id, name string) bool {
 	return strings.TrimSuffix(strings.TrimPrefix(id, "models/"), ":latest") == strings.TrimSuffix(name, ":latest")
 }
 
-// aboutModel reports whether the words of a refusal say that there is no such model.
+// aboutModel reports whether the text of a refusal means that the model does not exist.
 func aboutModel(words string) bool {
 	text := strings.ToLower(words)
 	return strings.Contains(text, "model") && (strings.Contains(text, "not found") || strings.Contains(text, "not exist") || strings.Contains(text, "unknown model"))
@@ -278,7 +277,7 @@ func probeChat(stream bool) func(context.Context, *examiner) {
 	}
 }
 
-// expectCall notes that no call came where one should have.
+// expectCall records a finding if the answer is complete and has no call.
 func (x *examiner) expectCall(a *answer) {
 	if a == nil || a.cut || a.failed || limited(a) || len(a.calls()) > 0 || len(dialectsOf(a.text.String(), a.req.Tools)) > 0 {
 		return
@@ -316,7 +315,7 @@ func probeEmpty(ctx context.Context, x *examiner) {
 	x.expectCall(x.answer(ctx, x.request(pingPrompt, ping), true, "tools-failed"))
 }
 
-// probeResult answers the call that the model made itself.
+// probeResult sends a result for the call that the model made in an earlier probe.
 func probeResult(ctx context.Context, x *examiner) {
 	if x.ownCall == nil {
 		x.probe.Outcome, x.probe.Why = Skipped, "no call came before"
@@ -324,7 +323,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 	req := x.request(notePrompt, saveNote)
 	m := lathe.Message{Role: lathe.RoleAssistant}
-	call := x.ownCall.calls()[0] // one is enough
+	call := x.ownCall.calls()[0] // one call is sufficient
 	if call.ID == "" {
 		call.ID = "call_doctor"
 	}
@@ -333,7 +332,7 @@ func probeResult(ctx context.Context, x *examiner) {
 			m.Parts = append(m.Parts, p)
 		}
 	}
-	for _, r := range x.remedies { // as Lathe would send it, set up so
+	for _, r := range x.remedies { // in the form in which Lathe would send it with the profile
 		r.change(&m, &call)
 	}
 	m.Parts = append(m.Parts, call)
@@ -355,7 +354,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 }
 
-// probeChoice tries a contract of tool_choice.
+// probeChoice returns the probe of a contract of tool_choice.
 func probeChoice(name string) func(context.Context, *examiner) {
 	return func(ctx context.Context, x *examiner) {
 		c := contract(name)
@@ -364,7 +363,7 @@ func probeChoice(name string) func(context.Context, *examiner) {
 			return
 		}
 		if !x.nativeCalls && c.choice.Mode != lathe.ChoiceNone {
-			return // reported already: the server has no calls of its own
+			return // already reported: the server has no native calls
 		}
 		x.find(name + "-ignored")
 	}
@@ -377,7 +376,7 @@ func (x *examiner) trying(c *Contract) *lathe.Request {
 	return req
 }
 
-// truncateAt is far below what the call of longPrompt needs.
+// truncateAt is far below the number of tokens of the call in longPrompt.
 const truncateAt = 16
 
 func probeTruncation(ctx context.Context, x *examiner) {
@@ -402,12 +401,12 @@ func probeTruncation(ctx context.Context, x *examiner) {
 	}
 }
 
-// breaksOff reports whether arguments begin and do not end.
+// breaksOff reports whether arguments are truncated.
 func breaksOff(args string) bool {
 	return strings.TrimSpace(args) != "" && kindOf(rawjson.Check([]byte(args), rawjson.Limits{})) == rawjson.KindEnd
 }
 
-// probeWritten tries whether a model whose server refuses tools writes calls as text.
+// probeWritten tests whether a model whose server refuses tools writes calls as text.
 func probeWritten(ctx context.Context, x *examiner) {
 	name, ok := dialect.ForModel(x.target.Model)
 	if !ok {
@@ -428,7 +427,7 @@ func probeWritten(ctx context.Context, x *examiner) {
 	x.judgeAnswerText(a)
 }
 
-// noSuch is the name of no model and no key.
+// noSuch is neither a model nor a key.
 const noSuch = "lathe-doctor-no-such"
 
 func probeUnknownModel(ctx context.Context, x *examiner) {
@@ -445,14 +444,13 @@ func probeMalformed(ctx context.Context, x *examiner) {
 	x.expectError(ctx, x.target.Model, []byte(`{"model":`), x.target.Key, "malformed-accepted")
 }
 
-// expectError sends what is wrong. A failure of the server is one answer to that, so it is not
-// asked again.
+// expectError sends an invalid request. A 5xx response is one of the possible results, so that the request is not repeated.
 func (x *examiner) expectError(ctx context.Context, model string, body []byte, key secret.Secret, accepted string) {
 	e := x.send(ctx, http.MethodPost, x.callURL(model, false), body, key)
 	switch _, shaped := e.textOf(); {
 	case e.status == 0 || e.timedOut:
 		x.refusal(e, false, "error-shape")
-	case e.status == http.StatusTooManyRequests: // says nothing of the mistake
+	case e.status == http.StatusTooManyRequests: // unrelated to the invalid request
 	case e.status < 300:
 		if !hasError(e.body) {
 			x.find(accepted)

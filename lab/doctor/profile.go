@@ -9,28 +9,28 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Setting is one key of a model's entry in a configuration.
+// A Setting is one key of a model entry in a configuration.
 type Setting struct {
-	Key   string `json:"key"`           // below the model, such as transforms.tool_call
-	Value string `json:"value"`         // a word, or a list whose items are separated by commas
-	For   string `json:"for,omitempty"` // the finding that requires it
-	// Raw says that Value is YAML and must not be quoted.
+	Key   string `json:"key"`           // key below the model entry, such as transforms.tool_call
+	Value string `json:"value"`         // a word, or a list of words separated by commas
+	For   string `json:"for,omitempty"` // id of the finding that requires the setting
+	// Raw: Value is YAML and must not be quoted.
 	Raw bool `json:"-"`
 }
 
-// A Profile is a model's entry in a configuration: the keys for reaching it, and those that findings require.
+// A Profile is a model entry in a configuration: the keys for reaching the model, and those that findings require.
 type Profile struct {
 	Name     string    `json:"name"`
 	Settings []Setting `json:"settings"`
 }
 
-// NewProfile returns the profile of a model that was not examined: how it is reached.
+// NewProfile returns the profile of a model that was not examined. It has only the keys for reaching the model.
 func NewProfile(t Target) *Profile {
 	p := (&examiner{target: t}).profile()
 	return &p
 }
 
-// Mends returns the settings that findings want.
+// Mends returns the settings that findings require.
 func (p *Profile) Mends() []Setting {
 	var out []Setting
 	for _, s := range p.Settings {
@@ -41,7 +41,7 @@ func (p *Profile) Mends() []Setting {
 	return out
 }
 
-// mend notes a setting that a finding wants. Values of one list are joined.
+// mend records a setting that a finding requires. profile joins the values of a list.
 func (x *examiner) mend(finding, key, value string) {
 	s := Setting{Key: key, Value: value, For: finding}
 	if !slices.Contains(x.mends, s) {
@@ -49,8 +49,7 @@ func (x *examiner) mend(finding, key, value string) {
 	}
 }
 
-// profile lays what was found over how the model is reached. Of a key that both set, what was found
-// stands.
+// profile combines the keys for reaching the model and the settings that findings require, which have precedence.
 func (x *examiner) profile() Profile {
 	p := Profile{Name: x.target.Name, Settings: slices.Clone(x.target.Entry)}
 	if p.Name == "" {
@@ -60,7 +59,7 @@ func (x *examiner) profile() Profile {
 	if len(p.Settings) == 0 {
 		p.Settings = []Setting{{Key: "base_url", Value: x.target.BaseURL}, {Key: "model", Value: x.target.Model}}
 	}
-	if _, ok := x.found["calls-in-text"]; ok { // it was only the server's own calls that were refused
+	if _, ok := x.found["calls-in-text"]; ok { // only native calls are refused, not calls in the text
 		x.mends = slices.DeleteFunc(x.mends, func(s Setting) bool { return s.Key == "supports_tools" })
 	}
 	for _, m := range x.mends {
@@ -78,10 +77,10 @@ func (x *examiner) profile() Profile {
 	return p
 }
 
-// maxEntryName is the longest name that an entry may have.
+// maxEntryName is the longest name of a model entry in bytes.
 const maxEntryName = 64
 
-// entryName returns name as a configuration allows it for an entry.
+// entryName converts a name into one that the configuration allows for an entry.
 func entryName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
@@ -91,7 +90,7 @@ func entryName(name string) string {
 		return '-'
 	}, name)
 	if rest, ok := strings.CutPrefix(name, "sim/"); ok {
-		name = "sim-" + rest // sim/ is for models that need no entry
+		name = "sim-" + rest // sim/ is reserved for models without an entry
 	}
 	return name[:min(len(name), maxEntryName)]
 }
@@ -101,8 +100,7 @@ func items(s Setting) []string {
 	return strings.FieldsFunc(s.Value, func(r rune) bool { return strings.ContainsRune("[], \"", r) })
 }
 
-// YAML returns the profile as a configuration file with one model. Settings that findings want
-// say which one in a comment.
+// YAML returns the profile as a configuration file with one model. A comment names the finding that requires a setting.
 func (p *Profile) YAML() []byte {
 	var b strings.Builder
 	quoted := string(rawjson.AppendQuote(nil, p.Name))
@@ -125,7 +123,7 @@ func (p *Profile) YAML() []byte {
 	return []byte(b.String())
 }
 
-// sorted returns the settings with those of one section together, at the end.
+// sorted returns the settings with those of each section together, at the end.
 func (p *Profile) sorted() []Setting {
 	out := slices.Clone(p.Settings)
 	slices.SortStableFunc(out, func(a, b Setting) int {
@@ -144,7 +142,7 @@ func (p *Profile) sorted() []Setting {
 	return out
 }
 
-// YAML returns the value as it stands in a configuration.
+// YAML returns the value in the form of a configuration.
 func (s *Setting) YAML() string {
 	switch {
 	case s.Raw:

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// roleTests are conversations that clients send and chat templates may refuse, each with the setting that makes Lathe send it in
-// another form.
+// roleTests are conversations that clients send and chat templates may refuse, each with the setting with which Lathe sends it in another
+// form.
 var roleTests = []struct {
 	finding  string
 	messages []lathe.Message
@@ -21,10 +21,10 @@ var roleTests = []struct {
 		Setting{Key: "accepts.system", Value: "one"}},
 }
 
-// answerFormat is a response format that no call has.
+// answerFormat is a response format that no tool call matches.
 const answerFormat = `{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}}}`
 
-// probeTakes sends what docs/destinations.md has rules about: roles, and a response format beside a tool that the model is to call.
+// probeTakes tests the rules of docs/destinations.md: roles, and a response format together with a tool that the model should call.
 func probeTakes(ctx context.Context, x *examiner) {
 	for _, t := range roleTests {
 		req := x.request("")
@@ -34,7 +34,7 @@ func probeTakes(ctx context.Context, x *examiner) {
 			x.mend(t.finding, t.mend.Key, t.mend.Value)
 		}
 	}
-	if x.ownCall == nil { // without native calls there is nothing that a format could prevent
+	if x.ownCall == nil { // a response format can only suppress native calls
 		return
 	}
 	req := x.request(notePrompt, saveNote)

@@ -2,7 +2,7 @@ package doctor
 
 import "fmt"
 
-// bytesText is a size as configurations write it, or in bytes.
+// bytesText returns a size in KiB, in the form of a configuration, or in bytes if it is below 10 KiB.
 func bytesText(n int) string {
 	if n < 10<<10 {
 		return fmt.Sprintf("%dB", n)

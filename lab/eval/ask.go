@@ -13,20 +13,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// An Ask is a scenario without a workspace: what the model is asked, the tools that it may call, and
-// who judges its calls. None is executed: the run ends with the model's first message. The settings
-// that this takes win over all others, and a server that cannot do tools is not asked again without.
+// An Ask is a scenario without a workspace: the messages for the model, the tools that it may call, and the function that judges its calls.
+// No call is executed: the run ends with the first message of the model. The settings that this requires override all others, and a server
+// that does not support tools is not asked again without tools.
 type Ask struct {
 	Messages []lathe.Message   `json:"messages"`
 	Tools    []*lathe.ToolSpec `json:"tools"`
-	// Key identifies the data that Judge uses: if it differs from a recorded one, the run is repeated.
+	// Key identifies the data that Judge uses: if it differs from that of a recorded run, the run is repeated.
 	Key string `json:"key"`
-	// Judge decides whether the calls are right, in the order in which the model made them. Their
-	// arguments are the model's own text. It may be called from several goroutines at once.
+	// Judge decides whether the calls are correct, in the order in which the model made them. Their arguments are the text of the model. It
+	// may be called from several goroutines at once.
 	Judge func(calls []lathe.ToolCall) Check `json:"-"`
 }
 
-// settings are what ends a run with the first message, and lets that hold as many calls as it likes.
+// settings returns the settings that end a run with the first message, which may contain any number of calls.
 func (a *Ask) settings() []Setting {
 	if a == nil {
 		return nil
@@ -35,7 +35,7 @@ func (a *Ask) settings() []Setting {
 		{Key: "max_iterations", Value: "1"}, {Key: "on_limit", Value: string(lathe.OnLimitStop)}, {Key: "fallback_retry_count", Value: "0"}}
 }
 
-// ask makes the run of a scenario with an [Ask]. Its error is one of the harness itself.
+// ask makes the run of a scenario with an [Ask]. It returns an error only if the harness fails.
 func (j *job) ask(ctx context.Context, model lathe.Model, got *seen, now func() time.Time, log *slog.Logger) (*Run, error) {
 	a, r := j.scenario.Ask, j.run
 	set, err := tool.NewSetWithin(j.limits)
@@ -53,14 +53,14 @@ func (j *job) ask(ctx context.Context, model lathe.Model, got *seen, now func() 
 		return nil, err
 	}
 	r.Started = now()
-	res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: a.Messages, ClientTools: a.Tools}) // its error is in the result
+	res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: a.Messages, ClientTools: a.Tools}) // res contains the error
 	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
 	r.judgeAsk(a, res, got)
 	return &r, nil
 }
 
-// judgeAsk gives the run its class. A message that was cut off is wrong, whatever it holds.
+// judgeAsk sets the class of the run. A truncated message is wrong, whatever its content.
 func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	defer r.close(res, got)
 	var calls []lathe.ToolCall
@@ -78,7 +78,7 @@ func (r *Run) judgeAsk(a *Ask, res *event.Result, got *seen) {
 	case lathe.ReasonLength, lathe.ReasonContentFilter:
 		r.Class, r.Error = ClassAssertionFailed, "the run ended "+string(res.Reason)
 	default:
-		if !answered && answeredIfEmpty(res.Reason) != lathe.ReasonAnswered { // a blank message is not kept
+		if !answered && answeredIfEmpty(res.Reason) != lathe.ReasonAnswered { // a blank message is not in the history
 			r.Class = classException
 			break
 		}

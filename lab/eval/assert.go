@@ -12,28 +12,28 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// assertKind says what an assert checks.
+// An assertKind is the kind of an assert.
 type assertKind string
 
-// The kinds of assert, by their word in a suite.
+// Kinds of assert, by their key in a suite.
 const (
-	assertState     assertKind = "state"     // the value at Pointer of the workspace is Equals
+	assertState     assertKind = "state"     // the value at Pointer of the workspace equals Equals
 	assertCalled    assertKind = "called"    // Tool ("*": any) was called at least AtLeast and at most AtMost times
-	assertOrder     assertKind = "order"     // the first calls of Tools came in this order
-	assertArguments assertKind = "arguments" // some call of Tool has Equals at Pointer; with Missing, no call has anything there
-	assertGuard     assertKind = "guard"     // some call was answered with Code
-	assertFailed    assertKind = "failed"    // some call of Tool failed, with Code where there is one
+	assertOrder     assertKind = "order"     // the first calls of Tools were made in this order
+	assertArguments assertKind = "arguments" // at least one call of Tool has Equals at Pointer; if Missing is set, no call has a value at Pointer
+	assertGuard     assertKind = "guard"     // at least one call got the error Code
+	assertFailed    assertKind = "failed"    // at least one call of Tool failed, with Code if that is set
 	assertNotAsked  assertKind = "not_asked" // no call names Tool
-	assertTogether  assertKind = "together"  // one message holds calls of all Tools, each with the outcome asked for
-	assertText      assertKind = "text"      // the last words are Text
-	assertExecuted  assertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer where one is given
-	assertRefused   assertKind = "refused"   // every call of Tool, if there is one, was answered with an error, with Code where there is one
+	assertTogether  assertKind = "together"  // one message has calls of all Tools, each with the given outcome
+	assertText      assertKind = "text"      // the last text of the model is Text
+	assertExecuted  assertKind = "executed"  // the code of the mock Tool ran at least AtLeast and at most AtMost times, with Equals at Pointer if that is set
+	assertRefused   assertKind = "refused"   // every call of Tool got an error, with Code if that is set
 	assertUntold    assertKind = "untold"    // the model has not received Text
-	assertSaid      assertKind = "said"      // some text of the model contains Text, in any case of its letters
-	assertDatabase  assertKind = "database"  // the value at Pointer of the database is Equals
+	assertSaid      assertKind = "said"      // at least one text of the model contains Text, ignoring case
+	assertDatabase  assertKind = "database"  // the value at Pointer of the database equals Equals
 )
 
-// An assert is one thing that must hold after a run.
+// An assert is one condition on a run.
 type assert struct {
 	Kind    assertKind      `json:"kind"`
 	Tool    string          `json:"tool,omitempty"`
@@ -45,10 +45,9 @@ type assert struct {
 	AtMost  *int            `json:"at_most,omitempty"`
 	Code    lathe.Code      `json:"code,omitempty"`
 	Text    string          `json:"text,omitempty"`
-	// Tolerant lets case, quotes, emphasis, white space and the punctuation at the end differ.
+	// Tolerant ignores differences of case, quotes, emphasis, white space and final punctuation.
 	Tolerant bool `json:"tolerant,omitempty"`
-	// Provoked says that the assert needs a mistake of the model first. Where only such asserts do not hold, the
-	// scenario did not apply.
+	// Provoked: the assert applies only after a mistake of the model. If only such asserts fail, the scenario did not apply to the run.
 	Provoked bool `json:"provoked,omitempty"`
 }
 
@@ -66,29 +65,29 @@ func (a *assert) Group() string {
 	}
 }
 
-// A Check is the outcome of one assert.
+// A Check is the result of one assert.
 type Check struct {
 	Group  string `json:"group"`
-	Assert string `json:"assert"` // in words
+	Assert string `json:"assert"` // the assert as text
 	OK     bool   `json:"ok"`
-	Got    string `json:"got,omitempty"` // what was there instead
-	// Provoked is that of the assert.
+	Got    string `json:"got,omitempty"` // the actual value if the assert failed
+	// Provoked is copied from the assert.
 	Provoked bool `json:"provoked,omitempty"`
 }
 
-// maxGot bounds what a check quotes of a value, in bytes.
+// maxGot is the largest number of bytes of a value that a check quotes.
 const maxGot = 200
 
-// An asked call is one that the model asked for, with what became of it.
+// An asked call is a call that the model requested, with its outcome.
 type asked struct {
-	turn   int // of the assistant message, from 1
+	turn   int // number of the assistant message, from 1
 	name   string
 	args   string
 	failed bool
 	code   lathe.Code
 }
 
-// calls reads from a history what was asked for, in order.
+// calls returns the requested calls of a history, in order.
 func calls(history []lathe.Message) []asked {
 	var out []asked
 	byID := map[string]int{}
@@ -107,34 +106,34 @@ func calls(history []lathe.Message) []asked {
 				if n, ok := byID[p.CallID]; ok {
 					out[n].failed, out[n].code = p.IsError, p.Code
 				}
-			default: // says nothing of calls
+			default: // contains no calls
 			}
 		}
 	}
 	return out
 }
 
-// outcome is what asserts look at.
+// outcome has the parts of a run that asserts check.
 type outcome struct {
 	state func(pointer string) (json.RawMessage, error)
 	calls []asked
 	text  string
-	said  []string // all that the model said to the user
-	// executed are the calls that reached mocks; reported holds the texts that the model received.
+	said  []string // all texts of the model for the user
+	// executed are the calls that reached mocks; reported has the texts of assertUntold that the model received.
 	executed []executed
 	reported map[string]bool
 }
 
-// An executed call is one that a mock was called with.
+// An executed call is a call that reached a mock.
 type executed struct {
 	tool string
 	args json.RawMessage
 }
 
-// anyTool stands for every tool.
+// anyTool as the name of a tool means every tool.
 const anyTool = "*"
 
-// check judges one assert.
+// check evaluates one assert.
 func (a *assert) check(o *outcome) Check {
 	words, got, ok := "", "", false
 	switch a.Kind {
@@ -210,7 +209,7 @@ func (a *assert) called(o *outcome) (words, got string, ok bool) {
 	return a.counted("called", n)
 }
 
-// ran counts what reached mocks.
+// ran evaluates an assert of kind assertExecuted.
 func (a *assert) ran(o *outcome) (words, got string, ok bool) {
 	n := 0
 	for _, e := range o.executed {
@@ -231,7 +230,7 @@ func (a *assert) ran(o *outcome) (words, got string, ok bool) {
 	return words, got, ok
 }
 
-// counted says in words how often something is to happen, and whether it did.
+// counted returns the required count in words, the actual count n in words, and whether n is within the bounds.
 func (a *assert) counted(how string, n int) (words, got string, ok bool) {
 	name := a.Tool
 	if name == anyTool {
@@ -254,7 +253,7 @@ func (a *assert) counted(how string, n int) (words, got string, ok bool) {
 	return words, times(n), n >= a.AtLeast && (a.AtMost == nil || n <= *a.AtMost)
 }
 
-// times says a number of times in words.
+// times returns a number of times in words.
 func times(n int) string {
 	switch n {
 	case 0:
@@ -266,7 +265,7 @@ func times(n int) string {
 	}
 }
 
-// order compares where each tool was called first. A tool that was never called breaks the order.
+// order checks the order in which each tool was first called. A tool that was never called breaks the order.
 func (a *assert) order(o *outcome) (got string, ok bool) {
 	ok = true
 	last := -1
@@ -301,7 +300,7 @@ func (a *assert) arguments(o *outcome) (words, got string, ok bool) {
 	return words, got, ok
 }
 
-// together looks for one message that has a call for each entry, no call twice.
+// together reports whether one message has a separate call for each entry of Tools.
 func (a *assert) together(o *outcome) bool {
 	for start := 0; start < len(o.calls); {
 		end := start
@@ -328,14 +327,14 @@ func (a *assert) together(o *outcome) bool {
 	return false
 }
 
-// names reports whether what a model wrote is that tool for the runner: white space around it goes,
-// and dots stand for underscores.
+// names reports whether the runner reads a name written by a model as that tool: it ignores white space around the name, and replaces dots
+// by underscores.
 func names(written, tool string) bool {
 	written = strings.TrimSpace(written)
 	return written == tool || strings.ReplaceAll(written, ".", "_") == tool
 }
 
-// outcomes lists the calls in a line: "state_get ok, state_patch invalid_arguments".
+// outcomes lists calls and their outcomes on one line: "state_get ok, state_patch invalid_arguments".
 func outcomes(calls []asked) string {
 	if len(calls) == 0 {
 		return "no calls"
@@ -351,19 +350,19 @@ func outcomes(calls []asked) string {
 	return strings.Join(words, ", ")
 }
 
-// plainWords takes off what a tolerant comparison does not look at.
+// plainWords removes the differences that a tolerant comparison ignores.
 func plainWords(s string) string {
 	return strings.ToLower(strings.Trim(strings.TrimSpace(s), " \t\r\n.!…。！*_`\"'“”"))
 }
 
-// equalJSON compares the values, not their text.
+// equalJSON compares JSON values, not their text.
 func equalJSON(a, b []byte) bool {
 	ca, errA := rawjson.AppendCanonical(nil, a)
 	cb, errB := rawjson.AppendCanonical(nil, b)
 	return errA == nil && errB == nil && bytes.Equal(ca, cb)
 }
 
-// clip returns at most n bytes of s, cut at a rune, with a mark where something is left out.
+// clip cuts s to at most n bytes without splitting a rune, and appends a mark if it cuts.
 func clip(s string, n int) string {
 	return text.Clip(strings.ToValidUTF8(s, "\uFFFD"), n)
 }

@@ -10,46 +10,46 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Class is the reason for which a run failed. The empty class is that of a run that passed.
+// A Class is the reason why a run failed. The empty class means that the run passed.
 type Class string
 
-// The classes. A server's other 4xx answers are HTTP_ and the number.
+// Classes of failures. Other 4xx responses of a server are HTTP_ followed by the status code.
 const (
-	// Outcomes of a run.
+	// Failures of the model, the tools or the server.
 	ClassAssertionFailed Class = "ASSERTION_FAILED"
 	ClassNoToolCalls     Class = "NO_TOOL_CALLS"
-	ClassToolError       Class = "TOOL_ERROR" // a tool's last call failed, under the failure policy
+	ClassToolError       Class = "TOOL_ERROR" // the last call of a tool failed, with tool_failure_policy fatal
 	ClassEmptyText       Class = "EMPTY_ASSISTANT_TEXT"
 	ClassTimeout         Class = "TIMEOUT"
 	ClassNoToolEndpoint  Class = "NO_TOOL_USE_ENDPOINT"
 	classConflict        Class = "CONFLICT"
 	classUnprocessable   Class = "UNPROCESSABLE"
 	ClassUpstream5xx     Class = "UPSTREAM_5XX"
-	classConnectionLost  Class = "CONNECTION_LOST" // after the server had been reached
+	classConnectionLost  Class = "CONNECTION_LOST" // the connection was lost after the server had been reached
 	ClassDecode          Class = "DECODE_ERROR"
-	// The server refused the request, whatever the model. They count in the rate, and are listed apart.
+	// The server refused the request, whatever the model. These runs count in the rate, and are also listed separately.
 	ClassAuth            Class = "AUTH"
 	ClassPaymentRequired Class = "PAYMENT_REQUIRED"
 	ClassForbidden       Class = "FORBIDDEN"
-	ClassNotFound        Class = "NOT_FOUND" // the server does not have the model, or not at this path
+	ClassNotFound        Class = "NOT_FOUND" // the server does not have the model, or has it at another path
 	classTooLarge        Class = "REQUEST_TOO_LARGE"
 	ClassRateLimit       Class = "RATE_LIMIT"
-	// Nothing was measured: no score.
+	// Nothing was measured: the run has no score.
 	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
-	ClassReplay      Class = "REPLAY_MISS"      // a recording does not hold the request
-	classException   Class = "EXCEPTION"        // of the harness
-	ClassUserModel   Class = "USER_MODEL_ERROR" // of the model that plays the user
-	ClassNotProvoked Class = "NOT_PROVOKED"     // the model made no mistake where the scenario looks at how it recovers from one
+	ClassReplay      Class = "REPLAY_MISS"      // the request is not in the recording
+	classException   Class = "EXCEPTION"        // error of the harness
+	ClassUserModel   Class = "USER_MODEL_ERROR" // error of the model that plays the user
+	ClassNotProvoked Class = "NOT_PROVOKED"     // the scenario tests recovery from a mistake, and the model made none
 )
 
-// Scored reports whether a run of the class counts in the rates. Only a run that reached no server, that the harness
-// broke, or whose scenario did not apply does not.
+// Scored reports whether runs of the class count in the rates. Only runs that reached no server, that the harness interrupted, or to which
+// the scenario did not apply do not count.
 func (c Class) Scored() bool {
 	return c != ClassConnection && c != ClassReplay && c != classException && c != ClassNotProvoked && c != ClassUserModel
 }
 
-// Refused reports whether the server refused the request for a reason that lies with the account, the key, the model's
-// name, or the size of the request.
+// Refused reports whether the server refused the request because of the account, the key, the name of the model, or the size of the
+// request.
 func (c Class) Refused() bool {
 	switch c {
 	case ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound, classTooLarge, ClassRateLimit:
@@ -59,11 +59,11 @@ func (c Class) Refused() bool {
 	}
 }
 
-// judge gives the run its class, from how it ended, what was received and what was checked. Where Lathe is measured,
-// only checks and the server can fail it.
+// judge sets the class of the run from its end, the response and the checks. If the suite measures Lathe, only checks and server errors can
+// fail the run.
 func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	defer r.close(res, got)
-	if r.Class != "" { // of the user
+	if r.Class != "" { // an error of the user has already set it
 		return
 	}
 	r.setServerMessage(res)
@@ -118,7 +118,7 @@ func (r *Run) judge(res *event.Result, got *seen, toolsOn, lathesOwn bool) {
 	}
 }
 
-// answeredIfEmpty returns the reason, and answered for a run with a blank answer, whose checks decide.
+// answeredIfEmpty returns the reason, but ReasonAnswered for a blank answer: the checks decide whether such a run passes.
 func answeredIfEmpty(reason lathe.Reason) lathe.Reason {
 	if reason == lathe.ReasonEmptyAnswer {
 		return lathe.ReasonAnswered
@@ -126,7 +126,7 @@ func answeredIfEmpty(reason lathe.Reason) lathe.Reason {
 	return reason
 }
 
-// classOfUser is the class of a run that the user ended with an error.
+// classOfUser returns the class of a run that ended with an error of the user's side.
 func classOfUser(err error) Class {
 	switch {
 	case errors.Is(err, errUserTurns):
@@ -138,26 +138,26 @@ func classOfUser(err error) Class {
 	}
 }
 
-// setServerMessage takes the error of the run, and the server's own words. A server that sent no answer has none.
+// setServerMessage sets Error and ServerMessage from the error of the run. If the server sent no response, ServerMessage stays empty.
 func (r *Run) setServerMessage(res *event.Result) {
 	if res.Err == nil || res.Reason == lathe.ReasonEmptyAnswer {
 		return
 	}
-	r.Error = res.Err.Error() // holds no content: see lathe.Error
+	r.Error = res.Err.Error() // contains no content: see lathe.Error
 	var up *lathe.UpstreamError
 	switch {
 	case !errors.As(res.Err, &up) || up.Message == "":
 	case (up.Status != 0 || up.InBand) && up.Kind != lathe.UpstreamBadProtocol:
 		r.ServerMessage = up.Message
-	case !strings.Contains(r.Error, up.Message): // words of Lathe or of the transport
+	case !strings.Contains(r.Error, up.Message): // text of Lathe or of the transport
 		r.Error += ": " + up.Message
 	}
 }
 
-// close says whether the run passed and whether it counts. A run counts once its server was reached.
+// close sets whether the run passed and whether it counts. A run counts if its server was reached.
 func (r *Run) close(res *event.Result, got *seen) {
 	if r.Class == ClassConnection && (got.any || answered(res)) {
-		r.Class = classConnectionLost // an earlier turn of the run was answered
+		r.Class = classConnectionLost // the server answered an earlier turn of the run
 	}
 	r.Calls = got.calls
 	if got.prompt != "" {
@@ -170,7 +170,7 @@ func (r *Run) close(res *event.Result, got *seen) {
 	}
 }
 
-// notProvoked reports whether the only checks that failed are those that need a mistake of the model first.
+// notProvoked reports whether all failed checks apply only after a mistake of the model.
 func (r *Run) notProvoked() bool {
 	for _, c := range r.Checks {
 		if !c.OK && !c.Provoked {
@@ -180,7 +180,7 @@ func (r *Run) notProvoked() bool {
 	return true
 }
 
-// ignored counts the calls that the model made where tools are off.
+// ignored returns the number of calls that the model made although tools are off.
 func ignored(res *event.Result) (n int) {
 	for i := range res.Trace {
 		n += res.Trace[i].IgnoredToolCalls
@@ -188,7 +188,8 @@ func ignored(res *event.Result) (n int) {
 	return n
 }
 
-// failedNames are the tools of a run that ended tool_error, with the names that the model made up in place of unknown.
+// failedNames returns the tools that failed in a run that ended with tool_error. "unknown" is replaced by the names that the model
+// invented.
 func failedNames(res *event.Result) []string {
 	var names []string
 	for _, name := range res.FailedTools {
@@ -205,8 +206,8 @@ func failedNames(res *event.Result) []string {
 	return names
 }
 
-// preferAssertions makes a tool error an assertion that failed, where the only tool that failed is
-// one that must not be asked for at all: that is what went wrong.
+// preferAssertions replaces a tool error by a failed assertion if the only tools that failed are unknown ones, which the model must not
+// request at all.
 func (r *Run) preferAssertions(res *event.Result) {
 	for _, c := range calls(res.History) {
 		if c.failed && c.code != lathe.CodeUnknownTool && slices.Contains(res.FailedTools, c.name) {
@@ -229,7 +230,7 @@ func (r *Run) failedChecks() []string {
 	return out
 }
 
-// answered reports whether the model said anything that reached the history.
+// answered reports whether the history contains a message of the model.
 func answered(res *event.Result) bool {
 	for i := range res.History {
 		if res.History[i].Role == lathe.RoleAssistant {
@@ -242,7 +243,7 @@ func answered(res *event.Result) bool {
 var statusClasses = map[int]Class{401: ClassAuth, 402: ClassPaymentRequired, 403: ClassForbidden, 404: ClassNotFound, 408: ClassTimeout,
 	409: classConflict, 413: classTooLarge, 422: classUnprocessable, 429: ClassRateLimit}
 
-// upstreamClass says what the server or the way to it did.
+// upstreamClass returns the class of an error of the server or of the connection.
 func upstreamClass(err error) Class {
 	var up *lathe.UpstreamError
 	if errors.Is(err, ErrReplay) {
@@ -271,7 +272,7 @@ func upstreamClass(err error) Class {
 	case up.Kind == lathe.Upstream5xx:
 		return ClassUpstream5xx
 	case up.Kind == lathe.Upstream4xx:
-		return "HTTP_4XX" // of an error within a response of status 200
+		return "HTTP_4XX" // an error in a response with status 200
 	default:
 		return classConnectionLost
 	}

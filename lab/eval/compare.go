@@ -8,13 +8,13 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Comparison lists the changes from one report to another.
+// A Comparison lists the differences between two reports.
 type Comparison struct {
-	Lines []Change `json:"changes"` // of one model all that both have first, then by model, and by model and scenario
-	// ModelA and ModelB are set where each report has one model, and they differ.
+	Lines []Change `json:"changes"` // the row of all runs first, if each report has one model; then by model, and by model and scenario
+	// ModelA and ModelB are set if each report has one model and the names differ.
 	ModelA string `json:"model_a,omitempty"`
 	ModelB string `json:"model_b,omitempty"`
-	// OnlyA and OnlyB name the models and scenarios that only one of the reports has.
+	// OnlyA and OnlyB are the models and scenarios that only one of the reports has.
 	OnlyA []string `json:"only_a,omitempty"`
 	OnlyB []string `json:"only_b,omitempty"`
 }
@@ -24,19 +24,18 @@ type Change struct {
 	Label string `json:"label"`
 	A     Row    `json:"a"`
 	B     Row    `json:"b"`
-	// P is the two-sided p-value of Fisher's exact test: the chance of a difference at least this large
-	// between equal models.
+	// P is the two-sided p-value of Fisher's exact test: the probability of a difference at least this large between equal models.
 	P float64 `json:"p"`
-	// Real says that the difference is more than noise: P is below 0.05.
+	// Real: the difference is more than noise, because P is below 0.05.
 	Real bool `json:"more_than_noise"`
 }
 
 // significance is the p-value below which a difference is more than noise.
 const significance = 0.05
 
-// Compare compares what both reports have: each model at each scenario, and each model over the scenarios that both tried
-// with it: "all" where each report has one model. Runs of different models are compared only there; then these two
-// are taken for each other.
+// Compare compares the rows that both reports have: each model in each scenario, and each model over the scenarios that both reports have
+// for it ("all" if each report has one model). Runs of different models are compared only in the latter case: then the two models are
+// treated as the same.
 func Compare(a, b *Report) *Comparison {
 	c := &Comparison{}
 	wholeA, wholeB := a.Summary(), b.Summary()
@@ -59,7 +58,7 @@ func Compare(a, b *Report) *Comparison {
 			other := others[pair[0][i].label()]
 			label := pair[0][i]
 			if single {
-				label.Model = "" // it is that of the side
+				label.Model = "" // both sides have one model
 			}
 			if name := label.label(); other != nil && name != "" {
 				c.add(name, pair[0][i], *other)
@@ -71,12 +70,12 @@ func Compare(a, b *Report) *Comparison {
 
 func one(models []Row) bool { return len(models) == 1 }
 
-// scenariosOf returns a row without figures for each scenario.
+// scenariosOf returns a row for each scenario, with only the name of the scenario in its key.
 func scenariosOf(rep *Report) []Row {
 	return rows(rep.Runs, func(r *Run) rowKey { return rowKey{Scenario: r.Scenario} })
 }
 
-// as returns the report with its model under another name.
+// as returns the report with all runs under another model name.
 func (rep *Report) as(model string) *Report {
 	out := &Report{Suite: rep.Suite, Skipped: rep.Skipped}
 	for _, r := range rep.Runs {
@@ -87,7 +86,7 @@ func (rep *Report) as(model string) *Report {
 	return out
 }
 
-// Of returns the runs of one model, false where there are none.
+// Of returns the runs of one model, and whether there are any.
 func (rep *Report) Of(model string) (*Report, bool) {
 	out := &Report{Suite: rep.Suite}
 	for _, r := range rep.Runs {
@@ -98,7 +97,7 @@ func (rep *Report) Of(model string) (*Report, bool) {
 	return out, len(out.Runs) > 0
 }
 
-// within returns the runs of those models and scenarios.
+// within returns the runs of the models and scenarios of the rows.
 func (rep *Report) within(rows []Row) *Report {
 	out := &Report{Suite: rep.Suite}
 	known := byLabel(rows)
@@ -118,7 +117,7 @@ func byLabel(rows []Row) map[string]*Row {
 	return out
 }
 
-// only notes the rows that one side has.
+// only records the rows that only one side has.
 func (c *Comparison) only(a, b []Row) {
 	inA, inB := byLabel(a), byLabel(b)
 	for i := range a {
@@ -138,7 +137,7 @@ func (c *Comparison) add(label string, a, b Row) {
 	c.Lines = append(c.Lines, Change{Label: label, A: a, B: b, P: p, Real: p < significance})
 }
 
-// WriteTable writes the rows that changed, and says of each whether it is more than noise.
+// WriteTable writes the rows that changed, and whether each change is more than noise.
 func (c *Comparison) WriteTable(w io.Writer) error {
 	if c.ModelA != "" {
 		fmt.Fprintf(w, "A is %s, B is %s\n", text.OneLine(c.ModelA), text.OneLine(c.ModelB))

@@ -19,65 +19,65 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// This file runs tools that read and change the database of a scenario by the steps of its file.
+// This file executes scripted tools that read and change the database of a scenario.
 
-// stepKind says what a step does.
+// A stepKind is the operation of one step of a scripted tool: it reads, checks or changes a value in the database of the scenario.
 type stepKind string
 
-// The kinds of step, by their word in a suite.
+// Kinds of step, by their key in a suite.
 const (
 	stepGet      stepKind = "get"      // the result is the value at Pointer, which must exist
-	stepList     stepKind = "list"     // the result is an array of the elements at Pointer whose fields are as Where says
-	stepCheck    stepKind = "check"    // the value at Pointer is as the condition says, else the call fails
-	stepSet      stepKind = "set"      // puts Value at Pointer
-	stepAppend   stepKind = "append"   // adds Value to the array at Pointer, which is made where it is missing
+	stepList     stepKind = "list"     // the result is an array of the elements at Pointer whose fields match Where
+	stepCheck    stepKind = "check"    // the call fails unless the value at Pointer satisfies the condition
+	stepSet      stepKind = "set"      // sets the value at Pointer to Value
+	stepAppend   stepKind = "append"   // appends Value to the array at Pointer, which is created if it does not exist
 	stepAdd      stepKind = "add"      // adds Value to the number at Pointer
 	stepSubtract stepKind = "subtract" // subtracts Value from the number at Pointer
 	stepDelete   stepKind = "delete"   // removes the value at Pointer
 	stepReturn   stepKind = "return"   // the result is Value
 )
 
-// stepKinds are all of them, in the order of the documentation.
+// stepKinds are all kinds of step, in the order of the documentation.
 var stepKinds = []stepKind{stepGet, stepList, stepCheck, stepSet, stepAppend, stepAdd, stepSubtract, stepDelete, stepReturn}
 
-// A step is one thing that a call of a tool does to the database of its scenario. In Pointer, Value, Where and the condition, {name}
-// stands for the argument or the bound value of that name, and {name/a/b} for a value in it. A text that is nothing but that
-// stands for the value itself, whatever its type. In a value, an object with the one key from stands for a copy of the value in
-// the database at that pointer.
+// A step is one operation of a call on the database of its scenario. In Pointer, Value, Where and the condition, {name} is replaced by the
+// argument or the bound value of that name, and {name/a/b} by a value inside it. A text that consists only of such a placeholder is
+// replaced by the value itself, whatever its type. In a value, an object whose only key is from is replaced by a copy of the value in the
+// database at that pointer.
 type step struct {
 	Kind    stepKind        `json:"kind"`
-	Pointer string          `json:"pointer,omitempty"` // RFC 6901; the database is the root
+	Pointer string          `json:"pointer,omitempty"` // RFC 6901, relative to the root of the database
 	Value   json.RawMessage `json:"value,omitempty"`
-	Where   json.RawMessage `json:"where,omitempty"` // an object; fields whose value is an argument that the call lacks do not matter
-	// As binds the value that get finds, for later steps.
+	Where   json.RawMessage `json:"where,omitempty"` // an object; fields whose value is an argument that the call lacks are ignored
+	// As binds the value that get returns to a name, for later steps.
 	As string `json:"as,omitempty"`
-	// Condition and Operand are those of a check.
+	// Condition and Operand belong to a check.
 	Condition string          `json:"condition,omitempty"`
 	Operand   json.RawMessage `json:"operand,omitempty"`
-	// Else is the text of the error where a value is missing or a condition does not hold.
+	// Else is the error text for a missing value or a condition that is false.
 	Else string `json:"else,omitempty"`
 }
 
 // Limits of a scenario with a database.
 const (
-	maxDatabase  = 256 << 10 // in bytes, as JSON
-	maxSteps     = 32        // of a tool
-	maxGoldCalls = 100       // of a scenario
-	maxGrown     = 4 << 20   // bytes of a database, and of the values that one call puts into it
+	maxDatabase  = 256 << 10 // bytes of the JSON
+	maxSteps     = 32        // steps of a tool
+	maxGoldCalls = 100       // gold calls of a scenario
+	maxGrown     = 4 << 20   // bytes of a database, and of the values that one call adds to it
 )
 
-// conditions are those of a check: whether the value at its pointer is equal to the operand, one of it, has all of it (an array its
-// elements, an object its keys), is a number that is not below or above it, and whether there is no value at all.
+// conditions are the conditions of a check: the value at the pointer equals the operand, is one of its elements, contains all of it
+// (elements of an array, keys of an object), is a number at least or at most the operand, or does not exist.
 var conditions = []string{"equals", "in", "has", "at_least", "at_most", "missing"}
 
-// A database is the state of one run of a scenario: a JSON object, kept as the draft of a workspace. A call changes it as a whole
-// or not at all. It may be used by several goroutines at once.
+// A database is the state of one run of a scenario: a JSON object, stored as the draft of a workspace. A call changes it completely or not
+// at all. It may be used from several goroutines at once.
 type database struct {
 	mu sync.Mutex
 	ws *builtin.Workspace
 }
 
-// draft is the pointer of the database within its workspace.
+// draft is the pointer to the database in its workspace.
 const draft = "/draft"
 
 func newDatabase(raw json.RawMessage, id string) (*database, error) {
@@ -95,7 +95,7 @@ func contents(ws *builtin.Workspace) (json.RawMessage, error) {
 	return slices.Clone(raw), nil
 }
 
-// call runs the steps of one call. Its error is a [tool.Failure] where the call is refused, with the database as it was before.
+// call executes the steps of one call. If the call is refused, it returns a [tool.Failure] and the database does not change.
 func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,7 +123,7 @@ func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, er
 	return c.result, nil
 }
 
-// handler returns the function that runs the steps for a mock.
+// handler returns a function that executes the steps, for a mock.
 func (d *database) handler(steps []step) func(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return func(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
 		raw, err := d.call(steps, args)
@@ -134,17 +134,18 @@ func (d *database) handler(steps []step) func(context.Context, json.RawMessage) 
 	}
 }
 
-// A stepCall is the state of one call: what is bound, a copy of the database that later steps read, and the changes made to it.
+// A stepCall is the state of one call: the bound values, a copy of the database that later steps read, and the changes made to it.
 type stepCall struct {
 	bound  map[string]json.RawMessage
 	work   *database
-	now    json.RawMessage // the contents of work; nil: not read since the last change
+	now    json.RawMessage // contents of work; nil: not read since the last change
 	ops    []builtin.PatchOp
 	result json.RawMessage
 	size   int // bytes of the database before the call and of all values that were copied
 }
 
-// copied counts a copy of a value. Steps that copy what they have copied could else grow a database without end.
+// copied counts a copied value. It returns an error above maxGrown: steps that repeatedly copy their own copies could otherwise grow a
+// database without limit.
 func (c *stepCall) copied(raw json.RawMessage) error {
 	if c.size += len(raw); c.size > maxGrown {
 		return tool.Fail(lathe.CodeInvalidArguments, "the database would have more than %d bytes", maxGrown)
@@ -152,7 +153,7 @@ func (c *stepCall) copied(raw json.RawMessage) error {
 	return nil
 }
 
-// refuse fails the call with the step's own text, or with the default one.
+// refuse returns a failure with the text Else of the step, or with the default text.
 func (s *step) refuse(format string, args ...any) error {
 	text := s.Else
 	if text == "" {
@@ -204,7 +205,7 @@ func (c *stepCall) step(s *step) error {
 		return err
 	}
 	switch {
-	case !given: // an optional argument that the call lacks
+	case !given: // the value is an optional argument that the call lacks
 		return nil
 	case s.Kind == stepAdd || s.Kind == stepSubtract:
 		if v, err = sum(old, v, s.Kind == stepSubtract); err != nil || !found {
@@ -216,7 +217,7 @@ func (c *stepCall) step(s *step) error {
 	return c.patch(s, builtin.PatchOp{Op: "set", Path: draft + at, Value: v})
 }
 
-// patch makes a change in the copy, and keeps it for the end of the call.
+// patch applies a change to the copy, and records it for the end of the call.
 func (c *stepCall) patch(s *step, op builtin.PatchOp) error {
 	if _, err := c.work.ws.PatchDraft([]builtin.PatchOp{op}, ""); err != nil {
 		return s.refuse("%s", err)
@@ -236,7 +237,7 @@ func (c *stepCall) read(at string) (raw json.RawMessage, found bool, err error) 
 	return raw, found, nil
 }
 
-// check judges a condition.
+// check evaluates the condition of a step for the value old.
 func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 	if s.Condition == "missing" {
 		if found {
@@ -267,7 +268,7 @@ func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 	return nil
 }
 
-// list returns the elements of an array, or the values of an object in the order of their keys, whose fields are as where says.
+// list returns the elements of an array, or the values of an object in key order, whose fields match where.
 func (c *stepCall) list(of, where json.RawMessage) (json.RawMessage, error) {
 	var fields []struct{ name, value json.RawMessage }
 	for name, raw := range rawjson.Members(where) {
@@ -296,7 +297,7 @@ func (c *stepCall) list(of, where json.RawMessage) (json.RawMessage, error) {
 	return joined('[', out, ']'), nil
 }
 
-// joined writes an array or an object of its elements or members.
+// joined returns an array or an object with these elements or members.
 func joined(open byte, parts []json.RawMessage, end byte) json.RawMessage {
 	out := []byte{open}
 	for i, p := range parts {
@@ -308,7 +309,7 @@ func joined(open byte, parts []json.RawMessage, end byte) json.RawMessage {
 	return append(out, end)
 }
 
-// elements returns the elements of an array, or the values of an object in the order of their keys.
+// elements returns the elements of an array, or the values of an object in key order.
 func elements(raw json.RawMessage) []json.RawMessage {
 	var out []json.RawMessage
 	switch {
@@ -329,7 +330,8 @@ func elements(raw json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// has reports whether an array has all of want as elements, or an object all of want as keys. A want that is no array stands for one.
+// has reports whether an array contains all elements of want, or an object has all of them as keys. A want that is not an array counts as
+// an array of one element.
 func has(raw, want json.RawMessage) bool {
 	wanted := []json.RawMessage{want}
 	if len(want) > 0 && want[0] == '[' {
@@ -350,10 +352,10 @@ func has(raw, want json.RawMessage) bool {
 	return true
 }
 
-// maxNumber bounds the text of a number that steps calculate with, in bytes.
+// maxNumber is the largest length of the text of a number for calculations, in bytes.
 const maxNumber = 64
 
-// readNumber reads a JSON number without an exponent.
+// readNumber parses a JSON number without exponent into a number. It reports whether that succeeded.
 func readNumber(into *big.Rat, raw json.RawMessage) bool {
 	if len(raw) == 0 || len(raw) > maxNumber || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || bytes.ContainsAny(raw, "eE") {
 		return false
@@ -362,7 +364,7 @@ func readNumber(into *big.Rat, raw json.RawMessage) bool {
 	return ok
 }
 
-// sum adds two numbers exactly.
+// sum adds or subtracts two numbers exactly.
 func sum(a, b json.RawMessage, subtract bool) (json.RawMessage, error) {
 	var x, y big.Rat
 	if !readNumber(&x, a) || !readNumber(&y, b) {
@@ -372,14 +374,14 @@ func sum(a, b json.RawMessage, subtract bool) (json.RawMessage, error) {
 		y.Neg(&y)
 	}
 	x.Add(&x, &y)
-	digits, _ := x.FloatPrec() // decimal fractions are finite
+	digits, _ := x.FloatPrec() // decimal fractions have finitely many digits
 	return json.RawMessage(x.FloatString(digits)), nil
 }
 
-// placeholder is {name} or {name/a/b}.
+// placeholder matches {name} and {name/a/b}.
 var placeholder = lazy.Regexp(`\{([A-Za-z_][A-Za-z0-9_]*)((?:/[^{}/]+)*)\}`)
 
-// lookup returns what a placeholder stands for; ok is false where there is nothing.
+// lookup returns the value for a match of placeholder; ok is false if there is none.
 func (c *stepCall) lookup(match []string) (json.RawMessage, bool) {
 	raw, ok := c.bound[match[1]]
 	if !ok {
@@ -388,7 +390,7 @@ func (c *stepCall) lookup(match []string) (json.RawMessage, bool) {
 	return valueAt(raw, match[2])
 }
 
-// fill replaces the placeholders of a text by the texts of scalar values.
+// fill replaces the placeholders in a text by the texts of scalar values, after escape.
 func (c *stepCall) fill(text string, escape func(string) string) (string, error) {
 	var problem error
 	out := placeholder().ReplaceAllStringFunc(text, func(p string) string {
@@ -405,13 +407,13 @@ func (c *stepCall) fill(text string, escape func(string) string) (string, error)
 	return out, problem
 }
 
-// pointer fills in a pointer.
+// pointer replaces the placeholders in a JSON pointer.
 func (c *stepCall) pointer(p string) (string, error) {
 	return c.fill(p, escapeToken)
 }
 
-// value fills in a value. given is false where the whole value is an argument that the call lacks; a member of an object is then left
-// out.
+// value replaces the placeholders in a value. given is false if the whole value is an argument that the call lacks; a member with such a
+// value is omitted from its object.
 func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, err error) {
 	switch {
 	case len(raw) == 0:
@@ -466,7 +468,7 @@ func (c *stepCall) value(raw json.RawMessage) (v json.RawMessage, given bool, er
 	return raw, true, nil
 }
 
-// fromPointer reads {"from": POINTER}.
+// fromPointer returns the pointer in an object {"from": POINTER}.
 func fromPointer(raw json.RawMessage) (string, bool) {
 	n := 0
 	for range rawjson.Members(raw) {
@@ -476,7 +478,7 @@ func fromPointer(raw json.RawMessage) (string, bool) {
 	return rawjson.Text(from), ok && n == 1 && len(from) > 0 && from[0] == '"'
 }
 
-// placeholders returns the names that a step uses.
+// placeholders returns the names in the placeholders of a step.
 func (s *step) placeholders() []string {
 	var names []string
 	for _, text := range []string{s.Pointer, string(s.Value), string(s.Where), string(s.Operand)} {

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// This file reads the parts of a suite that are about databases: their tools, gold actions and simulated users.
+// This file parses the parts of a suite that concern databases: tools with steps, gold actions and simulated users.
 
 func (p *parser) database(into *json.RawMessage) member {
 	return member{"database", func(n *yaml.Node) error {
@@ -29,7 +29,7 @@ func (p *parser) database(into *json.RawMessage) member {
 	}}
 }
 
-// step returns the reader of a step. Its first key says its kind.
+// step returns a parser of a step. The first key of a step is its kind.
 func (p *parser) step(into *[]step) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
 		if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
@@ -83,7 +83,7 @@ func (p *parser) step(into *[]step) func(*yaml.Node) error {
 	}
 }
 
-// wrong describes what a step lacks; "": nothing.
+// wrong describes the first mistake in a step, or returns "".
 func (s *step) wrong() string {
 	if err := checkPointer(s.Pointer); err != nil {
 		return err.Error()
@@ -112,7 +112,7 @@ func (s *step) wrong() string {
 	return ""
 }
 
-// checkSteps refuses a placeholder that names neither a parameter of the tool nor a value that an earlier step binds.
+// checkSteps refuses a placeholder that is neither a parameter of the tool nor a value that an earlier step binds.
 func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 	known := []string{}
 	if m.Schema != nil {
@@ -136,8 +136,8 @@ func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 	return nil
 }
 
-// gold reads the messages of a model that makes no error. A key of a message is say, or a tool with the arguments of one call, or with a
-// list of those of several.
+// gold parses the messages of a model that makes no mistake. A key of a message is say, or the name of a tool with the arguments of one
+// call, or a list of the arguments of several calls.
 func (p *parser) gold(into *[]GoldTurn) member {
 	return member{"gold", func(n *yaml.Node) error {
 		*into = []GoldTurn{}
@@ -176,7 +176,7 @@ func (p *parser) gold(into *[]GoldTurn) member {
 	}}
 }
 
-// simulator reads a simulated user.
+// simulator parses a simulated user.
 func (p *parser) simulator(into **userSimulator) member {
 	return member{"user_simulator", func(n *yaml.Node) error {
 		u := &userSimulator{}
@@ -210,10 +210,10 @@ func (p *parser) simulator(into **userSimulator) member {
 	}}
 }
 
-// maxGenerated bounds the tools that a list of verbs and nouns makes.
+// maxGenerated is the largest number of tools generated from a list of verbs and nouns.
 const maxGenerated = 512
 
-// generated reads lists of verbs and nouns, and makes a tool VERB_NOUN of each pair for which the list does not have one.
+// generated parses lists of verbs and nouns, and adds a tool VERB_NOUN for each pair that the list lacks.
 func (p *parser) generated(into *[]mockTool) member {
 	return member{"generated_tools", func(n *yaml.Node) error {
 		var verbs, nouns []string

@@ -15,15 +15,15 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// A folder of results holds one file for each run, MODEL__SCENARIO__trial_NN.json, and what is
-// written from them all: summary.json, junit.xml and report.html.
+// A folder of results has one file for each run, MODEL__SCENARIO__trial_NN.json, and the files that are computed from all runs:
+// summary.json, junit.xml and report.html.
 
-// maxRunBytes bounds the file of a run that is read.
+// maxRunBytes is the largest size of the file of a run.
 const maxRunBytes = 64 << 20
 
 var unsafeInNames = lazy.Regexp(`[^A-Za-z0-9._-]+`)
 
-// fileName makes a name that every file system takes: what is not a letter, a digit, . _ or - becomes __.
+// fileName returns a file name that every file system allows: characters other than letters, digits, . _ and - become __.
 func fileName(s string) string {
 	s = unsafeInNames().ReplaceAllString(s, "__")
 	return strings.TrimLeft(s, ".")
@@ -31,7 +31,7 @@ func fileName(s string) string {
 
 func makeDir(dir string) error { return os.MkdirAll(dir, 0o755) }
 
-// writeFile writes a whole file or none.
+// writeFile writes a file atomically: it is complete, or does not change.
 func writeFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".part-*")
 	if err != nil {
@@ -43,27 +43,27 @@ func writeFile(path string, b []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one to return
+		_ = os.Remove(f.Name()) // err is more useful than an error of Remove
 	}
 	return err
 }
 
 func (b *bench) path(j *job) string { return filepath.Join(b.opts.Dir, j.name+".json") }
 
-// finished returns the run that the folder holds already, if it is the same one and counts. What counts is never made
-// again: a rate must not depend on how often its folder was named.
+// finished returns the stored result of a run, if it has the same fingerprint and counts; nil otherwise. A run that counts is never
+// repeated: a rate must not depend on how often an evaluation is resumed.
 func (b *bench) finished(j *job) *Run {
 	if b.opts.Dir == "" {
 		return nil
 	}
 	r, err := readRun(b.path(j))
 	if err != nil || r.Fingerprint != j.run.Fingerprint || !kept(r) {
-		return nil // made, or made again
+		return nil // the run must be made, or repeated
 	}
 	return r
 }
 
-// attempts counts the earlier attempts at the run that the folder holds. They reached no server, or there is none.
+// attempts returns the number of earlier attempts at a run, which reached no server; 0: none.
 func (b *bench) attempts(j *job) int {
 	if b.opts.Dir == "" {
 		return 0
@@ -75,11 +75,11 @@ func (b *bench) attempts(j *job) int {
 	return max(r.Attempts, 1)
 }
 
-// kept reports whether a run is a result that stays.
+// kept reports whether the result of a run is final.
 func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
 
-// checkOverwrite refuses a folder that holds results of the same names that were made of something else: they would be
-// lost.
+// checkOverwrite returns an error if the folder has final results of the same names that come from another model, scenario or
+// configuration: they would be overwritten.
 func (b *bench) checkOverwrite(jobs []*job) error {
 	if b.opts.Dir == "" {
 		return nil
@@ -113,14 +113,14 @@ func saveJSON(path string, v any) error {
 	return writeFile(path, raw.Bytes())
 }
 
-// ErrNotEmpty says that the folder of results holds some already, and that the evaluation does not resume them.
+// ErrNotEmpty is the error of a folder that already has results, if the evaluation does not resume them.
 var ErrNotEmpty = errors.New("name another folder, or resume them")
 
-// firstResult returns the name of a file of a run in the folder, "" where there is none.
+// firstResult returns the name of the file of a run in the folder, or "" if there is none.
 func firstResult(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "" // it is made, or writing to it fails
+		return "" // the folder will be created, or writing to it fails
 	}
 	for _, e := range entries {
 		if isResult(e) {
@@ -134,7 +134,7 @@ func isResult(e fs.DirEntry) bool {
 	return e.Type().IsRegular() && strings.Contains(e.Name(), "__trial_") && filepath.Ext(e.Name()) == ".json"
 }
 
-// readAtMost reads a file that is not larger than that.
+// readAtMost reads a file of at most limit bytes.
 func readAtMost(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -156,7 +156,7 @@ func readRun(path string) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if !r.OK {
-		r.Scored = r.Class.Scored() && (r.Scored || r.Class != ClassTimeout) // versions before counted fewer classes
+		r.Scored = r.Class.Scored() && (r.Scored || r.Class != ClassTimeout) // earlier versions had fewer classes
 	}
 	if r.Model == "" || r.Scenario == "" || r.Fingerprint == "" {
 		return nil, fmt.Errorf("%s: not the file of a run", path)
@@ -164,7 +164,7 @@ func readRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// Load reads the runs of a folder of results, sorted by file name. A folder without any is an error.
+// Load reads the runs in a folder of results, sorted by model and file name. It returns an error if there are none.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)

@@ -15,31 +15,31 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// GoldModel is the name under which the command measures the model that play returns.
+// GoldModel is the model name under which the gold actions are measured.
 const GoldModel = "sim/gold"
 
-// GoldTarget returns the target that plays the gold actions of each scenario, see play. It passes every scenario of a suite whose
-// gold actions are right.
+// GoldTarget returns a target that plays the gold actions of each scenario, see [Play]. It passes every scenario whose gold actions are
+// correct.
 func GoldTarget() Target {
 	return Target{Name: GoldModel, Identity: GoldModel, ModelFor: func(sc *Scenario) lathe.Model { return Play(sc.Gold) }}
 }
 
-// A GoldTurn is one message of a model that does everything right: calls, a text, or both.
+// A GoldTurn is one message of a model that makes no mistake: calls, a text, or both.
 type GoldTurn struct {
 	Say   string     `json:"say,omitempty"`
 	Calls []GoldCall `json:"calls,omitempty"`
 }
 
-// A GoldCall is a call of such a message.
+// A GoldCall is one call in a [GoldTurn].
 type GoldCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 
-	line int // of the suite; 0 where it was not read from one
+	line int // line in the suite; 0: not from a file
 }
 
-// goldDatabase returns the database as the gold actions leave it. Answers that stand before the steps of a tool, such as errors that
-// a model must recover from, are left out. The error names the first action that fails.
+// goldDatabase returns the database after the gold actions. It ignores scripted answers that precede the steps of a tool, such as errors
+// from which a model must recover. The error names the first action that fails.
 func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
 	if sc.final != nil {
 		return sc.final, nil
@@ -58,7 +58,7 @@ func (sc *Scenario) goldDatabase() (json.RawMessage, error) {
 	return contents(d.ws)
 }
 
-// A goldError names a gold action that fails, and its line.
+// A goldError describes a gold action that fails, with its line.
 type goldError struct {
 	line int
 	text string
@@ -66,7 +66,7 @@ type goldError struct {
 
 func (e *goldError) Error() string { return e.text }
 
-// goldCall makes one gold call.
+// goldCall executes one gold call.
 func (sc *Scenario) goldCall(d *database, c GoldCall) error {
 	at := findTool(sc.Tools, c.Tool)
 	if at < 0 {
@@ -88,7 +88,7 @@ func (sc *Scenario) goldCall(d *database, c GoldCall) error {
 	return nil
 }
 
-// failureText is what a model reads of an error of a tool.
+// failureText returns the text of a tool error that a model receives.
 func failureText(err error) string {
 	var f *tool.Failure
 	if errors.As(err, &f) {
@@ -97,15 +97,15 @@ func failureText(err error) string {
 	return err.Error()
 }
 
-// goldCalls reports whether a model that does everything right makes a call.
+// goldCalls reports whether the gold actions contain a call.
 func (sc *Scenario) goldCalls() bool {
 	return slices.ContainsFunc(sc.Gold, func(t GoldTurn) bool { return len(t.Calls) > 0 })
 }
 
-// maxDifferences bounds the differences that a check lists.
+// maxDifferences is the largest number of differences in a check.
 const maxDifferences = 3
 
-// checkGold compares the database that a run left with that of the gold actions.
+// checkGold compares the database after a run with the database after the gold actions.
 func checkGold(want, got json.RawMessage) Check {
 	c := Check{Group: "state", Assert: "the database is as the gold actions leave it", OK: equalJSON(want, got)}
 	if !c.OK {
@@ -114,7 +114,7 @@ func checkGold(want, got json.RawMessage) Check {
 	return c
 }
 
-// differences lists the places at which two values differ, at most [maxDifferences].
+// differences appends the locations at which two values differ to found, which has at most [maxDifferences] elements.
 func differences(at string, want, got json.RawMessage, found []string) []string {
 	if len(found) == maxDifferences || equalJSON(want, got) {
 		return found
@@ -145,14 +145,14 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 	return found
 }
 
-// Play returns a model that makes those turns, one for each message of it in the conversation. It repeats a call that failed, at
-// most twice, before it continues. After the last turn it repeats the last text. A request without tools gets texts alone. The
-// model is a pure function of the request and may be used by several goroutines at once.
+// Play returns a model that makes these turns, one for each of its messages in the conversation. It repeats a failed call at most twice
+// before it continues. After the last turn it repeats the last text. For a request without tools it returns only texts. The model is a pure
+// function of the request and may be used from several goroutines at once.
 func Play(turns []GoldTurn) lathe.Model { return player(turns) }
 
 type player []GoldTurn
 
-// maxGoldTries is how often a player makes one call.
+// maxGoldTries is the largest number of attempts of a player at one call.
 const maxGoldTries = 3
 
 // Describe implements [lathe.Model].
@@ -183,7 +183,7 @@ func (p player) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 	}
 }
 
-// next returns the turn that follows the conversation, and how many calls that holds.
+// next returns the turn that follows the conversation, and the number of calls in the conversation.
 func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
 	at, tries := 0, 0
 	var again []GoldCall
@@ -223,7 +223,7 @@ func (p player) next(req *lathe.Request) (turn GoldTurn, made int) {
 	return turn, made
 }
 
-// callFailed reports whether the first result of that call among the messages says that it failed.
+// callFailed reports whether the first result for this call in the messages is an error.
 func callFailed(messages []lathe.Message, id string) bool {
 	for i := range messages {
 		for _, part := range messages[i].Parts {

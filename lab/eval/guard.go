@@ -13,23 +13,22 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// A guard says which tools of a scenario may be called. A tool that no list names is denied.
+// A guard is the policy of a scenario: the tools that may be called. A tool that is in no list is denied.
 type guard struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
-	// Approve lists the calls that the person who is asked says yes to. All others are denied.
+	// Approve lists the calls that the simulated approver approves. All others are denied.
 	Approve []approvedCall `json:"approve,omitempty"`
 }
 
-// An approvedCall is a call that is approved: of that tool, with arguments of exactly that value.
+// An approvedCall is a call that is approved: of this tool, with exactly these arguments.
 type approvedCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// policy returns what the runner asks. Without a guard all is allowed: the tools of a scenario are
-// its own.
+// policy returns the policy for the runner. A nil guard allows everything, because the tools of a scenario have no effect outside of it.
 func (g *guard) policy() lathe.Policy {
 	if g == nil {
 		return policy.AllowAll()
@@ -37,12 +36,12 @@ func (g *guard) policy() lathe.Policy {
 	return policy.Tools{Allow: g.Allow, Ask: g.Ask, Deny: g.Deny}
 }
 
-// A person answers for the guard.
+// A person is the approver of a guard.
 type person struct{ approve []approvedCall }
 
 var _ lathe.Approver = person{}
 
-// Approve says yes to the calls of the list.
+// Approve approves the calls in the list and denies all others.
 func (p person) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if slices.ContainsFunc(p.approve, func(a approvedCall) bool { return a.Tool == req.Tool.Name && equalJSON(a.Arguments, req.Args) }) {
 		return lathe.Approval{Approved: true, By: "suite"}, nil
@@ -50,7 +49,7 @@ func (p person) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Ap
 	return lathe.Approval{By: "suite", ReasonCode: "denied_by_user"}, nil
 }
 
-// guard reads a policy in place of the one that is there.
+// guard parses a policy, which replaces the current one.
 func (p *parser) guard(into **guard) member {
 	return member{"policy", func(n *yaml.Node) error {
 		g := &guard{}
@@ -67,8 +66,7 @@ func (p *parser) guard(into **guard) member {
 	}}
 }
 
-// unknown returns a tool that the guard names and that does not exist, or "": a
-// name with a slip would guard nothing.
+// unknown returns a tool name in the guard that is not in known, or "": a misspelt name would have no effect.
 func (g *guard) unknown(known []string) string {
 	names := slices.Concat(g.Allow, g.Ask, g.Deny)
 	for _, a := range g.Approve {
@@ -82,17 +80,17 @@ func (g *guard) unknown(known []string) string {
 	return ""
 }
 
-// A witness passes a model's turns on, and looks for texts in what the model is sent.
+// A witness is a model that records which of the texts the requests to another model contain.
 type witness struct {
 	lathe.Model
 	texts    []string
 	reported map[string]bool
 }
 
-// Unwrap returns the wrapped model.
+// Unwrap returns the other model.
 func (w *witness) Unwrap() lathe.Model { return w.Model }
 
-// Generate looks at the request and asks the model.
+// Generate checks the request for the texts and passes it to the other model.
 func (w *witness) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	for _, text := range w.texts {
 		if !w.reported[text] && mentions(req, text) {
@@ -102,8 +100,7 @@ func (w *witness) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[la
 	return w.Model.Generate(ctx, req)
 }
 
-// mentions reports whether the text stands in the tools of a request or in its messages, those of
-// the model itself left out.
+// mentions reports whether the tools or messages of a request contain the text. It ignores messages of the model.
 func mentions(req *lathe.Request, text string) bool {
 	for _, t := range req.Tools {
 		if strings.Contains(t.Name, text) || strings.Contains(t.Description, text) || strings.Contains(string(t.Schema), text) {
@@ -121,7 +118,7 @@ func mentions(req *lathe.Request, text string) bool {
 				if strings.Contains(p.Content, text) {
 					return true
 				}
-			default: // of the model, or no text
+			default: // text of the model, or not text
 			}
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// The report is one page that holds all it needs: it asks nothing of the network, and a policy in
-// it says so to the browser. Everything in it that came from outside is escaped as it is written.
+// The report is one page without external parts: it makes no network requests, and its Content-Security-Policy forbids them. All text from
+// outside is escaped.
 
-// maxShown bounds what the page shows of one text, in bytes. The file of the run has all of it.
+// maxShown is the number of bytes of one text that the page shows. The file of the run has the whole text.
 const maxShown = 4_000
 
-// WriteHTML writes the report as a page: the models side by side, what was measured, rates with their intervals, a heat map of
-// models and scenarios, the times, and the conversations, those of runs that did not pass first. Boxes choose models and classes.
+// WriteHTML writes the report as a page: the models side by side, the measured models, rates with their intervals, a heat map of models and
+// scenarios, the times, and the conversations, with failed runs first. Check boxes filter models and classes.
 func (rep *Report) WriteHTML(w io.Writer) error {
 	var failed, passed []*Run
 	unguarded := false
@@ -44,31 +44,30 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 	return p.Close()
 }
 
-// How many rows of a table or drawing, and how many conversations, are shown unasked.
+// Limits of what is expanded initially.
 const (
 	maxOpen  = 24
 	maxTalks = 3
 )
 
-// whole reports whether so many rows are shown unasked.
+// whole reports whether all rows are expanded initially.
 func whole(rows []Row) bool { return len(rows) <= maxOpen }
 
-// maxConversations bounds the runs that the page holds. The files of the runs have all of them.
+// maxConversations is the largest number of runs on the page. The files of the runs have all conversations.
 const maxConversations = 500
 
-// A runGroup is the runs of one model at one scenario.
+// A runGroup has the runs of one model in one scenario.
 type runGroup struct {
 	Label  string
 	Row    Row
 	Failed int
-	Runs   []*Run // those that failed first
-	Left   int    // further ones that the page has no room for
+	Runs   []*Run // failed runs first
+	Left   int    // number of runs that are not on the page because of maxConversations
 	Open   bool   // expanded, because few runs failed
 	Talk   bool   // conversations are expanded, because very few runs failed
 }
 
-// grouped puts runs to their model and scenario. Failures are added before runs that passed, up to
-// maxConversations.
+// grouped groups runs by model and scenario. It adds failed runs before runs that passed, up to maxConversations.
 func grouped(s *Summary, failed, passed []*Run) []runGroup {
 	groups := make([]runGroup, len(s.ModelsScenarios))
 	at := make(map[rowKey]int, len(groups))
@@ -97,13 +96,13 @@ func grouped(s *Summary, failed, passed []*Run) []runGroup {
 	return groups
 }
 
-// A classCount says how often runs failed in one way.
+// A classCount is the number of runs with a class.
 type classCount struct {
 	Class Class
 	N     int
 }
 
-// classes returns the most frequent first.
+// classes returns the counts, with the most frequent class first.
 func classes(of map[Class]int) []classCount {
 	var out []classCount
 	for c, n := range of {
@@ -113,15 +112,15 @@ func classes(of map[Class]int) []classCount {
 	return out
 }
 
-// Sizes of the drawings, in pixels.
+// Sizes of the drawings in pixels.
 const (
 	rowHeight = 26
 	plotWidth = 460
-	maxLabel  = 36 // characters
-	letter    = 7  // a character of a label is hardly ever wider
+	maxLabel  = 36 // characters of a label
+	letter    = 7  // width of a character, rounded up
 )
 
-// labelWidth is the room that the labels of rows take. It is the same in all drawings of a page.
+// labelWidth returns the width of the labels of rows. It is the same in all drawings of a page.
 func labelWidth(s *Summary) int {
 	longest := 8
 	for _, rows := range [][]Row{s.Models, s.scenarioRows()} {
@@ -132,7 +131,7 @@ func labelWidth(s *Summary) int {
 	return longest*letter + 16
 }
 
-// heat draws the rate of each model at each scenario or category.
+// A heat is the layout of the heat map: the rate of each model in each scenario.
 type heat struct {
 	Width, Height int
 	Columns       []heatText
@@ -151,7 +150,7 @@ type heatCell struct {
 	Text, Title string
 }
 
-// scenarioRows returns a row without figures for each scenario.
+// scenarioRows returns a row for each scenario, with only the name of the scenario in its key.
 func (s *Summary) scenarioRows() []Row {
 	var out []Row
 	for _, name := range groupNames(s.ModelsScenarios) {
@@ -160,7 +159,7 @@ func (s *Summary) scenarioRows() []Row {
 	return out
 }
 
-// newHeat puts the longer of the two lists of names into the rows, where they can be read.
+// newHeat computes the heat map. The longer of the two lists of names becomes the rows, which are easier to read.
 func newHeat(s *Summary) heat {
 	const width = 62
 	scenarios := s.scenarioRows()
@@ -172,7 +171,7 @@ func newHeat(s *Summary) heat {
 	for i := range columns {
 		longest = max(longest, utf8.RuneCountInString(short(columns[i].label())))
 	}
-	left, head := labelWidth(s), 24+5*longest // the names of columns stand aslant
+	left, head := labelWidth(s), 24+5*longest // the names of columns are rotated
 	d := heat{Width: left + len(columns)*width + 6*longest, Height: head + len(rows)*rowHeight + 4}
 	column, line := map[string]int{}, map[string]int{}
 	for i := range columns {
@@ -201,13 +200,14 @@ func newHeat(s *Summary) heat {
 	return d
 }
 
-// heatColour goes from orange to blue, which all eyes tell apart; white text is readable on all of it.
+// heatColour returns a colour between orange and blue, which people with colour blindness can distinguish; white text is readable on it.
 func heatColour(rate float64) string {
 	mix := func(a, b float64) int { return int(math.Round(a + (b-a)*rate)) }
 	return fmt.Sprintf("#%02x%02x%02x", mix(0xa8, 0x0b), mix(0x43, 0x5a), mix(0x0a, 0x9c))
 }
 
-// logarithmic returns the place of a time on a scale that multiplies, from 0 to 1, and how many powers of ten the scale has for the runs.
+// logarithmic returns a function that maps a time to its position from 0 to 1 on a logarithmic scale, and the number of decades of the
+// scale.
 func logarithmic(runs []*Run) (at func(ms int64) float64, decades float64) {
 	longest := int64(10)
 	for _, r := range runs {
@@ -221,7 +221,7 @@ func logarithmic(runs []*Run) (at func(ms int64) float64, decades float64) {
 
 const latencyBins = 46
 
-// binned counts the runs of a row by their times. most is the largest count, or 1.
+// binned counts the runs of a row by time. most is the largest count, at least 1.
 func binned(row *Row, runs []*Run, at func(ms int64) float64) (bins [latencyBins]float64, most float64) {
 	most = 1
 	for _, r := range runs {
@@ -251,14 +251,14 @@ func short(s string) string {
 	return s
 }
 
-// A line of a conversation.
+// A spoken is one line of a conversation on the page.
 type spoken struct {
 	Who, Kind, Text string
 	Bad             bool
 	Call            bool
 }
 
-// talk returns a conversation for people.
+// talk returns a conversation as lines for the page.
 func talk(history []lathe.Message) []spoken {
 	var out []spoken
 	for i := range history {

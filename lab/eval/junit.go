@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// WriteJUnit writes the runs as JUnit XML: a suite for each model, a case for each run. A run that says nothing of
-// the model is an error, not a failure. Runs that were not tried are a suite of their own.
+// WriteJUnit writes the runs as JUnit XML: a suite for each model, a case for each run. A run without a score is an error, not a failure.
+// Runs that were not tried form a separate suite.
 func (rep *Report) WriteJUnit(w io.Writer) error {
 	var suites []report.Suite
 	index := map[string]int{}

@@ -11,39 +11,37 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Options say how an evaluation is run. They are copied.
+// Options are the options of [Measure], which copies them. The zero value is usable.
 type Options struct {
-	Trials     int        // 1
-	Jobs       int        // runs side by side; 4
-	Strategies []Strategy // Production
-	Fallbacks  []bool     // false; with true, servers that cannot do tools are asked again without
-	// Settings lie over the strategy and under the scenario.
+	Trials     int        // runs of each scenario; 0: 1
+	Jobs       int        // concurrent runs; 0: 4
+	Strategies []Strategy // nil: Production
+	Fallbacks  []bool     // nil: false; with true, requests are repeated without tools if the server does not support them
+	// Settings override the strategy. Settings of a scenario override them.
 	Settings []Setting
-	// Timeout bounds one run; 5 min. A run that is not finished in it is a failure.
+	// Timeout limits one run; 0: 5 min. A run that exceeds it is a failure.
 	Timeout time.Duration
-	// Sampling are the temperature, top_p and seed of scenarios that do not set their own; the other fields are ignored.
+	// Sampling has the temperature, top_p and seed for scenarios that do not set their own. Its other fields are ignored.
 	Sampling lathe.Sampling
 	// UserModel plays the users of scenarios that have instructions for it; nil: such users follow the script of the scenario.
 	UserModel *UserModel
-	// Dir is the folder of results; empty: nothing is written. A folder that holds results is an error without Resume.
+	// Dir is the folder of results; "": nothing is written. Without Resume, a folder that has results is an error.
 	Dir string
-	// Resume continues in a folder with results. Runs that are there already, of the same model, scenario and settings, are not
-	// made again, unless they reached no server: then Run.Attempts counts them. A result of another server or
-	// other settings under the same name is an error: nothing is overwritten.
+	// Resume continues an evaluation in a folder with results. Runs of the same model, scenario and settings that are already in the folder
+	// are not repeated, unless they reached no server: then Run.Attempts counts them. A result of another server or other settings under
+	// the same name is an error: nothing is overwritten.
 	Resume bool
-	// Record, when set, is a folder for the recordings of each run's exchanges with its model and tools;
-	// Replay is a folder of recordings that replace the model: a request that was not
-	// recorded is an error.
+	// Record, if set, is a folder for recordings of the exchanges of each run with its model and tools. Replay is a folder of such
+	// recordings, which replace the model: a request that was not recorded is an error.
 	Record, Replay string
-	// ReplayTools takes the results of tools from Replay, too, instead of calling them. A call that was
-	// not recorded is an error.
+	// ReplayTools also takes the results of tools from Replay instead of calling them. A call that was not recorded is an error.
 	ReplayTools bool
-	// Unguarded removes the guards of scenarios: everything is allowed, hidden tools and fields are
-	// visible. It shows whether the scenarios can fail.
+	// Unguarded removes the guards of scenarios: everything is allowed, and hidden tools and fields are visible. It shows whether the
+	// scenarios can fail.
 	Unguarded bool
 	// Progress is called after each run, by one goroutine at a time.
 	Progress func(Progress)
-	Now      func() time.Time // time.Now
+	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: no log
 }
 
@@ -51,11 +49,11 @@ type Options struct {
 type Progress struct {
 	Done, Total int
 	Run         *Run
-	Reused      bool // taken over from the folder
+	Reused      bool // the run was read from the folder
 }
 
-// maxDead is the number of runs in a row that may reach no server, or be refused for the key, before the model's other
-// runs are not tried.
+// maxDead is the number of consecutive runs of a model that may reach no server, or be refused because of the key, before the remaining
+// runs of the model are skipped.
 const maxDead = 3
 
 func (o *Options) withDefaults() Options {
@@ -87,10 +85,9 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Measure tries each scenario with each target: trials × strategies × fallbacks times, side by side. It
-// returns the report of all runs that were made or taken over, in the order of targets, scenarios,
-// strategies, fallbacks and trials. The error is one of the harness: what cannot be planned, written,
-// recorded or replayed, or ctx's; the report then holds what there is.
+// Measure runs each scenario with each target, trials × strategies × fallbacks times, concurrently. It returns a report of all runs that
+// were made or read from the folder, in the order of targets, scenarios, strategies, fallbacks and trials. It returns an error only if the
+// harness fails (planning, writing, recording or replaying) or ctx ends; the report then has the runs so far.
 func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets []Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	jobs, err := plan(suite, scenarios, targets, &o)
@@ -181,8 +178,8 @@ type bench struct {
 	mu   sync.Mutex
 	runs []*Run
 	done int
-	dead map[string]int // by model: runs in a row that reached no server, or were refused
-	err  error          // the first one of the harness
+	dead map[string]int // model → consecutive runs that reached no server, or were refused
+	err  error          // first error of the harness
 }
 
 func (b *bench) prepare() error {
@@ -216,7 +213,7 @@ func (b *bench) work(ctx context.Context, i int, j *job) {
 		b.fail(fmt.Errorf("%s: %w", j.name, err))
 		return
 	case ctx.Err() != nil:
-		return // cut short: it says nothing
+		return // interrupted: the run has no result
 	}
 	if err := errors.Join(b.save(j, r), tape.save()); err != nil {
 		b.fail(err)
@@ -225,7 +222,7 @@ func (b *bench) work(ctx context.Context, i int, j *job) {
 	b.report(i, r, false)
 }
 
-// givenUp reports whether a model's server was dead too often.
+// givenUp reports whether the remaining runs of a model are skipped, see maxDead.
 func (b *bench) givenUp(model string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,7 +244,7 @@ func (b *bench) report(i int, r *Run, reused bool) {
 	b.runs[i] = r
 	b.done++
 	switch r.Class {
-	case ClassConnection, classException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would end as this one
+	case ClassConnection, classException, ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound: // the next run would probably fail in the same way
 		b.dead[r.Model]++
 	default:
 		b.dead[r.Model] = 0

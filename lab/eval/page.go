@@ -14,7 +14,7 @@ import (
 //go:embed report.css
 var pageStyle string
 
-// A page shows a report.
+// A page writes the page of a report.
 type page struct{ *report.Page }
 
 func (p *page) classes(of map[Class]int) {
@@ -23,7 +23,7 @@ func (p *page) classes(of map[Class]int) {
 	}
 }
 
-// newPage begins the page of a summary.
+// newPage begins the page for a summary.
 func newPage(w io.Writer, s *Summary) *page {
 	title := "Evaluation"
 	if s.Suite != "" {
@@ -32,9 +32,9 @@ func newPage(w io.Writer, s *Summary) *page {
 	return &page{report.NewPage(w, title, pageStyle+s.filterStyle())}
 }
 
-// lead shows the figures of each model. Runs of several models are never one figure.
+// lead writes the figures of the model, and remarks. Runs of several models are never summed.
 func (p *page) lead(s *Summary, unguarded bool) {
-	if len(s.Models) == 1 { // several stand side by side below
+	if len(s.Models) == 1 { // several models are shown side by side below
 		p.figures(&s.Models[0])
 	}
 	if unguarded {
@@ -85,7 +85,7 @@ func (p *page) figures(row *Row) {
 	p.Put("</div>\n")
 }
 
-// measured says what was measured: without it a rate means nothing to a reader.
+// measured writes what was measured, which readers need to interpret a rate.
 func (p *page) measured(s *Summary) {
 	if len(s.Measured) == 0 {
 		return
@@ -121,7 +121,7 @@ func (p *page) rates(s *Summary) {
 	p.Put("\n<h2>Rates, with the 95 % interval</h2>\n<h3>By model</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"rates by model\">")
 	p.intervals(s, s.Models)
 	p.Put("</div>\n")
-	if s.Scenarios == nil { // the matrix shows them by model
+	if s.Scenarios == nil { // several models: the heat map shows scenarios by model
 		return
 	}
 	if whole(s.Scenarios) {
@@ -158,7 +158,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 		for _, r := range g.Runs {
 			name := "passed"
 			if !r.OK {
-				name = fmt.Sprint("c", slices.Index(known, r.Class)) // NOT_PROVOKED has no box
+				name = fmt.Sprint("c", slices.Index(known, r.Class)) // -1 for NOT_PROVOKED, which has no check box
 			}
 			p.run(r, name, g.Talk && !r.OK)
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// maxFilters bounds the models and the classes that the page has a filter for.
+// maxFilters is the largest number of models, and of classes, with a filter.
 const maxFilters = 24
 
-// allClasses are the classes of all failures, the most frequent first.
+// allClasses returns the classes of all failures, the most frequent first.
 func (s *Summary) allClasses() []Class {
 	sum := map[Class]int{}
 	for i := range s.Models {
@@ -26,7 +26,7 @@ func (s *Summary) allClasses() []Class {
 	return out
 }
 
-// filterStyle returns the style that hides, for each box that is not checked, what has its class. It needs no script.
+// filterStyle returns CSS that hides the elements of each unchecked check box by their class, without a script.
 func (s *Summary) filterStyle() string {
 	var names []string
 	for i := range min(len(s.Models), maxFilters) {
@@ -42,7 +42,7 @@ func (s *Summary) filterStyle() string {
 	return style
 }
 
-// filters are boxes for the models, and for how runs ended. Runs that passed are not shown unasked.
+// filters writes check boxes for the models and the classes. Runs that passed are hidden initially.
 func (p *page) filters(s *Summary) {
 	p.Put("<fieldset class=\"filters\"><legend>Show</legend>\n")
 	box := func(id string, checked bool, text string) {
@@ -62,7 +62,7 @@ func (p *page) filters(s *Summary) {
 	p.Put("</fieldset>\n")
 }
 
-// A figure is one line of the table of models.
+// A figure is one row of the table of models.
 type figure struct {
 	name string
 	of   func(*Row) string
@@ -107,7 +107,7 @@ func some(n int, text string) string {
 
 func number(n int) string { return some(n, fmt.Sprint(n)) }
 
-// pass is pass^k with its interval, "" where there are too few runs.
+// pass returns pass^k with its interval, or "" if there are too few runs.
 func (r *Row) pass(k int) string {
 	for _, p := range r.PassK {
 		if p.K == k {
@@ -117,8 +117,8 @@ func (r *Row) pass(k int) string {
 	return ""
 }
 
-// models shows the models side by side, one in each column: their figures, and their rates at each scenario or category. Each is
-// compared with the first.
+// models writes a table with one column for each model: its figures, and its rates for each scenario or category. Each model is compared
+// with the first one.
 func (p *page) models(s *Summary) {
 	if len(s.Models) == 0 {
 		return
@@ -165,7 +165,7 @@ func (p *page) models(s *Summary) {
 	p.Put("</tbody>\n</table></div>\n")
 }
 
-// against says how a row compares with the one of the first model. A row may be nil.
+// against writes how a row compares with that of the first model. Both may be nil.
 func (p *page) against(first, row *Row) {
 	if first == nil || row == nil || first.Runs == 0 || row.Runs == 0 {
 		return

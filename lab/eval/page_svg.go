@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// intervals draws a rate and its interval for each row.
+// intervals draws the rate of each row with its interval.
 func (p *page) intervals(s *Summary, rows []Row) {
 	left := labelWidth(s)
 	labels, side, width, bottom := left-10, left+plotWidth+40, left+plotWidth+150, len(rows)*rowHeight+26
@@ -47,7 +47,7 @@ func (p *page) heat(d heat) {
 	p.Put("</svg></div>\n")
 }
 
-// latency draws how long the runs of each model took, on a scale that multiplies.
+// latency draws the distribution of the times of the runs of each model, on a logarithmic scale.
 func (p *page) latency(s *Summary, runs []*Run) {
 	const height = 40
 	left := labelWidth(s)
@@ -71,7 +71,7 @@ func (p *page) latency(s *Summary, runs []*Run) {
 			bins, most := binned(row, runs, at)
 			for n, v := range bins {
 				if v > 0 {
-					h := max(2, v/most*(height-14)) // one run among hundreds is seen too
+					h := max(2, v/most*(height-14)) // at least 2 pixels, so that one run among hundreds is visible
 					p.Put("<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", x(float64(n)/latencyBins), float64(y)-h, plotWidth/float64(latencyBins)-1, h)
 				}
 			}
@@ -89,7 +89,7 @@ func (p *page) tick(x float64, top, bottom int, text string) {
 		x, x, top, bottom, x, bottom, text)
 }
 
-// name writes the name of a row, whose end stands at x.
+// name writes the name of a row, right-aligned at x.
 func (p *page) name(x, y int, name string) {
 	p.Put("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>\n", x, y, short(name), name)
 }

@@ -19,13 +19,13 @@ import (
 // Limits of a suite file.
 const (
 	maxSuiteBytes = 1 << 20
-	maxRepeat     = 1 << 20 // of a value {repeat: x, times: n}, in bytes
+	maxRepeat     = 1 << 20 // bytes of a value {repeat: x, times: n}
 )
 
-// A syntaxError says what is wrong with a suite, and where.
+// A syntaxError describes a mistake in a suite and its position.
 type syntaxError struct {
 	File    string
-	Line    int // 0 where no line is to blame
+	Line    int // 0: no particular line
 	Message string
 }
 
@@ -37,8 +37,8 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// Parse reads a suite. name is what the suite is called, and the file that errors name. Whatever is
-// not of the format is a [*SyntaxError]; settings are checked too.
+// Parse parses a suite. name is the name of the suite, and the file name in errors. The error is a syntaxError if the text does not have
+// the format of a suite, or a setting is not valid.
 func Parse(name string, b []byte) (*Suite, error) {
 	p := &parser{file: name}
 	p.suite = &Suite{Name: name}
@@ -68,7 +68,7 @@ func Parse(name string, b []byte) (*Suite, error) {
 type parser struct {
 	file  string
 	suite *Suite
-	// What every scenario begins with.
+	// Values with which every scenario begins.
 	mocks  []mockTool
 	policy *guard
 	system string
@@ -90,13 +90,13 @@ func (p *parser) errorf(n *yaml.Node, format string, args ...any) error {
 	return &syntaxError{File: p.file, Line: n.Line, Message: fmt.Sprintf(format, args...)}
 }
 
-// A member is a key of a mapping, and where its value goes: see parser.read.
+// A member is a key of a mapping and the destination of its value: see parser.read.
 type member struct {
 	name string
 	into any
 }
 
-// mapping reads a mapping that has no other keys than those, each at most once.
+// mapping parses a mapping that has only these keys, each at most once.
 func (p *parser) mapping(n *yaml.Node, what string, members []member) error {
 	names := make([]string, len(members))
 	for i, m := range members {
@@ -149,8 +149,8 @@ func (p *parser) list(n *yaml.Node, what string, fn func(*yaml.Node) error) erro
 	return nil
 }
 
-// read reads the value of a key into a text, a number, a truth, a list of texts, JSON, a node, or what else the reader of YAML decodes;
-// or calls a function with it.
+// read parses the value of a key into a string, a number, a bool, a list of strings, JSON, a node, or another type that the YAML decoder
+// supports. If into is a function, it calls the function with the node.
 func (p *parser) read(n *yaml.Node, name string, into any) error {
 	switch into := into.(type) {
 	case func(*yaml.Node) error:
@@ -196,7 +196,7 @@ func (p *parser) read(n *yaml.Node, name string, into any) error {
 	return nil
 }
 
-// plain turns a node into what encoding/json writes. {repeat: x, times: n} is a long text.
+// plain converts a node into a value for encoding/json. {repeat: x, times: n} becomes a long string.
 func (p *parser) plain(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -228,7 +228,7 @@ func (p *parser) plain(n *yaml.Node) (any, error) {
 		return items, err
 	default:
 		if (n.Tag == "!!int" || n.Tag == "!!float") && rawjson.Check([]byte(n.Value), rawjson.Limits{}) == nil {
-			return json.Number(n.Value), nil // with all its digits
+			return json.Number(n.Value), nil // a number retains all its digits
 		}
 		var v any
 		if err := n.Decode(&v); err != nil {

@@ -2,21 +2,21 @@ package eval
 
 import "math"
 
-// A PassK is the rate at which k runs of a scenario would all pass: pass^k.
+// A PassK is an estimate of pass^k: the probability that k runs of a scenario all pass.
 type PassK struct {
 	K int `json:"k"`
-	// Rate is the mean over the scenarios of C(ok,k)/C(runs,k), the unbiased estimate. Low and High are the interval of 95 %
-	// over the runs; the scenarios are taken as given.
+	// Rate is the mean of C(ok,k)/C(runs,k) over the scenarios, an unbiased estimate. Low and High are its 95 % interval with respect to
+	// the runs; the scenarios are treated as fixed.
 	Rate      float64 `json:"rate"`
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
 	Scenarios int     `json:"scenarios"`
 }
 
-// Trials count the runs of one scenario, or other attempts at one thing.
+// Trials are the number of runs of one scenario, or of other attempts, and the number that passed.
 type Trials struct{ OK, N int }
 
-// passOf is C(ok,k)/C(runs,k): the share of the choices of k of the runs in which all passed. k is at most runs.
+// passOf returns C(ok,k)/C(runs,k): the share of all selections of k runs in which every run passed. k must be at most t.N.
 func passOf(t Trials, k int) float64 {
 	rate := 1.0
 	for i := range k {
@@ -28,8 +28,8 @@ func passOf(t Trials, k int) float64 {
 	return rate
 }
 
-// passK estimates pass^k. The interval joins the Wilson intervals of the scenarios, to the power of k, as those of independent
-// means are joined (MOVER). ok is false if a scenario has fewer than k runs, or there is no scenario.
+// passK estimates pass^k. Its interval combines the Wilson intervals of the scenarios, each raised to the power of k, as intervals of
+// independent means (MOVER). ok is false if a scenario has fewer than k runs, or there is no scenario.
 func passK(tallies []Trials, k int) (p PassK, ok bool) {
 	below, above := 0.0, 0.0
 	n := float64(len(tallies))
@@ -51,7 +51,7 @@ func passK(tallies []Trials, k int) (p PassK, ok bool) {
 
 func square(x float64) float64 { return x * x }
 
-// PassKs estimates pass^k for k of 2, 4, 8 and so on, as far as each scenario has k runs. Without scenarios it returns nil.
+// PassKs estimates pass^k for k = 2, 4, 8 and so on, as long as each scenario has k runs. Without scenarios it returns nil.
 func PassKs(tallies []Trials) []PassK {
 	var out []PassK
 	for k := 2; ; k *= 2 {

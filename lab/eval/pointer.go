@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// checkPointer says what is wrong with a JSON pointer (RFC 6901).
+// checkPointer returns an error if a JSON pointer (RFC 6901) is not valid.
 func checkPointer(p string) error {
 	if p != "" && p[0] != '/' {
 		return errors.New("a JSON pointer starts with /")
@@ -21,7 +21,7 @@ func checkPointer(p string) error {
 	return nil
 }
 
-// valueAt returns the value at the pointer of a JSON text. Text that is not JSON has no values.
+// valueAt returns the value at the pointer in a JSON text. found is false if there is none, or the text is not JSON.
 func valueAt(text []byte, pointer string) ([]byte, bool) {
 	if rawjson.Check(text, rawjson.Limits{}) != nil {
 		return nil, false
@@ -46,7 +46,7 @@ func valueAt(text []byte, pointer string) ([]byte, bool) {
 	return at, true
 }
 
-// element returns the array element whose index is written as token, without leading zeros.
+// element returns the array element whose decimal index is token, without leading zeros.
 func element(arr []byte, token string) ([]byte, bool) {
 	i := 0
 	for raw := range rawjson.Elements(arr) {
@@ -58,7 +58,7 @@ func element(arr []byte, token string) ([]byte, bool) {
 	return nil, false
 }
 
-// escapeToken writes a key as a token of a JSON pointer.
+// escapeToken escapes a key for use in a JSON pointer.
 func escapeToken(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

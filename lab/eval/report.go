@@ -14,18 +14,18 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Report is all runs of an evaluation.
+// A Report has all runs of an evaluation.
 type Report struct {
 	Suite string
 	Runs  []*Run
-	// Skipped are the file names of runs that were not tried, since the model's server could not be reached or took no key.
+	// Skipped are the file names of runs that were not tried, because the model's server was not reachable or refused the key.
 	Skipped []string
 }
 
-// maxFirst bounds the failures that a row of a summary lists.
+// maxFirst is the largest number of failures in a row of a summary.
 const maxFirst = 3
 
-// A rowKey is what the runs of a row have in common.
+// A rowKey has the properties that the runs of a row have in common.
 type rowKey struct {
 	Model    string   `json:"model,omitempty"`
 	Scenario string   `json:"scenario,omitempty"`
@@ -34,7 +34,7 @@ type rowKey struct {
 	Fallback bool     `json:"fallback,omitempty"`
 }
 
-// key returns the model and the scenario of a run.
+// key returns the row key of a run by model and scenario.
 func (r *Run) key() rowKey {
 	return rowKey{Model: r.Model, Scenario: r.Scenario, Strategy: r.Strategy, Fallback: r.Fallback}
 }
@@ -49,47 +49,48 @@ func (k rowKey) model() rowKey {
 type Row struct {
 	rowKey
 
-	Runs   int `json:"runs"`   // that count in the rates
-	Errors int `json:"errors"` // that reached no server, or that the harness broke
+	Runs   int `json:"runs"`   // runs that count in the rates
+	Errors int `json:"errors"` // runs that reached no server, or that failed because of the harness
 	OK     int `json:"ok"`
-	// Refused are those of Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE, RATE_LIMIT.
+	// Refused counts those of Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE, RATE_LIMIT.
 	Refused int `json:"refused,omitempty"`
-	// NotProvoked are runs whose scenario did not apply, since the model made no mistake to recover from.
+	// NotProvoked counts runs whose scenario did not apply, because the model made no mistake.
 	NotProvoked int `json:"not_provoked,omitempty"`
-	// Controls are runs of scenarios without tools, and ControlsOK those that passed: they are in none of the other
-	// numbers, but for the rows of such a scenario itself.
+	// Controls counts runs of scenarios without tools, and ControlsOK those that passed. No other number includes them, except in the rows
+	// of such a scenario itself.
 	Controls   int `json:"control_runs,omitempty"`
 	ControlsOK int `json:"control_ok,omitempty"`
-	// Recoveries are runs of scenarios that ask for a mistake on purpose, and RecoveriesOK those that passed. As with controls, they
-	// are in none of the other numbers, but for the rows of such a scenario itself.
+	// Recoveries counts runs of scenarios that provoke a mistake, and RecoveriesOK those that passed. No other number includes them, except
+	// in the rows of such a scenario itself.
 	Recoveries   int     `json:"recovery_runs,omitempty"`
 	RecoveriesOK int     `json:"recovery_ok,omitempty"`
-	OKRate       float64 `json:"-"` // of Runs; in JSON ok_rate, null without runs
-	Low          float64 `json:"-"` // the Wilson interval of 95 %, ok_rate_low and ok_rate_high
+	OKRate       float64 `json:"-"` // rate of Runs; in JSON ok_rate, null without runs
+	Low          float64 `json:"-"` // Low and High are the 95 % Wilson interval; in JSON ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
-	// The rates of runs whose state, trace and last words were right, among those with such asserts that ended in an answer.
+	// Rates of runs whose state, trace and last text were correct, among the runs with such asserts that ended with an answer.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`
-	// PassK is pass^k for k of 2, 4, 8 and so on, as far as each scenario has k runs.
+	// PassK is pass^k for k = 2, 4, 8 and so on, as long as each scenario has k runs.
 	PassK []PassK `json:"pass_k,omitempty"`
 	P50   int64   `json:"ms_p50"`
 	P95   int64   `json:"ms_p95"`
-	// The time to the first delta and the whole time of model calls, of all runs.
+	// Times of the model calls of all runs: to the first delta, and in total.
 	ModelCalls     int   `json:"model_calls"`
-	TTFT50, TTFT95 int64 `json:"-"` // in JSON ttft_ms_p50 and ttft_ms_p95, null where no delta arrived
+	TTFT50, TTFT95 int64 `json:"-"` // in JSON ttft_ms_p50 and ttft_ms_p95, null if no delta arrived
 	CallP50        int64 `json:"call_ms_p50"`
 	CallP95        int64 `json:"call_ms_p95"`
 	answered       int
 
-	// Unfinished counts those of Runs that the server or a limit ended, by how they ended.
+	// Unfinished counts those of Runs that the server or a limit ended, by reason.
 	Unfinished map[lathe.Reason]int `json:"unfinished,omitempty"`
-	// ToolCalls are the calls of all runs but those of scenarios that ask for a mistake on purpose. Malformed are those that Lathe had to repair, or could not execute as the model or its
-	// server wrote them. A call that a limit of the answer cut off is not one of these: see Unfinished.
+	// ToolCalls counts the calls of all runs, except of scenarios that provoke a mistake. Malformed counts those that Lathe had to repair,
+	// or could not execute because of the text of the model or its server. Calls that were truncated by a limit are not malformed: see
+	// Unfinished.
 	ToolCalls int `json:"tool_calls"`
 	Malformed int `json:"malformed_calls,omitempty"`
-	// Of the model calls of all runs: those whose answer deviates from its wire, with the kinds of deviation; attempts that
-	// failed before an answer; answers with neither text nor calls; those without usage.
+	// Counts of the model calls of all runs: answers that deviate from their protocol, by kind of deviation; attempts that failed before an
+	// answer; answers without text and calls; answers without usage.
 	Deviating  int            `json:"deviating_answers,omitempty"`
 	Deviations map[string]int `json:"deviations,omitempty"`
 	Retries    int            `json:"retries,omitempty"`
@@ -97,16 +98,16 @@ type Row struct {
 	NoUsage    int            `json:"answers_without_usage,omitempty"`
 
 	Usage lathe.Usage `json:"usage"` // of all runs
-	// Cost is in US dollars, of all runs, by the price of the model, else as the server reports it.
+	// Cost of all runs in US dollars: by the price of the model, else as reported by the server.
 	Cost float64 `json:"cost,omitempty"`
-	// Repeated counts attempts at runs that reached no server, before the ones that are counted.
+	// Repeated counts earlier attempts at runs that reached no server.
 	Repeated int `json:"repeated,omitempty"`
 
 	Classes  map[Class]int `json:"failure_classes,omitempty"`
-	Failures []failure     `json:"failures,omitempty"` // the first ones
+	Failures []failure     `json:"failures,omitempty"` // the first maxFirst failures
 }
 
-// MarshalJSON writes no rate where there is no run to have one.
+// MarshalJSON writes null for rates and times that have no runs.
 func (r Row) MarshalJSON() ([]byte, error) {
 	type plain Row
 	out := struct {
@@ -126,19 +127,19 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// A failure names one run that did not pass.
+// A failure describes one run that did not pass.
 type failure struct {
 	Model         string `json:"model"`
 	Scenario      string `json:"scenario"`
 	Trial         int    `json:"trial"`
 	Class         Class  `json:"error_class"`
 	Error         string `json:"error_message"`
-	ServerMessage string `json:"error_hint,omitempty"` // the server's own words
+	ServerMessage string `json:"error_hint,omitempty"` // error text of the server
 }
 
-// A Summary counts a report's runs by model (with strategy and fallback), and by model and scenario. Where scenarios have
-// categories, it counts by them, too. Runs of several models, strategies or fallbacks are in no row together: All, Scenarios and
-// Categories are there only if the report has one row in Models.
+// A Summary counts the runs of a report by model (with strategy and fallback), by model and scenario, and by category if scenarios have
+// categories. Runs of different models, strategies or fallbacks are never in the same row: All, Scenarios and Categories are set only if
+// Models has one row.
 type Summary struct {
 	Suite            string   `json:"suite,omitempty"`
 	Status           Status   `json:"status"`
@@ -152,28 +153,28 @@ type Summary struct {
 	Skipped          []string `json:"skipped,omitempty"`
 }
 
-// An About describes what was measured under a model's name.
+// An About describes what was measured under the name of a model.
 type About struct {
 	Model   string            `json:"model"`
 	About   map[string]string `json:"about"`
-	Started time.Time         `json:"started"` // of the first run
-	Ended   time.Time         `json:"ended"`   // of the last run
+	Started time.Time         `json:"started"` // start of the first run
+	Ended   time.Time         `json:"ended"`   // end of the last run
 	Trials  int               `json:"trials"`
-	// Answered are the names under which the server answered, as far as it says them.
+	// Answered are the model names in the responses of the server.
 	Answered []string `json:"answered_models,omitempty"`
 }
 
 // Status is the outcome of an evaluation.
 type Status string
 
-// The statuses.
+// Values of Status.
 const (
 	Passed       Status = "passed"
-	Failed       Status = "failed"       // a run that counts did not pass
+	Failed       Status = "failed"       // at least one run that counts did not pass
 	Inconclusive Status = "inconclusive" // the only failures are runs that were not measured or that the server refused
 )
 
-// Status returns the outcome of the evaluation. Runs whose scenario did not apply do not matter.
+// Status returns the outcome of the evaluation. It ignores runs whose scenario did not apply.
 func (rep *Report) Status() Status {
 	status := Passed
 	if len(rep.Skipped) > 0 {
@@ -191,7 +192,7 @@ func (rep *Report) Status() Status {
 	return status
 }
 
-// measured lists what the runs of each model say of it.
+// measured returns the descriptions of the measured models, from their runs.
 func (rep *Report) measured() (out []About) {
 	for _, r := range rep.Runs {
 		i := slices.IndexFunc(out, func(a About) bool { return a.Model == r.Model })
@@ -215,10 +216,10 @@ func (rep *Report) measured() (out []About) {
 	return out
 }
 
-// maxAnswered bounds the names of models that answered under one name.
+// maxAnswered is the largest number of names in About.Answered.
 const maxAnswered = 16
 
-// Summary counts the runs. Rows stand in the order in which their first run does.
+// Summary counts the runs. Rows are in the order of their first runs.
 func (rep *Report) Summary() *Summary {
 	s := &Summary{Suite: rep.Suite, Status: rep.Status(), Measured: rep.measured(), Skipped: rep.Skipped}
 	s.Models = rows(rep.Runs, func(r *Run) rowKey { return r.key().model() })
@@ -240,8 +241,7 @@ func (rep *Report) Summary() *Summary {
 	return s
 }
 
-// ModelsGroups returns the rows by model and by what people are shown beside the models: the categories where there are some,
-// else the scenarios.
+// ModelsGroups returns the rows by model and category, or by model and scenario if there are no categories.
 func (s *Summary) ModelsGroups() []Row {
 	if s.ModelsCategories != nil {
 		return s.ModelsCategories
@@ -249,7 +249,7 @@ func (s *Summary) ModelsGroups() []Row {
 	return s.ModelsScenarios
 }
 
-// groupNames returns the names of the groups of rows, in their order.
+// groupNames returns the names of the groups of rows, in order of appearance.
 func groupNames(rows []Row) []string {
 	var names []string
 	for i := range rows {
@@ -260,7 +260,7 @@ func groupNames(rows []Row) []string {
 	return names
 }
 
-// of returns the row of a model, with strategy and fallback, in a group; nil: there is none.
+// of returns the row of a model (with strategy and fallback) in a group, or nil.
 func of(rows []Row, model *Row, group string) *Row {
 	for i := range rows {
 		if r := &rows[i]; r.model() == model.rowKey && r.group() == group {
@@ -270,10 +270,10 @@ func of(rows []Row, model *Row, group string) *Row {
 	return nil
 }
 
-// group returns what the row is one of: a category or a scenario.
+// group returns the category or scenario of the row.
 func (k rowKey) group() string { return k.Category + k.Scenario }
 
-// rows groups the runs by what key fills in.
+// rows groups the runs by key and counts each group.
 func rows(runs []*Run, key func(*Run) rowKey) []Row {
 	var order []rowKey
 	groups := map[rowKey][]*Run{}
@@ -382,14 +382,14 @@ func count(runs []*Run) Row {
 	return row
 }
 
-// malformedCodes are the codes of calls that are not executed because of how they are written.
+// malformedCodes are the error codes of calls that are not executed because of their text.
 var malformedCodes = []lathe.Code{lathe.CodePayloadTooLarge, lathe.CodePayloadParseError, lathe.CodeInvalidJSON, lathe.CodeArgumentsTooLarge, lathe.CodeInvalidArguments,
 	lathe.CodeUnknownTool}
 
-// argumentsFault is the kind of deviation of a call whose arguments are no object: such a call is malformed, and counted as that alone.
+// argumentsFault is the kind of deviation of a call whose arguments are not an object: such a call counts only as malformed.
 const argumentsFault = "arguments_not_object"
 
-// addCalls counts how the tool calls of a run were written, and how its model calls went.
+// addCalls counts malformed tool calls and deviating model calls of a run.
 func (r *Row) addCalls(run *Run) {
 	for _, turn := range run.Trace {
 		if run.Provokes {
@@ -403,7 +403,7 @@ func (r *Row) addCalls(run *Run) {
 		}
 	}
 	for _, c := range run.Calls {
-		if c.TTFTMS != nil { // else the class of the run counts it
+		if c.TTFTMS != nil { // otherwise the class of the run counts the failure
 			r.Retries += c.Retries
 		}
 		if c.Blank {
@@ -429,13 +429,13 @@ func (r *Row) addCalls(run *Run) {
 	}
 }
 
-// A kind is what the runs of a scenario say of a model.
+// A kind is what the runs of a scenario measure.
 type kind uint8
 
 const (
-	regular  kind = iota // how well it uses tools
-	control              // whether it follows words, without tools
-	recovery             // how it recovers from a mistake that it is asked to make
+	regular  kind = iota // use of tools
+	control              // following instructions without tools
+	recovery             // recovery from a provoked mistake
 )
 
 func (r *Run) kind() kind {
@@ -448,7 +448,7 @@ func (r *Run) kind() kind {
 	return regular
 }
 
-// groups of checks, in the order of a row's rates.
+// groups are the groups of checks, in the order of the rates of a row.
 var groups = []string{"state", "trace", "text"}
 
 func rate(ok, n int) float64 {
@@ -458,7 +458,7 @@ func rate(ok, n int) float64 {
 	return float64(ok) / float64(n)
 }
 
-// label names the row for people.
+// label returns the name of the row for people.
 func (k rowKey) label() string {
 	name := k.Model
 	if v := variant(k.Strategy, k.Fallback); k.Strategy != "" && v != "" {
@@ -470,7 +470,7 @@ func (k rowKey) label() string {
 	return name
 }
 
-// Unscored counts the runs that were not measured, those that were not tried included.
+// Unscored returns the number of runs that were not measured, including those that were not tried.
 func (rep *Report) Unscored() int {
 	n := len(rep.Skipped)
 	for _, r := range rep.Runs {
@@ -481,13 +481,12 @@ func (rep *Report) Unscored() int {
 	return n
 }
 
-// Scored reports whether any run counts.
+// Scored reports whether at least one run counts.
 func (rep *Report) Scored() bool {
 	return slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Scored })
 }
 
-// WriteTable writes the rates by model and by scenario, or by category where there are some, and the
-// first failures.
+// WriteTable writes the rates by model and by scenario, or by category if there are categories, and the first failures.
 func (rep *Report) WriteTable(w io.Writer) error {
 	s := rep.Summary()
 	if err := writeRows(w, "MODEL", s.Models); err != nil {
@@ -511,7 +510,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	return nil
 }
 
-// writeFailures writes the first failures of a model, and how many more there are.
+// writeFailures writes the first failures of a model, and the number of further ones.
 func writeFailures(w io.Writer, row *Row) error {
 	for _, f := range row.Failures {
 		if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", text.OneLine(f.Model), f.Scenario, f.Trial, f.Class, text.OneLine(f.Error)); err != nil {
@@ -542,7 +541,7 @@ func writeFailures(w io.Writer, row *Row) error {
 	return nil
 }
 
-// unfinished counts the runs that did not end in an answer.
+// unfinished returns the number of runs that ended without an answer.
 func (r *Row) unfinished() (n int) {
 	for _, c := range r.Unfinished {
 		n += c
@@ -550,7 +549,7 @@ func (r *Row) unfinished() (n int) {
 	return n
 }
 
-// form says in words what was wrong with the form of calls and answers, "" for nothing.
+// form describes the deviations of calls and answers in words, or returns "".
 func (r *Row) form() string {
 	var parts []string
 	if r.Malformed > 0 {
@@ -593,7 +592,7 @@ func writePassK(w io.Writer, models []Row) error {
 	return t.Write(w)
 }
 
-// writeGroups writes the rates by scenario or category: of one model with all figures, of several side by side.
+// writeGroups writes the rates by scenario or category: of one model with all figures, of several models side by side.
 func (s *Summary) writeGroups(w io.Writer) error {
 	head, single := "SCENARIO", s.Scenarios
 	if s.ModelsCategories != nil {
@@ -619,7 +618,7 @@ func (s *Summary) writeGroups(w io.Writer) error {
 	return t.Write(w)
 }
 
-// short is a row as a cell of a table. r may be nil.
+// short returns a row as a cell of a table. r may be nil.
 func (r *Row) short() string {
 	switch {
 	case r == nil:
@@ -632,7 +631,7 @@ func (r *Row) short() string {
 	return r.passed() + " " + percent(r.OKRate)
 }
 
-// passed is how many of the runs that count passed.
+// passed returns the number of runs that passed and of runs that count, as text.
 func (r *Row) passed() string { return fmt.Sprintf("%d/%d", r.OK, r.Runs) }
 
 func writeRows(w io.Writer, head string, rows []Row) error {
@@ -665,7 +664,7 @@ func interval(low, high float64) string {
 	return strings.TrimSuffix(percent(low), " %") + "–" + percent(high)
 }
 
-// share is "1/2", or nothing of nothing.
+// share returns "ok/n", or "" if n is 0.
 func share(ok, n int) string {
 	if n == 0 {
 		return ""
@@ -673,7 +672,7 @@ func share(ok, n int) string {
 	return fmt.Sprintf("%d/%d", ok, n)
 }
 
-// ttft is the time to the first delta of half of the model calls.
+// ttft returns the median time to the first delta of the model calls.
 func (r *Row) ttft() string {
 	if r.answered == 0 {
 		return "–"
@@ -681,7 +680,7 @@ func (r *Row) ttft() string {
 	return fmt.Sprintf("%d ms", r.TTFT50)
 }
 
-// tokens are those of all runs, in and out.
+// tokens returns the numbers of input and output tokens of all runs.
 func (r *Row) tokens() string {
 	if r.Usage == (lathe.Usage{}) {
 		return "–"

@@ -18,22 +18,22 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// A Strategy selects the corrections of Lathe that a measured model gets, and which of its [Target]'s models is asked. Four
-// layers of settings apply over a strategy, each over the one before: the settings of every evaluation (tool_use_mode enforced,
-// tool_failure_policy fatal, parallel_tool_calls false), the settings of [Options], the fallback, and those of the scenario.
+// A Strategy selects the corrections by Lathe during a measurement, and the model of a [Target] that is used. Four layers of settings
+// override the strategy, each the previous one: the settings of every evaluation (tool_use_mode enforced, tool_failure_policy fatal,
+// parallel_tool_calls false), the settings of [Options], the fallback, and the settings of the scenario.
 type Strategy string
 
-// The strategies.
+// Values of Strategy.
 const (
-	// Raw turns off what mends a model's slips: fix_empty_final and repair.
+	// Raw turns off the corrections of mistakes of a model: fix_empty_final and repair.
 	Raw Strategy = "raw"
-	// Baseline is Lathe's defaults.
+	// Baseline uses the defaults of Lathe.
 	Baseline Strategy = "baseline"
 	// Production is Baseline with the settings of the suite.
 	Production Strategy = "production"
 )
 
-// Strategies are all of them.
+// Strategies are all strategies.
 var Strategies = []Strategy{Raw, Baseline, Production}
 
 func (s Strategy) settings(suite *Suite) []Setting {
@@ -47,28 +47,28 @@ func (s Strategy) settings(suite *Suite) []Setting {
 	}
 }
 
-// Required returns the settings that every evaluation of the suite has, under those of flags and scenarios.
+// Required returns the settings of every evaluation of the suite. Options and scenarios override them.
 func (s *Suite) Required() []Setting {
 	mode := lathe.ModeEnforced
 	if s.MeasuresLathe {
-		mode = lathe.ModeRelaxed // a model that calls nothing is as good as any
+		mode = lathe.ModeRelaxed // a model that calls nothing must not fail
 	}
 	return []Setting{{Key: "tool_use_mode", Value: string(mode)}, {Key: "tool_failure_policy", Value: "fatal"}, {Key: "parallel_tool_calls", Value: "false"}}
 }
 
-// A Target is a model that is measured. Name is its name in reports. Identity is all else on which its results depend, such as
-// its address and dialect; each run stores a hash of it.
+// A Target is a model to measure. Name is its name in reports. Identity describes everything else on which results depend, such as address
+// and dialect; each run stores a hash of it.
 type Target struct {
 	Name     string
 	Identity string
 	Model    lathe.Model
-	// Under, where it has the strategy, gives the model in place of Model: one with fewer transforms.
+	// Under replaces Model for a strategy, for example by one with fewer transforms.
 	Under map[Strategy]lathe.Model
-	// ModelFor, when set, gives the model of each scenario in place of both.
+	// ModelFor, if set, returns the model for each scenario, in place of Model and Under.
 	ModelFor func(*Scenario) lathe.Model
 	// Overrides are further members of each request to the model.
 	Overrides []lathe.Member
-	// About describes the measured models for readers, by name: server, model, overrides. It holds no key. It must not change.
+	// About describes the measured models for readers, by name: server, model, overrides. It must contain no key, and must not change.
 	About map[string]string
 }
 
@@ -82,7 +82,7 @@ func (t *Target) model(sc *Scenario, s Strategy) lathe.Model {
 	return t.Model
 }
 
-// A Run is one try of one scenario. It is what the file of a run holds: fields are added, never renamed.
+// A Run is one run of one scenario, and the content of its file: fields are added, never renamed.
 type Run struct {
 	Model    string   `json:"model"`
 	Scenario string   `json:"scenario"`
@@ -92,63 +92,63 @@ type Run struct {
 	Fallback bool     `json:"fallback"`
 
 	OK bool `json:"ok"`
-	// Scored is false for a run that does not count in the rates: it reached no server, the harness broke it, or its
-	// scenario did not apply.
+	// Scored is false for a run that does not count in the rates: it reached no server, the harness failed, or its scenario did not apply.
 	Scored bool `json:"scored"`
-	// Control says that the scenario has tools turned off: it is counted apart from those with tools.
+	// Control: the scenario turns tools off. Such runs are counted separately.
 	Control bool `json:"control,omitempty"`
-	// Provokes says that the scenario asks for a mistake on purpose, to see how the model recovers: it is counted apart.
+	// Provokes: the scenario provokes a mistake, to test how the model recovers. Such runs are counted separately.
 	Provokes bool `json:"provokes,omitempty"`
-	// Unfinished says that the server or a limit ended the run, and not an answer: its checks are in no rate of state, trace and text.
+	// Unfinished: the server or a limit ended the run before an answer. Its checks are not in the rates of state, trace and text.
 	Unfinished    bool      `json:"unfinished,omitempty"`
 	Class         Class     `json:"error_class,omitempty"`
 	Error         string    `json:"error_message,omitempty"`
-	ServerMessage string    `json:"error_hint,omitempty"` // the server's own words, bounded and without keys
+	ServerMessage string    `json:"error_hint,omitempty"` // error text of the server, with a limited size and without keys
 	Started       time.Time `json:"started"`
 	ElapsedMS     int64     `json:"elapsed_ms"`
-	// Attempts counts the times that the run was made: more than 1 if earlier ones reached no server.
+	// Attempts is the number of attempts at the run: more than 1 if earlier ones reached no server.
 	Attempts int `json:"attempts"`
 
 	Mode   lathe.ToolUseMode `json:"mode"`
-	Config []Setting         `json:"config"` // what differs from the defaults, later entries win
+	Config []Setting         `json:"config"` // settings that differ from the defaults; later entries override earlier ones
 	Reason lathe.Reason      `json:"reason"`
 	Text   string            `json:"text"`
 	Draft  json.RawMessage   `json:"draft"`
 	Checks []Check           `json:"checks"`
 	Usage  lathe.Usage       `json:"usage"`
-	// Cost is in US dollars, by the price of the model, else as the server reports it.
+	// Cost is in US dollars: by the price of the model, else as reported by the server.
 	Cost float64 `json:"cost,omitempty"`
 	// Calls are the requests to the model, in order.
 	Calls []ModelCall `json:"model_calls"`
-	// Prompt is the SHA-256 of the messages and tools of the first model call, Sampling what it asked for. Limits are in force.
+	// Prompt is the SHA-256 of the messages and tools of the first model call, and Sampling its sampling parameters. Limits are those of
+	// the run.
 	Prompt   string         `json:"prompt_sha256,omitempty"`
 	Sampling lathe.Sampling `json:"sampling"`
 	Limits   RunLimits      `json:"limits"`
-	// Partial is the beginning of what a model call that did not finish had streamed, PartialBytes the size of all of it.
+	// Partial is the beginning of the streamed text of a model call that did not finish, and PartialBytes its whole size.
 	Partial      string `json:"partial,omitempty"`
 	PartialBytes int    `json:"partial_bytes,omitempty"`
 	// Executed counts, by tool, the calls that reached the code of mocks.
 	Executed map[string]int `json:"executed,omitempty"`
-	// Unguarded says that the run had no policy.
+	// Unguarded: the run had no policy.
 	Unguarded bool `json:"unguarded,omitempty"`
 
-	// UserTurns counts the messages of a simulated user. UserModel is the model that played it, and UserUsage what that used, which is
-	// not part of Usage.
+	// UserTurns is the number of messages of a simulated user. UserModel is the model that played it, and UserUsage the usage of that
+	// model, which Usage does not include.
 	UserTurns int         `json:"user_turns,omitempty"`
 	UserModel string      `json:"user_model,omitempty"`
 	UserUsage lathe.Usage `json:"user_usage,omitzero"`
 
-	// About says what was measured: the model's server and name there, how it was spoken to, limits, Lathe's version.
+	// About describes what was measured: the server of the model, the name of the model there, its protocol, limits, and the version of
+	// Lathe.
 	About map[string]string `json:"about,omitempty"`
 
 	History []lathe.Message   `json:"history"`
 	Trace   []event.TurnTrace `json:"trace"`
-	// Fingerprint is the hash of all that the run was made of: a run is taken over from a folder only
-	// where it is the same.
+	// Fingerprint is the hash of everything on which the run depends: a stored run is reused only if its fingerprint is equal.
 	Fingerprint string `json:"fingerprint"`
 }
 
-// RunLimits are the limits of a run, by their names in the configuration.
+// RunLimits are the limits of a run, with their names in the configuration.
 type RunLimits struct {
 	RunTimeoutMS     int64 `json:"run_timeout_ms"`
 	MaxIterations    int   `json:"max_iterations"`
@@ -163,7 +163,7 @@ func limitsOf(l lathe.Limits) RunLimits {
 	return RunLimits{l.RunTimeout.Milliseconds(), l.MaxIterations, l.MaxToolCalls, l.MaxRepeatedCalls, l.MaxToolArgsBytes, l.MaxOutputBytes}
 }
 
-// group reports whether the run has checks of the group, and whether all of them held.
+// group reports whether the run has checks of the group, and whether all of them passed.
 func (r *Run) group(name string) (ok, checked bool) {
 	ok = true
 	for _, c := range r.Checks {
@@ -175,7 +175,7 @@ func (r *Run) group(name string) (ok, checked bool) {
 	return ok, checked
 }
 
-// variant is the run's strategy and fallback in file names and reports, "" for the usual one.
+// variant returns strategy and fallback in the form for file names and reports, "" for Production without fallback.
 func variant(s Strategy, fallback bool) string {
 	var words []string
 	if s != Production {
@@ -187,7 +187,7 @@ func variant(s Strategy, fallback bool) string {
 	return strings.Join(words, "__")
 }
 
-// unguardedCalls stands in place of the limits on calls of a run without guards.
+// unguardedCalls replaces the limits on calls in a run without guards.
 const unguardedCalls = 128
 
 // A job is a run that is to be made.
@@ -197,8 +197,8 @@ type job struct {
 	scenario *Scenario
 	settings lathe.Settings
 	limits   lathe.Limits
-	name     string // of its file, without the ending
-	lathe    bool   // is what is measured
+	name     string // name of the file of the run without extension
+	lathe    bool   // the suite measures Lathe
 	user     *UserModel
 }
 
@@ -247,14 +247,14 @@ func newJob(suite *Suite, t *Target, sc *Scenario, trial int, s Strategy, fallba
 	return j, nil
 }
 
-// workspaceID is the same for the same scenario and trial, so that requests repeat.
+// workspaceID returns the same id for the same scenario and trial, so that requests are reproducible.
 func (j *job) workspaceID() string {
 	sum := sha256.Sum256([]byte(j.scenario.ID + "\x00" + fmt.Sprint(j.run.Trial)))
 	h := hex.EncodeToString(sum[:16])
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32]
 }
 
-// do makes the run. Its error is one of the harness itself.
+// do makes the run. It returns an error only if the harness fails.
 func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.Logger) (*Run, error) {
 	got := &seen{now: now}
 	model := lathe.Model(&watch{t.model(), got})
@@ -347,7 +347,7 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	return &r, nil
 }
 
-// requiresCalls reports whether a run that makes no call, and fails, fails for that.
+// requiresCalls reports whether a failed run without calls is classified as NO_TOOL_CALLS.
 func (j *job) requiresCalls() bool {
 	if j.scenario.Gold != nil && !j.scenario.goldCalls() {
 		return false
@@ -355,7 +355,7 @@ func (j *job) requiresCalls() bool {
 	return j.settings.ToolUseMode != lathe.ModeDisabled
 }
 
-// tools returns the tools of the run: those over the state, and the mocks.
+// tools returns the tools of the run: those of the workspace, and the mocks.
 func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks []counted) {
 	sc := j.scenario
 	if sc.usesState() {
@@ -365,7 +365,7 @@ func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks [
 	}
 	db := &database{ws: ws}
 	for i := range sc.Tools {
-		var of *builtin.Workspace // of tools that change it
+		var of *builtin.Workspace // set for tools that change the workspace
 		if len(sc.Tools[i].Steps) > 0 {
 			of = ws
 		}
@@ -376,8 +376,8 @@ func (j *job) tools(t *tape, ws *builtin.Workspace) (tools []lathe.Tool, mocks [
 	return tools, mocks
 }
 
-// talk has the conversation of a run: the model answers, and the user replies, until one of them ends it. It returns the result of
-// the whole, and all that the model said to the user. Its error is one of the harness itself.
+// talk carries out the conversation of a run: the model answers and the user replies, until one of them ends it. It returns the result of
+// the whole conversation, and all texts of the model for the user. It returns an error only if the harness fails.
 func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape, now func() time.Time, r *Run) (*event.Result, []string, error) {
 	user, err := newConversation(j.scenario, j.user, t)
 	if err != nil {
@@ -393,7 +393,7 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 	for {
 		limits := j.limits
 		limits.RunTimeout = max(j.limits.RunTimeout-now().Sub(r.Started), time.Millisecond)
-		res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: messages, Limits: &limits}) // its error is in the result
+		res, _ := l.Do(ctx, &loop.Input{Run: lathe.RunInfo{RunID: j.name}, Messages: messages, Limits: &limits}) // res contains the error
 		before := whole
 		whole = *res
 		whole.Usage, whole.Cost = before.Usage, before.Cost+res.Cost
@@ -420,14 +420,14 @@ func (j *job) talk(ctx context.Context, l *loop.Loop, workspace string, t *tape,
 	return &whole, said, nil
 }
 
-// replied asks the user for a reply, within the time that the run has left.
+// replied returns the next reply of the user, within the remaining time of the run.
 func (j *job) replied(ctx context.Context, user *conversation, answer string, left time.Duration) (string, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	return user.reply(ctx, answer)
 }
 
-// texts returns what the model said in those messages.
+// texts returns the texts of the model in these messages.
 func texts(messages []lathe.Message) (said []string) {
 	for i := range messages {
 		if text := messages[i].Text(); messages[i].Role == lathe.RoleAssistant && text != "" {
@@ -437,8 +437,8 @@ func texts(messages []lathe.Message) (said []string) {
 	return said
 }
 
-// stateAt returns the value at the pointer, or null. It reads the recording if the recording replaces the tools of
-// the workspace.
+// stateAt returns the value at the pointer of the workspace, or null. If the recording replaces the tools of the workspace, it reads the
+// recorded state.
 func (t *tape) stateAt(ws *builtin.Workspace, pointer string) (json.RawMessage, error) {
 	all, err := ws.Snapshot()
 	if err != nil {

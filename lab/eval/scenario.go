@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// This file reads what a suite's file is made of.
+// This file parses the parts of the file of a suite.
 
 func (p *parser) root(n *yaml.Node) error {
 	s := p.suite
@@ -50,7 +50,7 @@ func (p *parser) root(n *yaml.Node) error {
 	})
 }
 
-// isID is what a scenario's id looks like: it is part of file names.
+// isID matches the id of a scenario, which is part of file names.
 var isID = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 func (p *parser) measures(lathe *bool) member {
@@ -118,7 +118,7 @@ func (p *parser) scenario(n *yaml.Node) error {
 	return nil
 }
 
-// names checks that what guards and asserts of mocks name is there: a slip would guard and assert nothing.
+// names returns an error if guards or asserts of mocks name tools that do not exist: a misspelt name would have no effect.
 func (p *parser) names(n *yaml.Node, sc *Scenario) error {
 	known := sc.toolNames()
 	if sc.Guard != nil {
@@ -137,7 +137,7 @@ func (p *parser) names(n *yaml.Node, sc *Scenario) error {
 	return nil
 }
 
-// settings reads keys of tool_calling. Each is tried at once, so that the error has its line.
+// settings parses keys of tool_calling. It checks each at once, so that the error has its line.
 func (p *parser) settings(into *[]Setting) member {
 	return member{"settings", func(n *yaml.Node) error {
 		return p.entries(n, "settings", func(k, v *yaml.Node) error {
@@ -154,7 +154,7 @@ func (p *parser) settings(into *[]Setting) member {
 	}}
 }
 
-// apply returns the settings and limits that the list makes of the defaults; later entries win.
+// apply returns the settings and limits that result from the defaults and the list; later entries override earlier ones.
 func apply(list []Setting) (lathe.Settings, lathe.Limits, error) {
 	over := make([]config.Override, len(list))
 	for i, s := range list {
@@ -200,7 +200,7 @@ func (p *parser) state(n *yaml.Node, into *state) error {
 	return p.mapping(n, "state", []member{object("facts", &into.Facts), object("draft", &into.Draft), object("ui_state", &into.UI)})
 }
 
-// assert reads one assert. Its first key says its kind.
+// assert parses one assert. The first key of an assert is its kind.
 func (p *parser) assert(n *yaml.Node) (assert, error) {
 	var a assert
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
@@ -242,7 +242,7 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	if bounded {
 		a.AtMost = &atMost
 	}
-	if a.AtLeast < 0 { // not said: once, or as seldom as at_most allows
+	if a.AtLeast < 0 { // at_least is not set: once, or 0 if at_most is set
 		a.AtLeast = 1
 		if bounded {
 			a.AtLeast = 0
@@ -254,7 +254,7 @@ func (p *parser) assert(n *yaml.Node) (assert, error) {
 	return a, nil
 }
 
-// wrong says what a whole assert lacks.
+// wrong describes the first mistake in an assert, or returns "".
 func (a *assert) wrong(match string) string {
 	if err := checkPointer(a.Pointer); err != nil {
 		return err.Error()

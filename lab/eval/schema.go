@@ -11,12 +11,12 @@ var summarySchema []byte
 //go:embed suite.schema.json
 var suiteSchema []byte
 
-// SuiteSchema returns the JSON Schema (draft 2020-12) of the file of a suite, which is written in YAML. [Parse] also checks what a
-// schema cannot say. The caller owns it.
+// SuiteSchema returns the JSON Schema (draft 2020-12) of the YAML file of a suite. [Parse] also makes checks that a schema cannot express.
+// The caller owns the result.
 func SuiteSchema() []byte { return append([]byte(nil), suiteSchema...) }
 
-// RunSchema returns the JSON Schema (draft 2020-12) of the file of a run. The caller owns it.
+// RunSchema returns the JSON Schema (draft 2020-12) of the file of a run. The caller owns the result.
 func RunSchema() []byte { return append([]byte(nil), runSchema...) }
 
-// SummarySchema returns the JSON Schema (draft 2020-12) of summary.json. The caller owns it.
+// SummarySchema returns the JSON Schema (draft 2020-12) of summary.json. The caller owns the result.
 func SummarySchema() []byte { return append([]byte(nil), summarySchema...) }

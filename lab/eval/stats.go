@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// z95 is the quantile of the normal distribution that a 95 % interval goes to.
+// z95 is the 97.5 % quantile of the normal distribution, for 95 % intervals.
 const z95 = 1.959963984540054
 
-// Interval returns the Wilson score interval of 95 % for ok successes among n tries: 0 to 1 for none.
+// Interval returns the 95 % Wilson score interval for ok successes in n tries. For n = 0 it is 0 to 1.
 func Interval(ok, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1
@@ -27,7 +27,7 @@ func Interval(ok, n int) (low, high float64) {
 	return low, high
 }
 
-// quantile returns the element at index floor(n·p) of the sorted values, the last one at most; 0 for none.
+// quantile returns the element at index floor(n·p), at most the last one, of the sorted values; 0 if there are none.
 func quantile(values []int64, p float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -36,9 +36,8 @@ func quantile(values []int64, p float64) int64 {
 	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]
 }
 
-// Chance returns the two-sided p-value of Fisher's exact test: how often chance alone would set okA
-// of nA and okB of nB at least as far apart, where there are okA+okB in all. It holds for any number of
-// tries. It is 1 if a group is empty.
+// Chance returns the two-sided p-value of Fisher's exact test: the probability that okA of nA and okB of nB differ at least this much by
+// chance alone, given the total okA+okB. It is exact for any number of tries, and 1 if a group is empty.
 func Chance(okA, nA, okB, nB int) float64 {
 	if nA == 0 || nB == 0 {
 		return 1
@@ -48,14 +47,14 @@ func Chance(okA, nA, okB, nB int) float64 {
 	chance := func(a int) float64 { return math.Exp(logChoose(nA, a) + logChoose(nB, ok-a) - all) }
 	seen, p := chance(okA), 0.0
 	for a := max(0, ok-nB); a <= min(nA, ok); a++ {
-		if c := chance(a); c <= seen*(1+1e-9) { // as likely, but for rounding
+		if c := chance(a); c <= seen*(1+1e-9) { // at most as likely, up to rounding
 			p += c
 		}
 	}
 	return min(1, p)
 }
 
-// logChoose returns the logarithm of n over k.
+// logChoose returns the logarithm of the binomial coefficient n over k.
 func logChoose(n, k int) float64 {
 	of := func(n int) float64 { v, _ := math.Lgamma(float64(n) + 1); return v }
 	return of(n) - of(k) - of(n-k)

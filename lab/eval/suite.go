@@ -10,78 +10,77 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Suite is a list of scenarios that belong together.
+// A Suite is a list of related scenarios.
 type Suite struct {
 	Name     string
-	Settings []Setting // of the strategy [Production]
+	Settings []Setting // settings of the strategy [Production]
 	Presets  []preset  // in the order of the file
-	// MeasuresLathe means that the asserts test Lathe, whatever calls a model makes. Then
-	// only they decide: a run without calls, a failed tool and a reached limit are not failures.
+	// MeasuresLathe: the asserts test Lathe, whatever calls a model makes. Then only the asserts decide: a run without calls, a failed tool
+	// and a reached limit are not failures.
 	MeasuresLathe bool
 	// Models are the models to measure if the caller names none.
 	Models []string
-	// Scenarios in the order of the file. Their ids are unique.
+	// Scenarios are in the order of the file. Their ids are unique.
 	Scenarios []*Scenario
 }
 
-// A preset names some scenarios of a suite.
+// A preset is a named selection of scenarios of a suite.
 type preset struct {
 	Name string
 	IDs  []string
 }
 
-// All is the preset that every suite has: all its scenarios.
+// All is the preset of all scenarios, which every suite has.
 const All = "all"
 
 // A Setting sets one key of the configuration, by its name below tool_calling.
 type Setting struct {
-	From  string `json:"-"` // where it stands, for errors: "state.yaml:12", "--max-iterations"
+	From  string `json:"-"` // source of the setting, for errors: "state.yaml:12", "--max-iterations"
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// A Scenario is one thing that a model is asked to do. In System and User, {workspace_id} stands for
-// the id of the run's workspace.
+// A Scenario is one task for a model. In System and User, {workspace_id} is replaced by the id of the run's workspace.
 type Scenario struct {
 	ID       string         `json:"id"`
 	Title    string         `json:"title"`
 	System   string         `json:"system,omitempty"`
 	User     string         `json:"user"`
-	Settings []Setting      `json:"settings,omitempty"` // win over all others
+	Settings []Setting      `json:"settings,omitempty"` // override all other settings
 	Sampling lathe.Sampling `json:"sampling"`
 	State    state          `json:"state"`
-	// Tools stand in place of the tools over the state; those are there only where State is not empty.
+	// Tools replace the tools of the workspace, which are then offered only if State is not empty.
 	Tools   []mockTool `json:"tools,omitempty"`
-	Guard   *guard     `json:"guard,omitempty"` // nil allows
+	Guard   *guard     `json:"guard,omitempty"` // nil: everything is allowed
 	Asserts []assert   `json:"asserts"`
-	// Category groups scenarios in reports; empty: each stands for itself.
+	// Category groups scenarios in reports; "": the scenario is not grouped.
 	Category string `json:"category,omitempty"`
-	// Database is a JSON object that the steps of Tools read and change. Gold is what a model does that makes no error. After a run the
-	// database must be as the calls of Gold leave it. A scenario with Gold does not require calls (tool_use_mode relaxed), but
-	// if Gold has calls, a run without any fails; if it has none, the scenario is a control.
+	// Database is a JSON object that the steps of Tools read and change. Gold are the actions of a model that makes no mistake. After a run
+	// the database must equal the one after the calls of Gold. A scenario with Gold does not require calls (tool_use_mode relaxed), but if
+	// Gold has calls, a run without calls fails; if Gold has none, the scenario is a control.
 	Database json.RawMessage `json:"database,omitempty"`
 	Gold     []GoldTurn      `json:"gold,omitempty"`
-	// Simulator replies to the model's answers; nil: the run ends with the first answer.
+	// Simulator replies to the answers of the model; nil: the run ends with the first answer.
 	Simulator *userSimulator `json:"user_simulator,omitempty"`
 
-	final json.RawMessage // what goldDatabase found when the scenario was read
-	// Ask, when set, stands in place of System, User, State and Asserts.
+	final json.RawMessage // cached result of goldDatabase
+	// Ask, if set, replaces System, User, State and Asserts.
 	Ask *Ask `json:"ask,omitempty"`
 }
 
-// control reports whether the scenario turns tools off, or has none to call: a model that calls nothing passes it.
+// control reports whether the scenario turns tools off or has no gold calls: a model that calls nothing can pass it.
 func (sc *Scenario) control() bool {
 	return sc.Gold != nil && !sc.goldCalls() || slices.ContainsFunc(sc.Settings, func(s Setting) bool {
 		return s.Key == "tool_use_mode" && s.Value == string(lathe.ModeDisabled)
 	})
 }
 
-// provokes reports whether the scenario asks for a mistake on purpose: it says how a model recovers, not how well it uses tools.
+// provokes reports whether the scenario provokes a mistake: it measures how a model recovers, not how well it uses tools.
 func (sc *Scenario) provokes() bool {
 	return slices.ContainsFunc(sc.Asserts, func(a assert) bool { return a.Provoked })
 }
 
-// sampled returns the scenario with those of the parameters that it does not set itself.
+// sampled returns the scenario with those parameters of with that it does not set itself.
 func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
 	if with.Seed == nil && with.Temperature == nil && with.TopP == nil {
 		return sc
@@ -98,7 +97,7 @@ func (sc *Scenario) sampled(with lathe.Sampling) *Scenario {
 	return &out
 }
 
-// A state is what the workspace of a run starts with. The values are JSON objects.
+// A state is the initial state of the workspace of a run. The values are JSON objects.
 type state struct {
 	Facts json.RawMessage `json:"facts,omitempty"`
 	Draft json.RawMessage `json:"draft,omitempty"`
@@ -108,16 +107,15 @@ type state struct {
 //go:embed state.yaml injection.yaml faults.yaml retail.yaml airline.yaml skills.yaml
 var files embed.FS
 
-// Builtin returns the suite that comes with Lathe: eight scenarios over the state that the tools
-// state_get and state_patch read and change. Its presets are default, simple, typical, extreme and all.
+// Builtin returns the suite state: eight scenarios over the workspace that the tools state_get and state_patch read and change. Its presets
+// are default, simple, typical, extreme and all.
 func Builtin() *Suite { return shipped("state") }
 
-// Injection returns the suite of texts that tell a model what it must not do: in results, documents,
-// descriptions and arguments. It measures Lathe: whatever the model does, the effect must not come.
+// Injection returns the suite injection: results, documents, descriptions and arguments with texts that tell a model to do something
+// forbidden. It measures Lathe: whatever the model does, the forbidden effect must not occur.
 func Injection() *Suite { return shipped("injection") }
 
-// Faults returns the suite of tools that misbehave. It measures Lathe: each call is answered, once,
-// with the right code.
+// Faults returns the suite faults: tools that misbehave. It measures Lathe: each call must be answered exactly once, with the correct code.
 func Faults() *Suite { return shipped("faults") }
 
 func shipped(name string) *Suite {
@@ -132,19 +130,18 @@ func shipped(name string) *Suite {
 	return s
 }
 
-// Retail returns the suite of a shop's customer service: conversations in which a model changes orders, as far as the shop's policy
-// allows it.
+// Retail returns the suite retail: conversations with the customer service of a shop, in which a model changes orders as far as the policy
+// of the shop allows.
 func Retail() *Suite { return shipped("retail") }
 
-// Airline returns the suite of an airline's customer service.
+// Airline returns the suite airline: conversations with the customer service of an airline.
 func Airline() *Suite { return shipped("airline") }
 
-// Skills returns the suite of single skills, by category: long lists of tools, parallel calls, requests that no tool fits, errors of
-// tools, instructions in results, long arguments, and texts and numbers that must stay as they are.
+// Skills returns the suite skills, which tests single skills by category: long lists of tools, parallel calls, requests that no tool fits,
+// errors of tools, instructions in results, long arguments, and texts and numbers that must not be changed.
 func Skills() *Suite { return shipped("skills") }
 
-// Select returns the scenarios of that preset, in the suite's order. An empty name is the preset
-// default where there is one, else all.
+// Select returns the scenarios of a preset, in the order of the suite. An empty name means the preset default if it exists, else all.
 func (s *Suite) Select(preset string) ([]*Scenario, error) {
 	names := []string{All}
 	for _, p := range s.Presets {
@@ -159,7 +156,7 @@ func (s *Suite) Select(preset string) ([]*Scenario, error) {
 	return nil, fmt.Errorf("suite %s has no preset %q, it has %s", s.Name, preset, strings.Join(names, ", "))
 }
 
-// Find returns the scenarios with those ids, in the suite's order.
+// Find returns the scenarios with these ids, in the order of the suite.
 func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 	var found []*Scenario
 	var known []string
@@ -177,7 +174,7 @@ func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 	return found, nil
 }
 
-// usesState reports whether the tools over the state are there.
+// usesState reports whether the run has the tools of the workspace.
 func (sc *Scenario) usesState() bool {
 	if sc.Gold != nil {
 		return false
@@ -185,8 +182,8 @@ func (sc *Scenario) usesState() bool {
 	return len(sc.Tools) == 0 || sc.State.Facts != nil || sc.State.Draft != nil || sc.State.UI != nil
 }
 
-// conversational returns the settings of a scenario with gold actions: in a conversation not every answer makes a call, and a call that is
-// refused for a reason is no failure.
+// conversational returns the settings of a scenario with gold actions: in a conversation an answer without calls is valid, and a refused
+// call is not necessarily a failure.
 func (sc *Scenario) conversational() []Setting {
 	if sc.Gold == nil {
 		return nil
@@ -194,10 +191,10 @@ func (sc *Scenario) conversational() []Setting {
 	return []Setting{{Key: "tool_use_mode", Value: string(lathe.ModeRelaxed)}}
 }
 
-// stateTools are the names of the tools over the state.
+// stateTools are the names of the tools of the workspace.
 var stateTools = []string{"state_get", "state_patch", "facts_commit"}
 
-// toolNames returns the names of the tools that there are in a run, hidden ones included.
+// toolNames returns the names of all tools of a run, including hidden ones.
 func (sc *Scenario) toolNames() []string {
 	var names []string
 	if sc.usesState() {
@@ -209,7 +206,7 @@ func (sc *Scenario) toolNames() []string {
 	return names
 }
 
-// untold returns the texts that the model must not be sent.
+// untold returns the texts that the model must not receive.
 func (sc *Scenario) untold() []string {
 	var texts []string
 	for i := range sc.Asserts {

@@ -15,12 +15,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// ErrReplay says that a recording does not contain the request. A model whose error wraps it
-// leaves the run without a score.
+// ErrReplay is the error of a request that a recording does not contain. A run whose model error wraps it has no score.
 var ErrReplay = errors.New("the recording does not hold this request")
 
-// A tape records the exchanges of one run with its model and its tools, or plays them. Its model is
-// asked by one goroutine, its tools by several. Whole turns are kept, not their deltas.
+// A tape records the exchanges of one run with its model and its tools, or replays them. One goroutine uses its model, several can use its
+// tools. It records whole turns, not deltas.
 type tape struct {
 	inner      lathe.Model
 	path       string
@@ -28,22 +27,22 @@ type tape struct {
 	playing    bool
 	playsTools bool
 	Exchanges  []exchange     `json:"exchanges"`
-	Tools      []toolExchange `json:"tools"` // in the order in which they ended
+	Tools      []toolExchange `json:"tools"` // in the order in which the calls ended
 	at         int
-	User       []string `json:"user,omitempty"` // the messages of a model that plays the user
-	nextUser   int      // index of the next message of User that is replayed
+	User       []string `json:"user,omitempty"` // messages of a model that plays the user
+	nextUser   int      // index of the next message of User to replay
 
 	mu     sync.Mutex
-	played []bool          // by index of Tools
-	state  json.RawMessage // of the workspace, after the last call; nil: as it was
+	played []bool          // Tools[i] has been replayed
+	state  json.RawMessage // state of the workspace after the last call; nil: unchanged
 	saved  bool
-	broken error // why nothing can be played
+	broken error // error that ends the replay
 }
 
-// maxTapeBytes bounds the recording of a run that is read.
+// maxTapeBytes is the largest size of the recording of a run.
 const maxTapeBytes = 256 << 20
 
-// An exchange is one request, by its hash, and what came of it.
+// An exchange is the hash of one request and its result.
 type exchange struct {
 	Request string           `json:"request"`
 	Finish  *recordedFinish  `json:"finish,omitempty"`
@@ -91,7 +90,7 @@ func (b *bench) tape(j *job) (*tape, error) {
 	return t, nil
 }
 
-// model returns what the run is to ask.
+// model returns the model that the run uses: the tape, or the model itself if nothing is recorded or replayed.
 func (t *tape) model() lathe.Model {
 	if t.recording || t.playing {
 		return t
@@ -109,7 +108,7 @@ func (t *tape) save() error {
 	return saveJSON(t.path, t)
 }
 
-// keepUser records what a model that plays the user said.
+// keepUser records a message of a model that plays the user.
 func (t *tape) keepUser(text string) {
 	if t.recording {
 		t.User = append(t.User, text)
@@ -139,7 +138,7 @@ func (t *tape) Describe() lathe.ModelInfo { return t.inner.Describe() }
 // Unwrap returns the recorded model.
 func (t *tape) Unwrap() lathe.Model { return t.inner }
 
-// Generate plays the next exchange, or records one.
+// Generate replays the next exchange, or passes the request to the recorded model and records the exchange.
 func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	if t.playing {
 		return func(yield func(lathe.Delta, error) bool) { yield(t.play(req)) }
@@ -193,13 +192,13 @@ func (t *tape) play(req *lathe.Request) (lathe.Delta, error) {
 	return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: ErrReplay}
 }
 
-// requestHash covers all of a request but its id.
+// requestHash returns a hash of a request without its id.
 func requestHash(req *lathe.Request) string {
 	r := *req
 	r.RequestID = ""
 	raw, err := json.Marshal(&r)
 	if err != nil {
-		return "" // equals no hash that was recorded
+		return "" // equals no recorded hash
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])

@@ -16,42 +16,41 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// A toolExchange is one call that reached a tool, and what came of it.
+// A toolExchange is one call that reached a tool, and its result.
 type toolExchange struct {
 	Tool      string          `json:"tool"`
 	Arguments string          `json:"arguments"`
 	Output    *toolOutput     `json:"output,omitempty"`
 	Failure   *toolFailure    `json:"failure,omitempty"`
-	Ended     toolEnd         `json:"ended,omitempty"` // where there is neither
-	State     json.RawMessage `json:"state,omitempty"` // of the workspace, where the call changed it
+	Ended     toolEnd         `json:"ended,omitempty"` // set if there is neither Output nor Failure
+	State     json.RawMessage `json:"state,omitempty"` // state of the workspace, if the call changed it
 }
 
 type toolOutput struct {
 	Data    string     `json:"data,omitempty"`
-	Bytes   []byte     `json:"bytes,omitempty"` // in place of Data, where that is no UTF-8
+	Bytes   []byte     `json:"bytes,omitempty"` // in place of Data, if the output is not UTF-8
 	IsError bool       `json:"is_error,omitempty"`
 	Code    lathe.Code `json:"code,omitempty"`
 }
 
 type toolFailure struct {
 	Code    lathe.Code `json:"code"`
-	Message string     `json:"message,omitempty"` // for the model
-	Shown   bool       `json:"told,omitempty"`    // the model is shown the message
+	Message string     `json:"message,omitempty"` // text for the model
+	Shown   bool       `json:"told,omitempty"`    // the model receives Message
 }
 
-// A toolEnd is how a call ended that has no outcome.
+// A toolEnd is how a call without output and failure ended.
 type toolEnd string
 
 const (
 	endNothing toolEnd = "nothing" // neither an output nor an error
-	endCut     toolEnd = "cut"     // the call's time was up
+	endCut     toolEnd = "cut"     // the call timed out
 	endPanic   toolEnd = "panic"
-	endError   toolEnd = "error" // of no code
+	endError   toolEnd = "error" // an error without a code
 )
 
-// A taped tool stands in place of a tool: it records what that answers, or answers from the recording
-// and leaves the tool alone. The runner calls it like any other. It may be called from several
-// goroutines at once.
+// A taped is a tool that records the results of another tool, or replays them without calling that tool. The runner calls it like any other
+// tool. It may be called from several goroutines at once.
 type taped struct {
 	lathe.Tool
 	tape *tape
@@ -61,7 +60,7 @@ type taped struct {
 	calls []json.RawMessage
 }
 
-// counted is a tool that counts its calls.
+// counted is a tool that records its calls.
 type counted interface {
 	lathe.Tool
 	Calls() []json.RawMessage
@@ -69,7 +68,7 @@ type counted interface {
 
 var _ counted = (*taped)(nil)
 
-// tool returns what the runner is to call in place of t.
+// tool returns the tool for the runner: of itself, or a taped tool that records or replays it.
 func (t *tape) tool(of lathe.Tool, ws *builtin.Workspace) lathe.Tool {
 	if !t.recording && !t.playsTools {
 		return of
@@ -84,7 +83,7 @@ func (d *taped) Calls() []json.RawMessage {
 	return slices.Clone(d.calls)
 }
 
-// Call records one call, or plays it.
+// Call records one call, or replays it.
 func (d *taped) Call(ctx context.Context, args json.RawMessage) (out *lathe.Output, err error) {
 	d.mu.Lock()
 	d.calls = append(d.calls, slices.Clone(args))
@@ -99,7 +98,7 @@ func (d *taped) Call(ctx context.Context, args json.RawMessage) (out *lathe.Outp
 	return out, err
 }
 
-// came says what came of a call.
+// came sets the result of a call.
 func (e *toolExchange) came(ctx context.Context, out *lathe.Output, err error) {
 	e.Ended = ""
 	var reported *tool.Failure
@@ -125,7 +124,7 @@ func (e *toolExchange) came(ctx context.Context, out *lathe.Output, err error) {
 	}
 }
 
-// errTaped is what errors from a recording wrap.
+// errTaped is wrapped by errors from a recording.
 var errTaped = errors.New("the recorded call failed")
 
 func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
@@ -144,7 +143,7 @@ func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, 
 	case e.Failure != nil:
 		return nil, &lathe.Error{Code: e.Failure.Code, Op: "eval: replay", Err: errTaped}
 	case e.Ended == endCut:
-		<-ctx.Done() // the runner reports to the model how long it waited
+		<-ctx.Done() // the runner reports the time to the model
 		return nil, ctx.Err()
 	case e.Ended == endPanic:
 		panic("eval: the recorded call panicked")
@@ -159,7 +158,7 @@ func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.saved {
-		return // the run did not wait for it
+		return // the run did not wait for this call
 	}
 	if ws != nil {
 		if now, err := ws.Snapshot(); err == nil && !equalJSON(now, t.state) {
@@ -169,8 +168,8 @@ func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
 	t.Tools = append(t.Tools, e)
 }
 
-// nextCall returns the first recorded call that equals this one and was not replayed yet, or nil:
-// from then on the tape returns nothing more.
+// nextCall returns the first recorded call that equals this one and has not been replayed yet. If there is none, it returns nil and ends
+// the replay.
 func (t *tape) nextCall(name, args string) *toolExchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +188,7 @@ func (t *tape) nextCall(name, args string) *toolExchange {
 	return nil
 }
 
-// missed says what the recording lacked, nil where it had all that was asked for.
+// missed returns the first request or call that the recording did not contain, as an error, or nil.
 func (t *tape) missed() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

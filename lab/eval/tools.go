@@ -14,22 +14,22 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A mockTool is a tool of a suite with scripted answers. A call only returns one of these answers and has
-// no other effect, so that unguarded runs are safe.
+// A mockTool is a tool of a suite with scripted answers and steps. A call has no effect outside of the run, so that unguarded runs are
+// safe.
 type mockTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty"` // any object where nothing is said
-	Effect      string          `json:"effect,omitempty"` // read_only, idempotent, writes
+	Schema      json.RawMessage `json:"schema,omitempty"` // nil: any object
+	Effect      string          `json:"effect,omitempty"` // read_only, idempotent or writes
 	Hidden      bool            `json:"hidden,omitempty"`
-	Show        []string        `json:"show,omitempty"` // the fields of its output that the model may see; all of them
+	Show        []string        `json:"show,omitempty"` // fields of the output that the model may see; nil: all
 	Timeout     time.Duration   `json:"timeout,omitempty"`
 	Answers     []mock.Answer   `json:"answers,omitempty"`
-	// Steps are what calls do to the database of the scenario, once Answers are used up.
+	// Steps are what calls do to the database of the scenario, after all Answers have been returned.
 	Steps []step `json:"steps,omitempty"`
 }
 
-// build makes the tool, over d if it has steps. Without guard it hides neither itself nor a field.
+// build returns the tool, which uses d if it has steps. If unguarded is true, neither the tool nor fields are hidden.
 func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
 	spec := &lathe.ToolSpec{Name: m.Name, Description: m.Description, Schema: m.Schema, Hidden: m.Hidden, Allowlist: m.Show, Timeout: m.Timeout}
 	switch m.Effect {
@@ -49,10 +49,10 @@ func (m *mockTool) build(unguarded bool, d *database) *mock.Tool {
 	return mock.New(spec, m.Answers...)
 }
 
-// maxTimes bounds how often one line of answers counts.
+// maxTimes is the largest value of times of an answer.
 const maxTimes = 1000
 
-// tools reads tools into a list, in place of those of the same name.
+// tools parses tools into a list. They replace tools of the same name.
 func (p *parser) tools(into *[]mockTool) member {
 	return member{"tools", func(n *yaml.Node) error {
 		here := map[string]bool{}
@@ -105,7 +105,7 @@ func (p *parser) tool(n *yaml.Node) (mockTool, error) {
 	return m, p.checkSteps(n, &m)
 }
 
-// cause returns the error within a [lathe.Error].
+// cause returns the error inside a [lathe.Error].
 func cause(err error) error {
 	if outer := (*lathe.Error)(nil); errors.As(err, &outer) && outer.Err != nil {
 		return outer.Err
@@ -113,7 +113,7 @@ func cause(err error) error {
 	return err
 }
 
-// overlay reads answers by tool name, in place of those that the tools have.
+// overlay parses answers by tool name, which replace the answers of these tools.
 func (p *parser) overlay(into *[]mockTool) member {
 	return member{"answers", func(n *yaml.Node) error {
 		return p.entries(n, "answers", func(k, v *yaml.Node) error {
@@ -137,7 +137,7 @@ func (p *parser) answers(n *yaml.Node, into *[]mock.Answer) error {
 	})
 }
 
-// answer reads one answer. Exactly one key says its kind.
+// answer parses one answer. Exactly one key is its kind.
 func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
 	times = 1
 	var text, coded, code string
@@ -158,7 +158,7 @@ func (p *parser) answer(n *yaml.Node) (a mock.Answer, times int, err error) {
 			a.Kind = kinds[k]
 		}
 	}
-	if slices.Contains(lines, "error") { // may have a value beside it
+	if slices.Contains(lines, "error") { // an error may have a value, too
 		a.Kind, a.Code, a.Data = mock.KindError, lathe.Code(code), value
 		lines = slices.DeleteFunc(lines, func(s string) bool { return s == "value" })
 	}

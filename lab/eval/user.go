@@ -11,21 +11,21 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A userSimulator says what the user of a scenario replies to the model's answers. Replies is a script; Instructions are for a model
-// that plays the user: see [Options].UserModel.
+// A userSimulator defines the replies of the user of a scenario to the answers of the model. Replies is a script; Instructions are for a
+// model that plays the user: see [Options].UserModel.
 type userSimulator struct {
 	Replies      []reply `json:"replies,omitempty"`
 	Instructions string  `json:"instructions,omitempty"`
-	// End is what the model that plays the user writes to end the conversation; [END].
+	// End is the text with which the model that plays the user ends the conversation; "": [END].
 	End string `json:"end,omitempty"`
-	// MaxTurns bounds the messages of the user, the first one included; 10. A conversation that would have more is a failure.
+	// MaxTurns is the largest number of messages of the user, including the first; 0: 10. A longer conversation is a failure.
 	MaxTurns int `json:"max_turns,omitempty"`
 }
 
-// A reply is one message of a scripted user. Each is said at most once: to an answer, the user says the first one that is left and
-// whose When matches. If there is none, the conversation ends.
+// A reply is one message of a scripted user. Each is used at most once: the user replies to an answer with the first unused message whose
+// When matches. If there is none, the conversation ends.
 type reply struct {
-	// When is a regular expression that must match in the answer, in any case of its letters; empty: any answer.
+	// When is a regular expression that must match in the answer, ignoring case; "": any answer.
 	When string `json:"when,omitempty"`
 	Say  string `json:"say"`
 }
@@ -33,19 +33,19 @@ type reply struct {
 // A UserModel is a model that plays the users of scenarios with instructions for it.
 type UserModel struct {
 	Name     string
-	Identity string // all else on which results depend, as of a [Target]
+	Identity string // everything else on which results depend, as in a [Target]
 	Model    lathe.Model
 }
 
-// Bounds of a conversation.
+// Limits of a conversation.
 const (
 	defaultUserTurns = 10
 	maxUserTurns     = 100
-	maxUserBytes     = 8 << 10 // of a message of a model that plays the user
+	maxUserBytes     = 8 << 10 // bytes of a message of a model that plays the user
 	defaultEnd       = "[END]"
 )
 
-// userPrompt is the system text of a model that plays the user: with the end token and the instructions of the scenario.
+// userPrompt is the system prompt of a model that plays the user, with placeholders for the end text and the instructions of the scenario.
 const userPrompt = `You play a customer who writes to a support assistant. The messages that you receive are the assistant's. Write what the
 customer answers: one short message, and nothing else. Follow the instructions below. Give a detail when the assistant asks for it, not before. If the
 assistant asks for something that the instructions do not contain, say that you do not know it. Never write the assistant's part.
@@ -54,7 +54,7 @@ When the assistant has done what you want, or has finally refused it, answer wit
 Instructions:
 %s`
 
-// openingLine is the message of the assistant that is sent before the first message of the user.
+// openingLine is the assistant message that precedes the first message of the user.
 const openingLine = "Hello, how can I help you?"
 
 var (
@@ -62,19 +62,19 @@ var (
 	errUserTurns = errors.New("the conversation did not end")
 )
 
-// A conversation is the user's side of one run. One goroutine uses it.
+// A conversation is the user's side of one run. Only one goroutine may use it.
 type conversation struct {
-	sim   *userSimulator // nil: the user says one thing
+	sim   *userSimulator // nil: the user has only the first message
 	model lathe.Model    // nil: the user follows the script
 	tape  *tape
-	used  []bool           // by index of the script
-	sent  []lathe.Message  // what the model that plays the user is sent
-	turns int              // messages of the user
-	usage lathe.Usage      // of the model that plays the user
-	match []*regexp.Regexp // of the script
+	used  []bool           // by index in the script
+	sent  []lathe.Message  // messages for the model that plays the user
+	turns int              // number of messages of the user
+	usage lathe.Usage      // usage of the model that plays the user
+	match []*regexp.Regexp // compiled When of the script
 }
 
-// newConversation begins the user's side of a scenario. by is the model that plays the user, if the scenario has instructions for it.
+// newConversation begins the user's side of a scenario. by is the model that plays the user if the scenario has instructions for it.
 func newConversation(sc *Scenario, by *UserModel, t *tape) (*conversation, error) {
 	c := &conversation{sim: sc.Simulator, tape: t, turns: 1}
 	if c.sim == nil {
@@ -113,8 +113,8 @@ func (u *userSimulator) maxTurns() int {
 	return u.MaxTurns
 }
 
-// reply returns what the user says to an answer; ok is false where the conversation ends. The error wraps [errUserModel],
-// [errUserTurns], or [ErrReplay].
+// reply returns the reply of the user to an answer; ok is false if the conversation ends. The error wraps [errUserModel], [errUserTurns] or
+// [ErrReplay].
 func (c *conversation) reply(ctx context.Context, answer string) (text string, ok bool, err error) {
 	switch {
 	case c.sim == nil:
@@ -144,7 +144,7 @@ func (c *conversation) scripted(answer string) (string, bool) {
 	return "", false
 }
 
-// played asks the model that plays the user. A replay returns the recorded message.
+// played returns the reply of the model that plays the user, or the recorded one in a replay.
 func (c *conversation) played(ctx context.Context, answer string) (text string, ok bool, err error) {
 	if text, ok, err = c.tape.userSaid(); !ok && err == nil {
 		if text, err = c.ask(ctx, answer); err == nil {

@@ -13,38 +13,38 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// maxPartial bounds what a run keeps of a model call that did not finish, in bytes.
+// maxPartial is the number of bytes that a run stores of a model call that did not finish.
 const maxPartial = 4 << 10
 
-// seen is what a run has received from its model. One goroutine writes it.
+// seen is what a run has received from its model. Only one goroutine writes it.
 type seen struct {
-	any     bool   // a delta arrived
-	partial string // the beginning of the text and reasoning of the last model call, if it did not finish
-	bytes   int    // their whole size
+	any     bool   // at least one delta arrived
+	partial string // beginning of the text and reasoning of the last model call, if it did not finish
+	bytes   int    // whole size of that text and reasoning
 
 	now      func() time.Time
 	calls    []ModelCall
-	prompt   string // the hash of the messages and tools of the first model call
+	prompt   string // hash of the messages and tools of the first model call
 	sampling lathe.Sampling
 }
 
-// A ModelCall is one request of a run to its model, attempts included.
+// A ModelCall is one request of a run to its model, including repeated attempts.
 type ModelCall struct {
-	// Model is the name of the model that the server says answered.
+	// Model is the name of the model in the response of the server.
 	Model string `json:"model,omitempty"`
-	// TTFTMS is the time to the first delta in ms, nil if none arrived; MS is the time to the end of the answer.
+	// TTFTMS is the time to the first delta in ms, nil if none arrived. MS is the time to the end of the answer in ms.
 	TTFTMS *int64 `json:"ttft_ms"`
 	MS     int64  `json:"elapsed_ms"`
-	// Faults is the damage that was tolerated in the answer.
+	// Faults are the deviations from the protocol that were tolerated in the answer.
 	Faults []lathe.Fault `json:"faults,omitempty"`
-	// Retries counts the attempts that failed before the answer began.
+	// Retries is the number of attempts that failed before the answer began.
 	Retries int `json:"retries,omitempty"`
-	// Blank says that the answer has neither text nor calls, NoUsage that the server did not say how many tokens it used.
+	// Blank: the answer has neither text nor calls. NoUsage: the server did not report the usage.
 	Blank   bool `json:"blank,omitempty"`
 	NoUsage bool `json:"no_usage,omitempty"`
 }
 
-// promptHash is the SHA-256 of the messages and tools of a request as JSON, "" where they cannot be written.
+// promptHash returns the SHA-256 of the messages and tools of a request as JSON, or "" if they cannot be encoded.
 func promptHash(req *lathe.Request) string {
 	raw, err := json.Marshal(struct {
 		Messages []lathe.Message
@@ -57,7 +57,7 @@ func promptHash(req *lathe.Request) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// begin notes that a model call starts, and returns its place and the time.
+// begin records the start of a model call, and returns the index of the call and the time.
 func (s *seen) begin(req *lathe.Request) (call int, start time.Time) {
 	if len(s.calls) == 0 {
 		s.prompt, s.sampling = promptHash(req), req.Sampling
@@ -66,7 +66,7 @@ func (s *seen) begin(req *lathe.Request) (call int, start time.Time) {
 	return len(s.calls) - 1, s.now()
 }
 
-// note takes one delta of a model call.
+// note records one delta of a model call.
 func (s *seen) note(call int, start time.Time, d *lathe.Delta) {
 	c, ms := &s.calls[call], s.now().Sub(start).Milliseconds()
 	c.MS = ms
@@ -82,13 +82,13 @@ func (s *seen) note(call int, start time.Time, d *lathe.Delta) {
 	}
 }
 
-// A watch forwards a model's turns, and records what arrives.
+// A watch is a model that passes on the turns of another model and records what it receives.
 type watch struct {
 	lathe.Model
 	seen *seen
 }
 
-// Unwrap returns the wrapped model.
+// Unwrap returns the other model.
 func (w *watch) Unwrap() lathe.Model { return w.Model }
 
 // Generate implements [lathe.Model].
@@ -115,7 +115,7 @@ func (w *watch) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			case lathe.DeltaRetry:
 				text.Reset()
 				w.seen.bytes = 0
-			default: // no text
+			default: // contains no text
 			}
 			if err != nil {
 				w.seen.partial = strings.ToValidUTF8(text.String(), string(utf8.RuneError))

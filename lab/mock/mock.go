@@ -1,7 +1,6 @@
-// Package mock makes tools with configured answers: values, errors, and the faults of real
-// tools. Tests and evaluations use them where a tool must hang, return too much data, return a wrong value or
-// fail temporarily. They have no side effects, apart from those of a [Func]. The runner calls them like every tool, with
-// the same limits, policy and redaction.
+// Package mock makes tools with configured answers: values, errors, and the faults of real tools. Tests and evaluations use them if a tool
+// must hang, return too much data, return a wrong value or fail temporarily. They have no side effects, apart from those of a [Func]. The
+// runner treats them like every tool, with the same limits, policy and redaction.
 package mock
 
 import (
@@ -18,7 +17,7 @@ import (
 // MaxBytes bounds the output of an [Answer], in bytes.
 const MaxBytes = 64 << 20
 
-// A Kind is what a mock does when it is called.
+// A Kind is the behaviour of a mock in one call.
 type Kind string
 
 // The kinds of [Answer].
@@ -46,10 +45,10 @@ type Answer struct {
 	Func func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) `json:"-"`
 }
 
-// Value answers with JSON.
+// Value returns an answer with a JSON value.
 func Value(data string) Answer { return Answer{Kind: KindValue, Data: json.RawMessage(data)} }
 
-// Text answers with a JSON string, for example a text with instructions for a model.
+// Text returns an answer with a JSON string, for example a text with instructions for a model.
 func Text(s string) Answer {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -58,18 +57,18 @@ func Text(s string) Answer {
 	return Answer{Kind: KindValue, Data: data}
 }
 
-// Raw answers with these bytes, which need not be JSON or UTF-8.
+// Raw returns an answer with these bytes, which need not be JSON or UTF-8.
 func Raw(b string) Answer { return Answer{Kind: KindRaw, Text: b} }
 
-// Func answers with what fn returns: see [Answer].
+// Func returns an answer with the result of fn: see [Answer].
 func Func(fn func(ctx context.Context, args json.RawMessage) (*lathe.Output, error)) Answer {
 	return Answer{Kind: KindFunc, Func: fn}
 }
 
-// Echo answers with the arguments of the call.
+// Echo returns an answer with the arguments of the call.
 func Echo() Answer { return Answer{Kind: KindEcho} }
 
-// Size answers with a JSON string of n bytes. It panics if n is not from 2 to [MaxBytes].
+// Size returns an answer with a JSON string of n bytes. It panics if n is not from 2 to [MaxBytes].
 func Size(n int) Answer {
 	if n < 2 || n > MaxBytes {
 		panic("mock: a size is from 2 to MaxBytes")
@@ -77,23 +76,22 @@ func Size(n int) Answer {
 	return Answer{Kind: KindSize, Size: n}
 }
 
-// Error answers with an error of that code.
+// Error returns an answer with an error of this code.
 func Error(code lathe.Code) Answer { return Answer{Kind: KindError, Code: code} }
 
-// Hang blocks until the runner cancels the call.
+// Hang returns an answer that blocks until the runner cancels the call.
 func Hang() Answer { return Answer{Kind: KindHang} }
 
-// Panic answers with a panic.
+// Panic returns an answer that panics.
 func Panic() Answer { return Answer{Kind: KindPanic} }
 
-// Flap fails n times with that code and then answers.
+// Flap returns n errors of this code, followed by the answer then.
 func Flap(n int, code lathe.Code, then Answer) []Answer {
 	return append(slices.Repeat([]Answer{Error(code)}, n), then)
 }
 
-// A Tool is a lathe.Tool with configured answers: the n-th call gets the n-th answer, and calls
-// beyond the last answer get the last one. Without answers it returns null. It records its calls in place of
-// an effect. It may be called from several goroutines at once.
+// A Tool is a lathe.Tool with configured answers: the n-th call gets the n-th answer, and calls beyond the last answer get the last one.
+// Without answers it returns null. It records the arguments of its calls. It may be called from several goroutines at once.
 type Tool struct {
 	spec    *lathe.ToolSpec
 	answers []Answer
@@ -104,8 +102,8 @@ type Tool struct {
 
 var _ lathe.Tool = (*Tool)(nil)
 
-// New returns a mock. It fills in absent fields of the spec: a schema that accepts any object, an
-// allowlist that shows everything, the origin "mock".
+// New returns a mock. It fills in missing fields of the spec: a schema that accepts any object, an allowlist that shows everything, and the
+// origin "mock".
 func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
 	s := *spec
 	if s.Schema == nil {
@@ -120,7 +118,7 @@ func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
 	return &Tool{spec: &s, answers: slices.Clone(answers)}
 }
 
-// Spec returns the definition.
+// Spec returns the definition of the tool.
 func (t *Tool) Spec() *lathe.ToolSpec { return t.spec }
 
 // Calls returns the arguments of the calls that reached the tool, in order.
@@ -133,7 +131,7 @@ func (t *Tool) Calls() []json.RawMessage {
 // errMock is wrapped by every error of a mock.
 var errMock = errors.New("the mock is configured to fail")
 
-// Call does what the next answer says.
+// Call records the arguments and returns the next answer.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	a := t.next(args)
 	switch a.Kind {

@@ -12,16 +12,16 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Answers returns tools and an approver with which another model can run the conversation of the record without a call being
-// executed. The tools are those of set and those that the client of the record declared, under the same definitions. A call
-// gets the recorded outcome of the call of the same tool with equal arguments, compared as canonical JSON: the n-th such call
-// that of the n-th, and further ones that of the last. A call that the record does not have is answered `unavailable`.
+// Answers returns tools and an approver with which another model can continue the conversation of the record without executing tools. The
+// tools have the definitions of those of set and of those that the client of the record declared. A call gets the recorded result of the
+// call of the same tool with equal arguments, compared as canonical JSON: the n-th such call gets the n-th result, and further calls get
+// the last result. A call that is not in the record fails with the code unavailable.
 //
-// The approver repeats the decision about the recorded call, and approves any other call, because no tool runs. It never
+// The approver repeats the recorded decision for a recorded call, and approves any other call, because no tool is executed. It never
 // returns [lathe.ErrPending].
 //
-// Tools and approver keep count of the calls and are for one run. Answers returns an error of code content_removed if a store
-// has removed content of the record.
+// The tools and the approver count calls and are for one run. Answers returns an error with the code content_removed if a store has removed
+// content of the record.
 func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.Approver, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, nil, err
@@ -39,7 +39,7 @@ func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.A
 	}
 	search := set.Search()
 	for _, spec := range in.ClientTools {
-		if search.Always = append(search.Always, spec.Name); spec.Name == tool.SearchName { // the run deferred nothing
+		if search.Always = append(search.Always, spec.Name); spec.Name == tool.SearchName { // the tool hides the search: the recorded run deferred no tools
 			search = tool.Search{}
 			break
 		}
@@ -52,15 +52,15 @@ func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.A
 type answers struct {
 	mu    sync.Mutex
 	calls map[string]*recordedCalls
-	given map[string]outcome // by the id of the new call, so that a second attempt gets the same
+	given map[string]outcome // results by the id of the new call, so that a repeated attempt gets the same result
 }
 
-// recordedCalls are calls of one tool with the same arguments, the oldest first.
+// recordedCalls are the calls of one tool with equal arguments, the oldest first.
 type recordedCalls struct {
 	outcomes  []outcome
-	decisions []*event.ApprovalResolved // nil: the call was not decided about
-	next      int                       // outcome
-	asked     int                       // decision
+	decisions []*event.ApprovalResolved // an element is nil if the call required no decision
+	next      int                       // index of the next outcome
+	asked     int                       // index of the next decision
 }
 
 var _ lathe.Approver = (*answers)(nil)
@@ -79,7 +79,7 @@ func (r *Record) answers() *answers {
 			continue
 		}
 		a.add(d.ToolName, d.RawArgs, byID[d.ToolCallID], decided[d.ToolCallID])
-		if was := decided[d.ToolCallID]; was != nil && len(was.Arguments) > 0 { // the tool gets the edited ones
+		if was := decided[d.ToolCallID]; was != nil && len(was.Arguments) > 0 { // the tool was called with the edited arguments
 			a.add(d.ToolName, string(was.Arguments), byID[d.ToolCallID], was)
 		}
 	}
@@ -95,7 +95,7 @@ func (a *answers) add(name, args string, o outcome, d *event.ApprovalResolved) {
 	a.calls[key].decisions = append(a.calls[key].decisions, d)
 }
 
-// callKey is the same for calls of a tool with equal arguments. Text that is not JSON is compared byte for byte.
+// callKey returns a key that is equal for calls of one tool with equal arguments. Text that is not JSON is compared byte by byte.
 func callKey(name, args string) string {
 	text := bytes.TrimSpace([]byte(args))
 	if len(text) == 0 || string(text) == "null" {
@@ -110,7 +110,7 @@ func callKey(name, args string) string {
 	return name + "\n" + string(text)
 }
 
-// standIn returns a tool with the definition that answers from the record.
+// standIn returns a tool with the definition spec that returns recorded results.
 func (a *answers) standIn(spec *lathe.ToolSpec) lathe.Tool {
 	own := recordedSpec(spec)
 	return &standIn{spec: own, atOnce: true, find: func(meta *lathe.CallMeta, args []byte) outcome {

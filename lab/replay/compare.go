@@ -12,29 +12,27 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Difference is a place where two runs differ.
+// A Difference is one difference between two runs.
 type Difference struct {
 	EventID int64
-	Type    string // of the recorded event, else of the new one
-	Path    string // within the event, as data.status; "": the event as a whole
-	// Recorded and Now are the values as JSON, the types of the events, or "" for a missing one.
-	// They may hold content.
+	Type    string // type of the recorded event or, if there is none, of the new one
+	Path    string // path within the event, such as data.status; "": the whole event
+	// Recorded and Now are the values as JSON, or the types of the events; "": missing. They may contain content.
 	Recorded, Now string
 }
 
-// times are the members that say when, or for how long.
+// times are the members with a time or a duration, which are not compared.
 var times = map[string]bool{"time": true, "data.latency_ms": true, "data.first_token_ms": true, "data.expires_at": true}
 
-// stored are the members that a store writes into an event after the run.
+// stored are the members that a store adds to an event after the run.
 var stored = map[string]bool{"data.retention.applied": true}
 
-// notRecorded are the members that tools which answer from the record cannot have as they were.
+// notRecorded are the members that differ if the tools return recorded results.
 var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts": true}
 
-// Compare returns where the events of two runs differ, in order; times and what a store wrote into an event after the run do not count, and where tools
-// answered from the record, the size of what they said before it was cut to what may be shown, and
-// how often they were tried, do not either. From the first event of another type on there is one
-// difference only.
+// Compare returns the differences between the events of two runs, in order. It ignores times and what a store added to an event after the
+// run. If recordedTools is true, it also ignores the size of outputs before truncation and the number of attempts. If two events have
+// different types, this is the last difference.
 func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) {
 	was, is := r.Events[:min(res.Until, int64(len(r.Events)))], res.Events
 	if res.Until < int64(len(r.Events)) || !r.Ended() && !r.waits() {
@@ -63,7 +61,7 @@ func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) 
 	return out, nil
 }
 
-// seqOf returns the place in the run of the call that an event is about; ok is false for other events.
+// seqOf returns the sequence number in the run of the call that an event belongs to; ok is false for other events.
 func seqOf(d event.Data) (seq int, ok bool) {
 	switch d := d.(type) {
 	case *event.ToolCallProposed:
@@ -85,7 +83,7 @@ func seqOf(d event.Data) (seq int, ok bool) {
 	}
 }
 
-// tailOf returns where the events of calls begin with which events end.
+// tailOf returns the index from which all events belong to calls.
 func tailOf(events []event.Event) int {
 	n := len(events)
 	for n > 0 {
@@ -97,7 +95,7 @@ func tailOf(events []event.Event) int {
 	return n
 }
 
-// withoutTail leaves out calls at the end that were side by side: which of their events came first is chance.
+// withoutTail removes concurrent calls at the end, because the order of their events is random.
 func withoutTail(events []event.Event) []event.Event {
 	n := tailOf(events)
 	for i := n + 1; i < len(events); i++ {
@@ -109,7 +107,7 @@ func withoutTail(events []event.Event) []event.Event {
 	return events
 }
 
-// inOrder puts the events of calls that ran side by side one call after the other, and numbers them so.
+// inOrder sorts the events of concurrent calls by call, and numbers all events in the new order.
 func inOrder(events []event.Event) []event.Event {
 	out := slices.Clone(events)
 	for end := len(out); end > 0; {
@@ -146,7 +144,7 @@ func compareEvents(was, is *event.Event, recordedTools bool) ([]Difference, erro
 	return c.found, nil
 }
 
-// tree returns the event as maps, lists and values. Numbers keep their digits.
+// tree returns the event as maps, lists and scalars. Numbers retain their digits.
 func tree(e *event.Event) (any, error) {
 	line, err := e.MarshalJSON()
 	if err != nil {
@@ -168,7 +166,7 @@ func (c *comparison) values(path string, was, is any) {
 	if times[path] || stored[path] || c.recordedTools && notRecorded[path] {
 		return
 	}
-	if _, older := was.(missing); older && path == "data.blank" { // versions before that member
+	if _, older := was.(missing); older && path == "data.blank" { // recorded by a version without this member
 		return
 	}
 	switch a := was.(type) {
@@ -192,7 +190,7 @@ func (c *comparison) values(path string, was, is any) {
 	}
 }
 
-// missing stands for a member that is not there.
+// missing represents a member that does not exist.
 type missing struct{}
 
 func (c *comparison) members(path string, was, is map[string]any) {
@@ -220,7 +218,7 @@ func text(v any) string {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprintf("%T", v) // values of a decoder have a JSON form
+		return fmt.Sprintf("%T", v) // values of a decoder can always be encoded
 	}
 	return string(b)
 }

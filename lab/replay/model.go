@@ -11,21 +11,21 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// errOver is what the model says once it has said all that the record holds.
+// errOver is the error of a model call that is not in the record.
 var errOver = errors.New("the record holds no further answer of the model")
 
-// An attempt is one model call of the record.
+// An attempt is one recorded model call.
 type attempt struct {
 	turn     int
 	started  *event.ModelCallStarted
-	finished *event.ModelCallFinished // nil: the process ended before
+	finished *event.ModelCallFinished // nil: the process ended during the call
 	unread   []*event.ToolCallParseError
 }
 
-// A model says what the record says, call by call.
+// A model replays the recorded model calls in order.
 type model struct {
 	info   lathe.ModelInfo
-	cancel func() // ends the run as it was ended then
+	cancel func() // cancels the run, for a run that was cancelled
 
 	mu       sync.Mutex
 	attempts []attempt
@@ -46,7 +46,7 @@ func (r *Record) model(cancel func()) *model {
 			if n := len(m.attempts); n > 0 {
 				m.attempts[n-1].unread = append(m.attempts[n-1].unread, d)
 			}
-		default: // of tools and people
+		default: // events of tools and people
 		}
 	}
 	return m
@@ -55,8 +55,7 @@ func (r *Record) model(cancel func()) *model {
 // Describe implements [lathe.Model].
 func (m *model) Describe() lathe.ModelInfo { return m.info }
 
-// next returns the next attempt. retried reports that the provider made the following attempt itself, within
-// the same call of the loop.
+// next removes and returns the next attempt. retried reports whether the provider repeated it within the same call of the loop.
 func (m *model) next() (a *attempt, retried bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,8 +104,8 @@ func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.
 	}
 }
 
-// unreadable yields the calls that could not be read. The recorded excerpt is shorter than their text. The text of the
-// message comes before them: what was shown of an attempt decides whether it is repeated. It returns false if yield did.
+// unreadable yields the calls that could not be parsed, with the recorded excerpts of their text. It yields the text of the message first,
+// because an attempt that has shown text is not repeated. It returns false if yield did.
 func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
 	if len(a.unread) == 0 {
 		return true
@@ -124,7 +123,7 @@ func (a *attempt) unreadable(yield func(lathe.Delta, error) bool) bool {
 	return true
 }
 
-// finish returns what the model finished with. Calls that were ignored left nothing but their number.
+// finish returns the recorded result of a model call. For ignored calls only their number is recorded.
 func finish(d *event.ModelCallFinished) *lathe.Finish {
 	f := &lathe.Finish{Reason: d.FinishReason, Usage: d.Usage, Model: d.Model, UpstreamRequestID: d.UpstreamRequestID, ResponseID: d.ResponseID,
 		ProviderCost: d.Dollars(), Faults: d.Faults}
@@ -145,11 +144,11 @@ func failure(d *event.ModelCallFinished) *lathe.Error {
 	case lathe.UpstreamTimeout, lathe.UpstreamRateLimited, lathe.Upstream4xx, lathe.Upstream5xx, lathe.UpstreamAborted, lathe.UpstreamBadProtocol, lathe.UpstreamLoading:
 		up := &lathe.UpstreamError{Kind: k, RequestID: d.UpstreamRequestID, Status: d.UpstreamStatus, ProviderCode: d.ProviderCode,
 			Message: d.ErrorMessage, Detail: d.ErrorMessage}
-		if k == lathe.Upstream4xx && up.Message == "" { // it may be one that a turn without tools cures: then another one follows
+		if k == lathe.Upstream4xx && up.Message == "" { // possibly a refusal of tools, after which the loop continues without tools
 			up.Status, up.Message = cmp.Or(up.Status, 404), "tools: no endpoints found that support tool use"
 		}
 		e.Code, e.Err = lathe.CodeUpstream, up
-	default: // a code
+	default: // an error code other than those of upstream errors
 	}
 	return e
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A stretch is what happened to a run between two times that it was gone on with.
+// A stretch is the part of a run between two resumes.
 type stretch struct {
-	decisions map[string]*event.ApprovalResolved // by call
-	answers   map[string]lathe.Output            // of the client's calls
-	// crashed says that the stretch before this one did not come to its end.
+	decisions map[string]*event.ApprovalResolved // by call id
+	answers   map[string]lathe.Output            // results of the client's calls
+	// crashed: the previous stretch was interrupted.
 	crashed bool
-	after   int64 // the last event before it
+	after   int64 // id of the last event before the stretch
 }
 
-// stretches returns those of the record, the first one included.
+// stretches returns all stretches of the record.
 func (r *Record) stretches() []stretch {
 	out := []stretch{{decisions: map[string]*event.ApprovalResolved{}}}
 	for i := range r.Events {
@@ -35,13 +35,13 @@ func (r *Record) stretches() []stretch {
 			if d.Client && s.answers != nil {
 				s.answers[d.ToolCallID] = clientAnswer(d)
 			}
-		default: // of the model and of tools
+		default: // events of the model and of tools
 		}
 	}
 	return out
 }
 
-// clientAnswer returns what the client said of its call.
+// clientAnswer returns the output that the client sent for its call.
 func clientAnswer(d *event.ToolCallResult) lathe.Output {
 	if d.Status == "ok" {
 		return lathe.Output{Data: dataOf(d.Result), Blobs: d.Blobs}
@@ -49,8 +49,7 @@ func clientAnswer(d *event.ToolCallResult) lathe.Output {
 	return lathe.Output{IsError: true, Code: d.ErrorType, Data: errorData(d.Result), Blobs: d.Blobs}
 }
 
-// People are those who answered in the record. They decide as they did then, in the stretch in which
-// they did.
+// people is an approver that repeats the recorded decisions, each in the stretch in which it was made.
 type people struct {
 	outcomes map[string]outcome
 
@@ -89,7 +88,7 @@ func (p *people) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.A
 	return a, nil
 }
 
-// A clock returns the time of the event that comes next in the record.
+// A clock returns the time of the next recorded event.
 type clock struct {
 	mu    sync.Mutex
 	times []time.Time

@@ -9,12 +9,12 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A Record is the log of one run, with its content.
+// A Record has the events of one run, including content.
 type Record struct {
 	Events []event.Event
 }
 
-// Read reads a log with [event.ReadLog].
+// Read reads the events of a log: see [event.ReadLog].
 func Read(in io.Reader) (*Record, error) {
 	events, err := event.ReadLog(in)
 	if err != nil {
@@ -26,13 +26,13 @@ func Read(in io.Reader) (*Record, error) {
 // RunID returns the id of the run.
 func (r *Record) RunID() string { return r.Events[0].RunID }
 
-// Started returns what the run began with.
+// Started returns the first event of the run.
 func (r *Record) Started() *event.RunStarted { return r.Events[0].Data.(*event.RunStarted) }
 
-// input returns what the run was started from, whether or not it could be resumed.
+// input returns the input with which the run was started, even if the run could not be resumed.
 func (r *Record) input() (*loop.Input, error) { return loop.Began(&r.Events[0]) }
 
-// checkWhole refuses a record whose content a store has removed: what it says in its place would be replayed.
+// checkWhole returns an error if a store has removed content of the record: the replay would use placeholders in its place.
 func (r *Record) checkWhole() error {
 	for i := range r.Events {
 		if n := r.Events[i].Removed; n > 0 {
@@ -42,7 +42,7 @@ func (r *Record) checkWhole() error {
 	return nil
 }
 
-// Ended reports whether the run has come to its end.
+// Ended reports whether the record contains the end of the run.
 func (r *Record) Ended() bool {
 	_, ok := r.Events[len(r.Events)-1].Data.(*event.RunFinished)
 	return ok

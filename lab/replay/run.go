@@ -12,23 +12,23 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Parts are what a loop has to be made with to play a record.
+// Parts are the parts with which a loop must be built to replay a record.
 type Parts struct {
 	Model    lathe.Model
 	Approver lathe.Approver
-	// Now is for the loop and the runner: the time of the event that comes next in the record.
+	// Now is the clock for the loop and the runner: it returns the time of the next recorded event.
 	Now func() time.Time
 }
 
 // A Result is the outcome of a replayed run.
 type Result struct {
 	Events []event.Event
-	// Until is the last event of the record that can be compared. Later events depend on a
-	// process that ended before the end of the run, or are not in the record.
+	// Until is the id of the last recorded event that can be compared. Later events depend on a process that ended early, or are not in the
+	// record.
 	Until int64
 }
 
-// Run executes the record with the loop that build returns. It publishes events to sinks as they occur.
+// Run executes the record with the loop that build returns. It passes events to sinks as they occur.
 func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...event.Sink) (*Result, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error)
 	}
 	out.Events = seen.events
 	if len(out.Events) > 0 {
-		err = nil // that a run fails is what is compared
+		err = nil // a failed run is compared like any other
 	}
 	return out, err
 }
 
-// A collector keeps the stored events.
+// A collector is a sink that collects the stored events.
 type collector struct {
 	mu     sync.Mutex
 	events []event.Event

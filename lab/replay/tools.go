@@ -10,16 +10,16 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// errNotRecorded is the error of a call that the record does not have.
+// errNotRecorded is the error of a call that is not in the record.
 var errNotRecorded = errors.New("the record has no such call")
 
-// An outcome is what came of a call.
+// An outcome has the events at the end of a recorded call.
 type outcome struct {
-	executed *event.ToolCallExecuted // nil: no tool ran
+	executed *event.ToolCallExecuted // nil: no tool was executed
 	result   *event.ToolCallResult
 }
 
-// outcomes returns what came of each call, by its id.
+// outcomes returns the outcomes of all calls by call id.
 func (r *Record) outcomes() map[string]outcome {
 	out := map[string]outcome{}
 	for i := range r.Events {
@@ -32,14 +32,14 @@ func (r *Record) outcomes() map[string]outcome {
 			o := out[d.ToolCallID]
 			o.result = d
 			out[d.ToolCallID] = o
-		default: // of the model and of people
+		default: // events of the model and of people
 		}
 	}
 	return out
 }
 
-// StandIns returns a set of the same tools, with the same search, which answer from the record. A call that it does not have
-// is answered unavailable.
+// StandIns returns a set with the same tools and the same search, which return recorded results. A call that is not in the record fails
+// with the code unavailable.
 func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error) {
 	outcomes := r.outcomes()
 	var tools []lathe.Tool
@@ -49,19 +49,19 @@ func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error)
 	return tool.NewSetWithSearch(limits, set.Search(), tools...)
 }
 
-// recordedSpec returns the definition of a tool that answers from the record, without what concerns the execution of a call.
+// recordedSpec returns the definition of a tool that returns recorded results, without the parts that concern the execution of calls.
 func recordedSpec(spec *lathe.ToolSpec) *lathe.ToolSpec {
 	own := *spec
-	own.Allowlist = []string{"*"} // the record holds what was shown
+	own.Allowlist = []string{"*"} // the record contains only what was shown
 	own.OutputSchema, own.Concurrency, own.Rate, own.Backend, own.BackendConcurrency = nil, 0, 0, "", 0
 	return &own
 }
 
-// A standIn answers the calls of one tool from the record.
+// A standIn is a tool that returns recorded results.
 type standIn struct {
 	spec   *lathe.ToolSpec
 	find   func(meta *lathe.CallMeta, args []byte) outcome
-	atOnce bool // a recorded timeout is reported without the wait
+	atOnce bool // a recorded timeout is returned without waiting
 }
 
 // Spec implements [lathe.Tool].
@@ -76,7 +76,7 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	switch {
 	case o.executed == nil && !o.answered() || o.result == nil && !o.executed.Success:
 		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "replay: call " + s.spec.Name, Err: errNotRecorded}
-	case o.result == nil: // the record ends here
+	case o.result == nil: // the record ends before the result
 		return &lathe.Output{}, nil
 	}
 	if r := o.result; s.atOnce && r != nil && r.ErrorType == lathe.CodeTimeout {
@@ -86,8 +86,8 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	if out == nil {
 		out = &lathe.Output{}
 	}
-	if len(out.Data) > 0 && !json.Valid(out.Data) { // a client answered in text
-		out.Data, _ = json.Marshal(string(out.Data)) // of a string it does not fail
+	if len(out.Data) > 0 && !json.Valid(out.Data) { // the client sent plain text
+		out.Data, _ = json.Marshal(string(out.Data)) // cannot fail for a string
 	}
 	if o.executed != nil && o.executed.RC != nil {
 		out.RC = *o.executed.RC
@@ -95,12 +95,12 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	return out, err
 }
 
-// answered reports whether the result is not of a tool of the server: the client or a person gave it.
+// answered reports whether the result comes from the client or a person, not from a tool of the server.
 func (o *outcome) answered() bool {
 	return o.executed == nil && o.result != nil && (o.result.Client || o.result.Status == "ok")
 }
 
-// again returns the recorded result, so that the runner reports it once more.
+// again returns the recorded result in a form that the runner processes to the same result.
 func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	r := o.result
 	if r.Status == "ok" {
@@ -114,7 +114,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 			Detail *string `json:"detail"`
 		} `json:"errors"`
 	}
-	_ = json.Unmarshal([]byte(r.Result), &result) // a result of another form has no detail
+	_ = json.Unmarshal([]byte(r.Result), &result) // a result in another form has no detail
 	detail := result.Error.Detail
 	if len(result.Errors) > 0 {
 		detail = result.Errors[0].Detail
@@ -126,7 +126,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	case detail != nil:
 		return nil, &tool.Failure{Code: r.ErrorType, Message: *detail}
 	case r.ErrorType == lathe.CodeTimeout && r.Limit != "":
-		<-ctx.Done() // the runner reports to the model how long it waited
+		<-ctx.Done() // the runner reports the time to the model
 		return nil, ctx.Err()
 	case r.ErrorType == lathe.CodeOutputTooLarge && o.executed != nil:
 		return &lathe.Output{Data: filler(o.executed.OutputSizeBytes + 2)}, nil
@@ -134,7 +134,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	return nil, &lathe.Error{Code: r.ErrorType, Op: "replay: call " + r.Tool, Err: errors.New("it failed so in the record")}
 }
 
-// member returns a member of a result, nil where it has none.
+// member returns a member of a result, or nil if there is none.
 func member(text, name string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &all) != nil {
@@ -143,12 +143,12 @@ func member(text, name string) json.RawMessage {
 	return all[name]
 }
 
-// isEnvelope reports whether a result is in an envelope.
+// isEnvelope reports whether a result has the form of an envelope.
 func isEnvelope(text string) bool {
 	return member(text, "ok") != nil && member(text, "tool_name") != nil
 }
 
-// dataOf returns the output of which a result was made.
+// dataOf returns the output from which a result was made.
 func dataOf(text string) json.RawMessage {
 	if !isEnvelope(text) {
 		return json.RawMessage(text)
@@ -156,10 +156,10 @@ func dataOf(text string) json.RawMessage {
 	if data := member(text, "data"); data != nil {
 		return data
 	}
-	return json.RawMessage("{}") // which a compact envelope leaves out
+	return json.RawMessage("{}") // a compact envelope omits empty data
 }
 
-// errorData returns what a tool said of its own failure.
+// errorData returns the data that a tool returned with its failure, or nil.
 func errorData(text string) json.RawMessage {
 	data := member(text, "data")
 	if isEnvelope(text) && string(data) == "{}" {
@@ -168,7 +168,7 @@ func errorData(text string) json.RawMessage {
 	return data
 }
 
-// filler returns a text of n bytes, its quotes included.
+// filler returns a JSON string of n bytes, including the quotes.
 func filler(n int) json.RawMessage {
 	b := make([]byte, n)
 	for i := range b {

@@ -5,28 +5,29 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// A Budget is the most that a verification asks for. No more requests are made, and none is begun that could exceed Tokens.
+// A Budget limits a verification: it makes no more requests, and starts none that could exceed Tokens.
 type Budget struct {
-	// Requests has room for requests that are repeated: one in twenty, and at least two of each endpoint.
+	// Requests includes a reserve for repeated requests: one in twenty, and at least two for each endpoint.
 	Requests int `json:"requests"`
-	// InputTokens is an estimate, at four bytes each. OutputTokens is what the answers may have by their limit; most use far less.
+	// InputTokens is an estimate with four bytes for a token. OutputTokens is the sum of the token limits of the answers; most answers use
+	// far less.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// Tokens is the sum of the two, or Options.MaxTokens if that is less. Tokens are counted as the server does, and estimated where it does
-	// not.
+	// Tokens is the sum of InputTokens and OutputTokens, or Options.MaxTokens if that is less. It applies to the usage that the server
+	// reports, or to an estimate.
 	Tokens int64 `json:"max_tokens"`
 }
 
-// bytesPerToken is the ratio that estimates use.
+// bytesPerToken is the ratio for estimates.
 const bytesPerToken = 4
 
-// requestBytes is the approximate size in bytes of a request without the texts of limits.
+// requestBytes is the approximate size in bytes of a request, except those of limits.
 const requestBytes = 1200
 
-// maxCounted bounds the tokens that are counted for one answer, whatever usage the server reports.
+// maxCounted is the largest number of tokens that is counted for one answer, whatever usage the server reports.
 const maxCounted = 1 << 40
 
-// Plan returns the budget of [Run] with these options, and with a reference or without.
+// Plan returns the budget of [Run] with these options, with or without a reference.
 func Plan(opts *Options, reference bool) Budget {
 	o := opts.withDefaults()
 	target, other := o.plans()
@@ -37,7 +38,7 @@ func Plan(opts *Options, reference bool) Budget {
 	return Budget{target.Requests + other.Requests, target.InputTokens + other.InputTokens, target.OutputTokens + other.OutputTokens, o.least(target.Tokens + other.Tokens)}
 }
 
-// plans returns the budgets of the target and of the reference, which is asked some of it twice.
+// plans returns the budgets of the target and of the reference, which gets some requests twice.
 func (o *Options) plans() (target, reference Budget) {
 	n, bytes := 0, 0
 	for _, s := range steps {
@@ -59,7 +60,7 @@ func (o *Options) plans() (target, reference Budget) {
 	return target, reference
 }
 
-// least is n, or the bound of the options.
+// least returns the smaller of n and Options.MaxTokens, if that is set.
 func (o *Options) least(n int64) int64 {
 	if o.MaxTokens > 0 {
 		return min(n, o.MaxTokens)
@@ -67,13 +68,13 @@ func (o *Options) least(n int64) int64 {
 	return n
 }
 
-// share returns the part of the whole budget that is for one of its endpoints: tokens by its requests.
+// share returns the part of the whole budget for one endpoint: its tokens are proportional to its requests.
 func (b Budget) share(whole Budget) Budget {
 	b.Tokens = int64(float64(whole.Tokens) * float64(b.Requests) / float64(whole.Requests))
 	return b
 }
 
-// sizeOf estimates the tokens of a request.
+// sizeOf estimates the number of tokens of a request.
 func sizeOf(req *lathe.Request) int64 {
 	n := requestBytes / 2
 	for i := range req.Messages {
@@ -87,7 +88,7 @@ func sizeOf(req *lathe.Request) int64 {
 				n += len(p.Text) + len(p.Data)
 			case lathe.Opaque:
 				n += len(p.JSON)
-			case lathe.ToolResult, lathe.Refusal, lathe.Blob: // short, or not in these requests
+			case lathe.ToolResult, lathe.Refusal, lathe.Blob: // short, or not used in these requests
 			}
 		}
 	}
@@ -97,7 +98,7 @@ func sizeOf(req *lathe.Request) int64 {
 	return int64(n) / bytesPerToken
 }
 
-// used returns the tokens that a request and its answer had, by the server's count or by their sizes.
+// used returns the number of tokens of a request and its answer, as reported by the server or estimated by size.
 func used(a *doctor.Answer) int64 {
 	if a.Finish != nil {
 		in, out := max(a.Finish.Usage.InputTokens, 0), max(a.Finish.Usage.OutputTokens, 0)

@@ -12,17 +12,17 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Badge is what shields.io shows of an endpoint: https://shields.io/badges/endpoint-badge.
+// A Badge is the JSON that shields.io reads for a badge: https://shields.io/badges/endpoint-badge.
 type Badge struct {
-	Version int    `json:"schemaVersion"` // 1
+	Version int    `json:"schemaVersion"` // always 1
 	Label   string `json:"label"`
 	Message string `json:"message"`
 	Color   string `json:"color"`
 	IsError bool   `json:"isError"`
 }
 
-// Badge returns the schema accuracy of the target: forced and not, whole and streamed. Its colour goes by the lower end of the
-// interval; a verification that did not pass is never green.
+// Badge returns a badge with the schema accuracy of the target: forced and not forced, whole and streamed. Its colour depends on the lower
+// end of the interval; a verification that did not pass is never green.
 func (rep *Report) Badge() Badge {
 	var t Tally
 	for i := range rep.Metrics {
@@ -53,7 +53,7 @@ func (rep *Report) Badge() Badge {
 // WriteBadge writes the badge as JSON.
 func (rep *Report) WriteBadge(w io.Writer) error { return json.NewEncoder(w).Encode(rep.Badge()) }
 
-// The badge is drawn by hand. letterWidth is about what a character of 11 px has; textLength makes the text as wide as that.
+// letterWidth is the approximate width of a character at 11 px; textLength stretches the text to the computed width.
 const (
 	letterWidth = 6.6
 	badgePad    = 6
@@ -61,7 +61,7 @@ const (
 
 var badgeColors = map[string]string{"green": "#2f7d1b", "yellow": "#8a6d00", "orange": "#b04a00", "red": "#b3261e", "lightgrey": "#5f6670"}
 
-// WriteBadgeSVG writes the badge as a picture, which loads nothing. Its text has a contrast of 4.5 to 1 at least.
+// WriteBadgeSVG writes the badge as an SVG image without external parts. The contrast of its text is at least 4.5 to 1.
 func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	b := rep.Badge()
 	wide := func(s string) float64 { return letterWidth * float64(utf8.RuneCountInString(s)) }
@@ -80,14 +80,14 @@ func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the report as JSON, without < and & as such, so that it is harmless within a page, too.
+// WriteJSON writes the report as JSON. It escapes < and &, so that the text can be embedded in an HTML page.
 func (rep *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(rep)
 }
 
-// WriteJUnit writes a test case for each metric. One that is not supported or not measured is skipped.
+// WriteJUnit writes a test case for each metric. Metrics that are not supported or not measured are skipped cases.
 func (rep *Report) WriteJUnit(w io.Writer) error {
 	s := report.Suite{Name: text.OneLine("lathe verify " + rep.Target.Model)}
 	for i := range rep.Metrics {
@@ -116,13 +116,13 @@ td[data-of=Verdict],td>span{white-space:nowrap}th[scope=row],td[data-of=Model]{o
 @media print{:root{--bg:#fff;--fg:#000;--soft:#444;--line:#999;--good:#000;--bad:#000}body{max-width:none;margin:0}tr{break-inside:avoid}}
 `
 
-// stops say why requests were not sent.
+// stops describe why requests were not sent.
 var stops = map[string]string{stoppedSilent: ", the server gave no answer in time or refused the key", stoppedRequests: ", the budget of requests was used up", stoppedTokens: ", the budget of tokens was used up"}
 
-// joined puts a no-break space between a number and its %.
+// joined replaces the space between a number and % by a no-break space.
 func joined(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }
 
-// WriteHTML writes the report as one page that loads nothing.
+// WriteHTML writes the report as one page without external parts.
 func (rep *Report) WriteHTML(w io.Writer) error {
 	p := report.NewPage(w, "Verification of "+rep.Target.Model, pageStyle)
 	tally := func(t Tally) {

@@ -1,7 +1,7 @@
 package verify
 
-// SchemaAccuracy is the formula of the K2 Vendor Verifier: of the answers with finish reason tool_calls, those whose calls all
-// validate. ok is false without such answers.
+// SchemaAccuracy returns the schema accuracy of the K2 Vendor Verifier: the share of answers with finish reason tool_calls whose calls all
+// validate. ok is false if there are no such answers.
 func SchemaAccuracy(validated, finishedWithCalls int) (rate float64, ok bool) {
 	if finishedWithCalls == 0 {
 		return 0, false
@@ -9,12 +9,12 @@ func SchemaAccuracy(validated, finishedWithCalls int) (rate float64, ok bool) {
 	return float64(validated) / float64(finishedWithCalls), true
 }
 
-// A Similarity compares on which prompts two endpoints call a tool.
+// A Similarity compares for which prompts two endpoints call a tool.
 type Similarity struct {
-	TP int `json:"tp"` // both call
-	FP int `json:"fp"` // only the target calls
-	FN int `json:"fn"` // only the reference calls
-	TN int `json:"tn"` // neither calls
+	TP int `json:"tp"` // prompts for which both call
+	FP int `json:"fp"` // prompts for which only the target calls
+	FN int `json:"fn"` // prompts for which only the reference calls
+	TN int `json:"tn"` // prompts for which neither calls
 }
 
 // Add counts one prompt.
@@ -31,8 +31,8 @@ func (s *Similarity) Add(target, reference bool) {
 	}
 }
 
-// F1 is the harmonic mean of precision TP/(TP+FP) and recall TP/(TP+FN), the formula of the K2 Vendor Verifier. ok is false where
-// one of them is not defined; where both are 0, so is F1.
+// F1 returns the harmonic mean of precision TP/(TP+FP) and recall TP/(TP+FN), as in the K2 Vendor Verifier. ok is false if one of them is
+// not defined; if both are 0, F1 is 0.
 func (s Similarity) F1() (f1 float64, ok bool) {
 	if s.TP+s.FP == 0 || s.TP+s.FN == 0 || s.TP == 0 {
 		return 0, s.TP+s.FP > 0 && s.TP+s.FN > 0

@@ -10,27 +10,27 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Limit is the largest that a server took.
+// A Limit is the largest value that a server accepted.
 type Limit struct {
 	ID   string `json:"id"` // tools, argument_bytes or context_bytes
 	Unit string `json:"unit"`
-	// Taken is the largest that was accepted, and Refused the smallest that was not; 0: everything up to Tried was.
+	// Taken is the largest accepted value, and Refused the smallest refused one; 0: everything up to Tried was accepted.
 	Taken   int `json:"taken"`
 	Refused int `json:"refused,omitempty"`
-	Tried   int `json:"tried"` // the largest that was to be tried
+	Tried   int `json:"tried"` // largest value that was to be tried
 	Status  int `json:"status,omitempty"`
 }
 
-// precision is the part of a limit to which it is found: an eighth.
+// precision is the inverse of the relative precision of a limit: an eighth.
 const precision = 8
 
-// bisections bounds the requests to find a limit below most.
+// bisections returns the largest number of requests to find a limit of at most most.
 func bisections(most int) int { return bits.Len(uint(most)) + 1 }
 
 type limitProbe struct {
 	id, unit string
 	most     func(*Options) int
-	bytes    int // of one unit
+	bytes    int // bytes of one unit
 	request  func(n int) *lathe.Request
 }
 
@@ -45,7 +45,7 @@ var limitProbes = []limitProbe{
 	{"argument_bytes", "bytes", func(o *Options) int { return o.MaxArguments }, 1, func(n int) *lathe.Request {
 		value, err := json.Marshal(map[string]string{"city": strings.Repeat("x", max(n-len(`{"city":""}`), 0))})
 		if err != nil {
-			panic(err) // a map of texts is JSON
+			panic(err) // cannot happen: a map of strings can be encoded
 		}
 		return answered(triggers[0], lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0002", Name: weather.Name, Arguments: string(value)}}}, false)
 	}},
@@ -63,7 +63,7 @@ func limitRequests(o *Options) int {
 	return n
 }
 
-// limitBytes estimates the bytes of a bisection: the largest once, then halves.
+// limitBytes estimates the bytes of all bisections: the largest request once, then halves.
 func limitBytes(o *Options) int {
 	n := 0
 	for _, p := range limitProbes {

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// The metrics, by id.
+// Ids of metrics.
 const (
 	metricAccepted   = "accepted"
 	metricDelivery   = "delivery"
@@ -33,7 +33,7 @@ const (
 	metricForeign    = "history_foreign"
 )
 
-// A definition says what a metric counts. The cases of one that repeats are trials of one request, for which pass^k is estimated.
+// A definition describes a metric. If repeats is true, its cases are trials of the same request, for which pass^k is estimated.
 type definition struct {
 	id, name, counts string
 	repeats          bool
@@ -63,8 +63,8 @@ var definitions = []definition{
 	{metricForeign, "History of another server", "histories that are accepted with a call that the server did not make, and a user message after its result", true},
 }
 
-// ofFinding has the metrics of findings whose metric is not that of their group in byGroup. "" lowers none: a probe counts the
-// finding itself, or the finding is not a property of an answer.
+// ofFinding maps findings to metrics, for findings that do not have the metric of their group in byGroup. "": the finding affects no
+// metric, because a probe counts it itself or it is not a property of an answer.
 var ofFinding = map[string]string{
 	"json-instead-of-stream": metricShape, "content-type": metricShape, "too-large": metricDelivery, "not-a-completion": metricDelivery,
 	"error-in-band": metricDelivery, "error-in-band-first": metricDelivery, "cut-mid-argument": metricDelivery, "cut-mid-text": metricDelivery,
@@ -74,11 +74,11 @@ var ofFinding = map[string]string{
 	"max-tokens-refused": "", "max-tokens-ignored": "", "usage-refused": "", "feature-refused": "", "loading": "",
 }
 
-// byGroup are the metrics of the groups of findings.
+// byGroup maps groups of findings to metrics.
 var byGroup = map[string]string{"server": metricDelivery, "stream": metricShape, "calls": metricShape, "end of an answer": metricFinish,
 	"text and thinking": metricConduct, "model": metricConduct}
 
-// findings returns the findings of the catalogue by their id.
+// findings returns the findings of the catalogue by id.
 var findings = sync.OnceValue(func() map[string]doctor.Finding {
 	m := map[string]doctor.Finding{}
 	for _, f := range doctor.Catalogue() {
@@ -87,7 +87,7 @@ var findings = sync.OnceValue(func() map[string]doctor.Finding {
 	return m
 })
 
-// metricOf returns the metric that a finding of an answer lowers; "": none by itself.
+// metricOf returns the metric that a finding about an answer lowers, or "".
 func metricOf(id string) string {
 	if m, ok := ofFinding[id]; ok {
 		return m
@@ -95,10 +95,10 @@ func metricOf(id string) string {
 	return byGroup[findings()[id].Group]
 }
 
-// faultMetric returns the metric that damage lowers which a codec tolerated.
+// faultMetric returns the metric that is lowered by a deviation that a codec tolerated, or "".
 func faultMetric(kind string) string {
 	switch {
-	case strings.Contains(kind, "arg"): // judged by the schema
+	case strings.Contains(kind, "arg"): // the schema check counts it
 		return ""
 	case strings.Contains(kind, "finish"), strings.Contains(kind, "stop"), strings.Contains(kind, "pause"):
 		return metricFinish
@@ -108,7 +108,7 @@ func faultMetric(kind string) string {
 	return metricShape
 }
 
-// badArguments are the findings with which arguments fit no schema.
+// badArguments are the findings about arguments that match no schema.
 var badArguments = []string{"args-double-encoded", "args-null", "args-missing", "args-blank", "args-invalid-json", "args-duplicate-keys",
 	"args-lone-surrogate", "args-deep", "args-huge"}
 

@@ -20,7 +20,7 @@ type step struct {
 	name     string
 	limits   bool // only with Options.Limits
 	requests func(*Options) int
-	bytes    func(*Options) int // beyond those of requests; nil: none
+	bytes    func(*Options) int // estimated bytes in addition to those of requests; nil: none
 	run      func(context.Context, *side)
 }
 
@@ -28,7 +28,7 @@ func times(n int) func(*Options) int { return func(o *Options) int { return n * 
 
 func fixed(n int) func(*Options) int { return func(*Options) int { return n } }
 
-// steps are made in this order.
+// steps are executed in this order.
 var steps = []step{
 	{name: "usage", requests: fixed(3), run: askUsage},
 	{name: "schema", requests: func(*Options) int { return 2 * len(schemaCases) }, run: askSchemas},
@@ -41,14 +41,14 @@ var steps = []step{
 	{name: "limits", limits: true, requests: limitRequests, bytes: limitBytes, run: findLimits},
 }
 
-// repeats is how often each case of fidelity is asked for: streamed, and whole.
+// repeats returns how often each fidelity case is requested, alternately streamed and whole.
 func (o *Options) repeats() int { return (o.Trials + 1) / 2 }
 
-// A schemaCase is a tool's schema with arguments that fit it.
+// A schemaCase is the schema of a tool with arguments that match it.
 type schemaCase struct{ schema, arguments string }
 
-// schemaCases have what models and grammars of servers often get wrong: nesting, lists, enums, numbers, optional and nullable members,
-// alternatives, definitions, empty objects and free keys.
+// schemaCases have features that models and grammars of servers often get wrong: nesting, lists, enums, numbers, optional and nullable
+// members, alternatives, definitions, empty objects and free keys.
 var schemaCases = []schemaCase{
 	{`{"type":"object","properties":{"title":{"type":"string"},"text":{"type":"string"}},"required":["title","text"],"additionalProperties":false}`, `{"title":"Shopping","text":"bread and butter"}`},
 	{`{"type":"object","properties":{"count":{"type":"integer","minimum":1,"maximum":10},"price":{"type":"number"},"paid":{"type":"boolean"}},"required":["count","price","paid"],"additionalProperties":false}`, `{"count":3,"price":2.5,"paid":true}`},
@@ -62,11 +62,11 @@ var schemaCases = []schemaCase{
 	{`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer"}},"required":["query"],"additionalProperties":false}`, `{"query":"open orders"}`},
 }
 
-// strictCases are the schemas that all vendors take with strict: of others the encoding of a wire leaves strict out.
+// strictCases are the indexes of the schemas that all vendors accept with strict. For other schemas the encoder of a protocol omits strict.
 var strictCases = []int{0, 2, 4, 7}
 
-// fidelityCases are arguments that servers often change: large integers, long fractions, characters outside the Basic Multilingual
-// Plane, escapes, an empty object, JSON in a string.
+// fidelityCases are arguments that servers often change: large integers, long fractions, characters outside the Basic Multilingual Plane,
+// escapes, an empty object, JSON in a string.
 var fidelityCases = []string{
 	`{"value":9007199254740993}`,
 	`{"value":0.30000000000000004}`,
@@ -78,10 +78,10 @@ var fidelityCases = []string{
 	`{"value":"Größe: 日本語"}`,
 }
 
-// anySchema takes any value.
+// anySchema allows any value.
 const anySchema = `{"type":"object","properties":{"value":{"description":"Any JSON value."}},"required":["value"],"additionalProperties":false}`
 
-// A trigger is whether a tool was called.
+// A trigger reports whether a tool was called for a prompt.
 type trigger struct{ called, measured bool }
 
 // triggers are prompts that need a tool, and prompts that do not.
@@ -90,10 +90,10 @@ var triggers = []string{
 	"Reply exactly with: one two three", "Translate the word bread into French.", "Tell me a joke about cats.", "Reply with the word yes.",
 }
 
-// The tools of most probes are those of the doctor.
+// The tools of most steps are those of the doctor.
 var weather, ping = doctor.Tools()
 
-// suiteHash is the SHA-256 of all that is asked for.
+// suiteHash returns the SHA-256 of all prompts, schemas and tools.
 func suiteHash() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %s %s", schemaCases, fidelityCases, triggers, weather.Schema, ping.Schema)
@@ -116,12 +116,12 @@ func required(req *lathe.Request) *lathe.Request {
 	return req
 }
 
-// offered returns the index of the tool that a call names, -1 without such a tool.
+// offered returns the index of the tool that a call names, or -1.
 func offered(c *lathe.ToolCall, tools []*lathe.ToolSpec) int {
 	return slices.IndexFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == c.Name })
 }
 
-// fitsSchema reports whether a text is JSON of the schema.
+// fitsSchema reports whether a text is JSON that matches the schema of.
 func fitsSchema(text, of []byte) bool {
 	if rawjson.Check(text, rawjson.Limits{}) != nil {
 		return false
@@ -130,13 +130,13 @@ func fitsSchema(text, of []byte) bool {
 	return err == nil && len(s.Validate(text)) == 0
 }
 
-// valid reports whether the arguments of a call fit the schema of the tool of that name.
+// valid reports whether the arguments of a call match the schema of its tool.
 func valid(c *lathe.ToolCall, tools []*lathe.ToolSpec) bool {
 	i := offered(c, tools)
 	return i >= 0 && !c.Incomplete && fitsSchema([]byte(c.Arguments), tools[i].Schema)
 }
 
-// allValid reports whether each call of an answer fits.
+// allValid reports whether an answer has calls and all of them are valid.
 func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	if hasBadArguments(a) {
 		return false
@@ -150,7 +150,7 @@ func allValid(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	return len(calls) > 0
 }
 
-// fits counts whether the calls of an answer fit their schemas, and notes what their arguments show.
+// fits adds a case to the metric, with the validity of the calls of an answer, and records deviations.
 func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 	ok := allValid(a, tools)
 	s.count(metric, ok)
@@ -169,8 +169,8 @@ func (s *side) fits(metric string, a *doctor.Answer, tools []*lathe.ToolSpec) {
 	}
 }
 
-// conducts judges a turn with tools: it has a call where one is asked for, and none of a tool that is not offered. It reports
-// whether the calls can be judged further.
+// conducts adds a case to metricConduct: the answer must have a call if wanted is true, and no call of a tool that is not offered. It
+// reports whether the calls can be checked further.
 func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) bool {
 	calls := a.Finish.Message.Calls()
 	for i := range calls {
@@ -189,7 +189,7 @@ func (s *side) conducts(a *doctor.Answer, tools []*lathe.ToolSpec, wanted bool) 
 	return ok && len(calls) > 0
 }
 
-// auto judges the calls of an answer by the formula of the K2 Vendor Verifier.
+// auto adds a case to metricAuto, by the formula of the K2 Vendor Verifier.
 func (s *side) auto(a *doctor.Answer, tools []*lathe.ToolSpec) {
 	if a.Finish.Reason == lathe.FinishToolCalls {
 		s.fits(metricAuto, a, tools)
@@ -206,7 +206,7 @@ func askUsage(ctx context.Context, s *side) {
 	}{{short, false}, {short, true}, {long, false}} {
 		a, o := s.ask(ctx, c.req, c.stream, false)
 		if o != whole || a.Finish.Usage == (lathe.Usage{}) {
-			return // counted already
+			return // already counted
 		}
 		u := a.Finish.Usage
 		s.check("usage-total", u.TotalTokens == 0 || u.TotalTokens == u.InputTokens+u.OutputTokens)
@@ -216,7 +216,7 @@ func askUsage(ctx context.Context, s *side) {
 	s.check("usage-not-growing", in[2] > in[0])
 }
 
-// check counts a check of usage.
+// check adds a case to metricUsage.
 func (s *side) check(id string, ok bool) {
 	s.count(metricUsage, ok)
 	if !ok {
@@ -257,7 +257,7 @@ func askFidelity(ctx context.Context, s *side) {
 		}
 		s.auto(a, req.Tools)
 		if !allValid(a, req.Tools) {
-			continue // counted by the schema
+			continue // the schema metric counts it
 		}
 		s.count(metricFidelity, sameJSON(arguments, a.Finish.Message.Calls()[0].Arguments))
 	}
@@ -285,8 +285,8 @@ func askTriggers(ctx context.Context, s *side) {
 	}
 }
 
-// askContracts tries what a parameter says about calls. The parameter that allows one call at most is left out, too: several calls are then
-// as the model likes.
+// askContracts tests the contracts of the doctor. It also sends the request of parallel-off without the parameter, to count its calls:
+// their number is then not checked.
 func askContracts(ctx context.Context, s *side) {
 	for _, c := range doctor.Contracts() {
 		if c.Name == "parallel-off" {
@@ -304,7 +304,7 @@ func askContracts(ctx context.Context, s *side) {
 			req := c.Request()
 			a, o := s.ask(ctx, req, i%2 == 0, true)
 			if o == whole && s.damaged(a, req.Tools) {
-				continue // counted elsewhere
+				continue // counted by another metric
 			}
 			s.feature(strings.ReplaceAll(c.Name, "-", "_"), o, func() bool { return c.Kept(a.Finish.Message.Calls()) })
 		}
@@ -324,7 +324,7 @@ func askContracts(ctx context.Context, s *side) {
 	}
 }
 
-// damaged reports whether the calls of an answer cannot be judged by a contract: their arguments are damaged, or their tools are not
+// damaged reports whether the calls of an answer cannot be checked against a contract: their arguments are damaged, or a tool is not
 // offered, which it counts.
 func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	if hasBadArguments(a) {
@@ -339,25 +339,25 @@ func (s *side) damaged(a *doctor.Answer, tools []*lathe.ToolSpec) bool {
 	return false
 }
 
-// feature counts a trial of a feature that servers may refuse.
+// feature adds a case of a feature that servers may refuse.
 func (s *side) feature(metric string, o outcome, ok func() bool) {
 	switch o {
 	case refused:
 		s.tally(metric).Refused++
 	case whole:
 		s.count(metric, ok())
-	case unmeasured, undelivered, cut: // counted elsewhere
+	case unmeasured, undelivered, cut: // counted by other metrics
 	}
 }
 
 func askStrict(ctx context.Context, s *side) {
-	if s.asker.Wire() == lathe.WireGemini { // it has no such member
+	if s.asker.Wire() == lathe.WireGemini { // the protocol has no such member
 		return
 	}
 	for i := range s.opts.Trials {
 		c := schemaCases[strictCases[i%len(strictCases)]]
 		tool := submit(c.schema)
-		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // where it means the same as on all wires
+		tool.Extra, tool.Wire = []lathe.Member{{Name: "strict", Value: json.RawMessage("true")}}, lathe.WireResponses // the member has the same meaning in all protocols
 		req := prompt("Call submit once with exactly these arguments: "+c.arguments, tool)
 		a, o := s.ask(ctx, req, i%2 == 0, true)
 		if o == whole && !s.conducts(a, req.Tools, true) {
@@ -383,7 +383,7 @@ func askStructured(ctx context.Context, s *side) {
 	}
 }
 
-// askHistories sends calls back with their results: as they came, without reasoning and signatures if there were any, and one that the
+// askHistories sends calls back with their results: unchanged, without reasoning and signatures if the answer had any, and a call that the
 // server did not make.
 func askHistories(ctx context.Context, s *side) {
 	for range s.opts.Trials {
@@ -400,14 +400,14 @@ func askHistories(ctx context.Context, s *side) {
 			}
 		}
 		if o == refused {
-			continue // without a history, too
+			continue // the server refuses the request even without a history
 		}
 		foreign := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{ID: "call_lathe_verify_0001", Name: weather.Name, Arguments: `{"city":"Oslo"}`}}}
 		s.back(ctx, metricForeign, answered(triggers[0], foreign, true))
 	}
 }
 
-// withoutReasoning returns the message without reasoning and signatures, and whether it had some.
+// withoutReasoning returns the message without reasoning and signatures, and whether it had any.
 func withoutReasoning(m lathe.Message) (bare lathe.Message, some bool) {
 	bare.Role = m.Role
 	for _, p := range m.Parts {
@@ -424,7 +424,7 @@ func withoutReasoning(m lathe.Message) (bare lathe.Message, some bool) {
 	return bare, some
 }
 
-// withIDs returns the message with an id of its own for each call that has none, or that of another: servers refuse such a history.
+// withIDs returns the message with a new id for each call that has none, or the id of another call: servers refuse such histories.
 func withIDs(m lathe.Message) lathe.Message {
 	m.Parts = slices.Clone(m.Parts)
 	known := map[string]bool{"": true}
@@ -440,7 +440,7 @@ func withIDs(m lathe.Message) lathe.Message {
 	return m
 }
 
-// answered is a request with a call and its result. follow adds a message of the user.
+// answered returns a request with a call and its result. If follow is true, a user message follows.
 func answered(text string, m lathe.Message, follow bool) *lathe.Request {
 	req := prompt(text, weather, ping)
 	doctor.WithResult(req, m, `{"sky":"clear","celsius":7}`)

@@ -15,25 +15,26 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// A Report is what a verification found. Fields are added in new versions, never renamed.
+// A Report is the result of a verification. New versions add fields, and never rename them.
 type Report struct {
-	Version   int       `json:"schema_version"` // 1
+	Version   int       `json:"schema_version"` // always 1
 	Status    Status    `json:"status"`
-	Why       []string  `json:"why,omitempty"` // the metrics that failed, or what was not measured
+	Why       []string  `json:"why,omitempty"` // the metrics that failed, or the number of requests that were not measured
 	Lathe     string    `json:"lathe,omitempty"`
 	Started   time.Time `json:"started"`
-	Suite     string    `json:"suite_sha256"` // of all prompts, schemas and tools
+	Suite     string    `json:"suite_sha256"` // hash of all prompts, schemas and tools
 	Trials    int       `json:"trials"`
 	MinRate   float64   `json:"min_rate"`
 	Budget    Budget    `json:"budget"`
 	Target    Side      `json:"target"`
 	Reference *Side     `json:"reference,omitempty"`
 	Metrics   []Metric  `json:"metrics"`
-	// PassK estimates the rate at which k trials of one request would all be as they should (pass^k): the mean over the metrics that repeat one
-	// request, with k of 2, 4, 8 and so on as far as each has k trials. It tells an endpoint that fails now and then from one that always does.
+	// PassK estimates pass^k, the probability that k trials of one request all succeed: the mean over the metrics that repeat one request,
+	// for k = 2, 4, 8 and so on, as long as each has k trials. It distinguishes an endpoint that fails occasionally from one that always
+	// fails for certain requests.
 	PassK          []eval.PassK `json:"pass_k,omitempty"`
 	ReferencePassK []eval.PassK `json:"reference_pass_k,omitempty"`
-	// Trigger compares on which prompts target and reference call; Noise the reference with itself.
+	// Trigger compares for which prompts target and reference call a tool, and its Noise compares the reference with itself.
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Limits  []LimitsPair `json:"limits,omitempty"`
 
@@ -43,27 +44,28 @@ type Report struct {
 // Status is the outcome of a verification.
 type Status string
 
-// The statuses.
+// Values of Status.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
-	Inconclusive Status = "inconclusive" // nothing failed, and too little was measured
+	Inconclusive Status = "inconclusive" // nothing failed, but too little was measured
 )
 
-// A Side is an endpoint.
+// A Side describes one endpoint and its requests.
 type Side struct {
 	Server   string `json:"server"` // scheme and host
 	Model    string `json:"model"`
 	Wire     string `json:"wire"`
-	Answered string `json:"answered_model,omitempty"` // the name that the server answered with
+	Answered string `json:"answered_model,omitempty"` // model name in the responses of the server
 	Requests int    `json:"requests"`
-	// NotMeasured counts requests for which no connection was made, or that were not sent. Stopped says why: silent (three requests in a
-	// row had no answer in time, or were refused for the key), requests or tokens (the budget was used up); "": all were sent.
+	// NotMeasured is the number of requests without a connection, or that were not sent. Stopped is the reason: silent (three requests in a
+	// row had no complete response in time, or were refused because of the key), requests or tokens (the budget was used up); "": all
+	// requests were sent.
 	NotMeasured  int    `json:"not_measured"`
 	Stopped      string `json:"stopped,omitempty"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	// Times of streamed answers in ms: to the first byte, and to the end; 0 without any.
+	// Times of streamed answers in ms: to the first byte, and to the end; 0 if there are none.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
 	Whole50 int64 `json:"elapsed_ms_p50"`
@@ -74,11 +76,11 @@ type Side struct {
 type Tally struct {
 	OK int `json:"ok"`
 	N  int `json:"n"`
-	// Refused are further cases that the server refused: they are in no rate.
+	// Refused is the number of further cases, which the server refused: they are not in the rate.
 	Refused int `json:"refused,omitempty"`
 }
 
-// Rate returns the rate and its Wilson interval of 95 %. Without cases it is 0, in 0 to 1.
+// Rate returns the rate and its 95 % Wilson interval. Without cases, the rate is 0 and the interval 0 to 1.
 func (t Tally) Rate() (rate, low, high float64) {
 	low, high = eval.Interval(t.OK, t.N)
 	if t.N > 0 {
@@ -87,7 +89,7 @@ func (t Tally) Rate() (rate, low, high float64) {
 	return rate, low, high
 }
 
-// MarshalJSON adds the rate and its interval, null without cases.
+// MarshalJSON adds the rate and its interval, which are null without cases.
 func (t Tally) MarshalJSON() ([]byte, error) {
 	type plain Tally
 	out := struct {
@@ -103,10 +105,10 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// A Verdict says how a metric came out.
+// A Verdict is the result of a metric.
 type Verdict string
 
-// The verdicts.
+// Values of Verdict.
 const (
 	MetricPassed       Verdict = "passed"
 	MetricFailed       Verdict = "failed"
@@ -114,38 +116,38 @@ const (
 	MetricNotMeasured  Verdict = "not_measured"  // there was no case
 )
 
-// words is the verdict for people.
+// words returns the verdict as text for people.
 func (v Verdict) words() string { return strings.ReplaceAll(string(v), "_", " ") }
 
 // A Metric is one property of an endpoint.
 type Metric struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
-	Counts  string  `json:"counts"` // what is counted
+	Counts  string  `json:"counts"` // description of the cases
 	Verdict Verdict `json:"verdict"`
 	Target  Tally   `json:"target"`
-	// Reference is that of the other endpoint, and P the chance that equal endpoints differ at least as much (Fisher's exact
-	// test). Differs is set below 0.05.
+	// Reference is the tally of the reference, and P the probability that equal endpoints differ at least as much (Fisher's exact test).
+	// Differs: P is below 0.05.
 	Reference  *Tally      `json:"reference,omitempty"`
 	P          *float64    `json:"p,omitempty"`
 	Differs    bool        `json:"differs"`
 	Deviations []Deviation `json:"deviations,omitempty"` // the most frequent first
 }
 
-// A Deviation is one thing that answers showed.
+// A Deviation is one kind of fault in the answers.
 type Deviation struct {
 	ID        string          `json:"id"`
-	Severity  doctor.Severity `json:"severity,omitempty"` // as the doctor judges it
+	Severity  doctor.Severity `json:"severity,omitempty"` // severity in the catalogue of the doctor
 	Seen      string          `json:"seen,omitempty"`
-	Target    int             `json:"target"` // answers that show it
+	Target    int             `json:"target"` // number of answers with the deviation
 	Reference int             `json:"reference"`
 }
 
-// A Trigger is the similarity of two endpoints.
+// A Trigger is the similarity of the tool use of two endpoints.
 type Trigger struct {
 	Similarity
-	F1 *float64 `json:"f1"` // null where it is not defined
-	// Noise is F1 of the reference asked twice: a lower F1 of the target may be chance.
+	F1 *float64 `json:"f1"` // null if it is not defined
+	// Noise is the F1 of two series of answers of the reference: a lower F1 of the target may be chance.
 	Noise *float64 `json:"f1_of_reference_with_itself"`
 }
 
@@ -158,7 +160,7 @@ type LimitsPair struct {
 
 const significance = 0.05
 
-// maxUnmeasured is the part of the requests without a result above which a verification is inconclusive.
+// maxUnmeasured is the share of requests without a result above which a verification is inconclusive.
 const maxUnmeasured = 0.05
 
 func (rep *Report) finish(o *Options) {
@@ -178,10 +180,10 @@ func (rep *Report) finish(o *Options) {
 		if reference != nil {
 			r := *reference.tally(d.id)
 			p := eval.Chance(m.Target.OK, m.Target.N, r.OK, r.N)
-			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // one of them refuses the feature
+			if m.Target.N == 0 != (r.N == 0) && m.Target.Refused+r.Refused > 0 { // only one of the two refuses the feature
 				p = eval.Chance(0, max(m.Target.N, m.Target.Refused), max(r.N, r.Refused), max(r.N, r.Refused))
 			}
-			p = min(p, 1) // as sums of floats are
+			p = min(p, 1) // sums of floats can exceed 1
 			other, _, _ := r.Rate()
 			m.Reference, m.P, m.Differs = &r, &p, p < significance
 			worse = m.Differs && rate < other
@@ -280,7 +282,7 @@ func deviations(metric string, target, reference *side) []Deviation {
 	return out
 }
 
-// seen has the sentences of deviations that the doctor does not know.
+// seen has the sentences for deviations that are not in the catalogue of the doctor.
 var seen = map[string]string{
 	"usage-total":            "Input and output tokens are not the total.",
 	"usage-differs-streamed": "The same prompt has other input tokens when the answer is streamed.",
@@ -360,7 +362,7 @@ func (t Tally) text() string {
 	return strings.TrimSpace(count + " " + interval)
 }
 
-// texts returns the count and rate, and the interval, which is empty without cases.
+// texts returns the count with the rate, and the interval, which is "" without cases.
 func (t Tally) texts() (count, interval string) {
 	switch {
 	case t.N == 0 && t.Refused > 0:
@@ -372,7 +374,7 @@ func (t Tally) texts() (count, interval string) {
 	return fmt.Sprintf("%d/%d %s", t.OK, t.N, percent(rate)), fmt.Sprintf("(%.0f–%.0f)", 100*low, 100*high)
 }
 
-// chance is P as text, without meaning where there is nothing to compare.
+// chance returns P as text, or "–" if there is nothing to compare.
 func (m *Metric) chance() string {
 	if m.P == nil || m.Target.N+m.Target.Refused == 0 || m.Reference.N+m.Reference.Refused == 0 {
 		return "–"
@@ -410,7 +412,7 @@ func (l *Limit) text() string {
 	return fmt.Sprintf("%d, not %d (HTTP %d)", l.Taken, l.Refused, l.Status)
 }
 
-// WriteTable writes the report for people.
+// WriteTable writes the report as text for people.
 func (rep *Report) WriteTable(w io.Writer) error {
 	var about, metrics, limits report.Table
 	about.Row("target:", rep.Target.words())
@@ -458,7 +460,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 			return err
 		}
 	}
-	blank := "\n" // above the first one
+	blank := "\n" // an empty line before the first deviation
 	for i := range rep.Metrics {
 		for _, d := range rep.Metrics[i].Deviations {
 			fmt.Fprintf(w, "%s%s: %s: %s\n", blank, rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
@@ -470,10 +472,10 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-// words names the model, the server and its wire.
+// words returns the model, the server and its protocol.
 func (s *Side) words() string { return fmt.Sprintf("%s at %s (%s)", s.Model, s.Server, s.Wire) }
 
-// unsent says how many requests were not sent and why; "": all were.
+// unsent describes how many requests were not sent and why; "": all were sent.
 func (s *Side) unsent() string {
 	if s.Stopped == "" {
 		return ""

@@ -1,10 +1,10 @@
-// Package verify measures how well an endpoint calls tools: whether a server of a model does it as the wire promises, and as well
-// as another server of the same model. It sends requests with a [doctor.Asker], counts the findings in their answers, and compares by the
-// statistics of package eval.
+// Package verify measures how well an endpoint calls tools: whether the server of a model follows its protocol, and does so as well as
+// another server of the same model. It sends requests with a [doctor.Asker], counts the findings in their answers, and compares the counts
+// with the statistics of package eval.
 //
-// [Run] makes a fixed number of requests, which [Plan] states before. The [Report] has one [Metric] for each property. A request
-// that fails lowers one metric: what did not arrive is not judged for its arguments, arguments that are invalid are not judged
-// for their exactness, and so on. No request is made again because its answer was wrong.
+// [Run] makes a fixed number of requests, which [Plan] returns in advance. The [Report] has one [Metric] for each property. A failed
+// request lowers only one metric: an answer that was not delivered is not checked for its arguments, invalid arguments are not checked for
+// exactness, and so on. No request is repeated because its answer was wrong.
 package verify
 
 import (
@@ -19,33 +19,33 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// Options say what is asked, and what passes. The zero value is useful.
+// Options are the options of [Run]. The zero value is usable.
 type Options struct {
-	// Trials is how often each check of a contract is made; 4. Checks with cases of their own make each once.
+	// Trials is how often each contract is tested; 0: 4. Steps with their own cases test each case once.
 	Trials int
-	// Limits bisects how many tools, how large arguments and how long a context the server takes.
+	// Limits determines by bisection how many tools, how large arguments and how long a context the server accepts.
 	Limits bool
-	// MaxTools, MaxArguments and MaxContext are the largest that Limits tries: 512 tools, 1 MiB, 128 KiB.
+	// MaxTools, MaxArguments and MaxContext are the largest values that Limits tries; 0: 512 tools, 1 MiB, 128 KiB.
 	MaxTools, MaxArguments, MaxContext int
-	// MinRate is the rate below which a metric fails; 0.95. With a reference, a metric that is worse than the reference's by more
-	// than noise fails, too.
+	// MinRate is the rate below which a metric fails; 0: 0.95. A metric also fails if it is worse than that of the reference by more than
+	// noise.
 	MinRate float64
-	// Doctor bounds each request. Its MaxTokens is 4096 here.
+	// Doctor limits each request. The default of its MaxTokens is 4096 here.
 	Doctor doctor.Options
 	// Version is written into the report.
 	Version string
-	// MaxTokens bounds the tokens in and out of both endpoints, by which [Plan] bounds them, too; 0: by Plan alone.
+	// MaxTokens limits the input and output tokens of both endpoints, and the budget of [Plan]; 0: only Plan limits them.
 	MaxTokens int64
 	// Progress is called before each request.
 	Progress func(Progress)
-	Now      func() time.Time // time.Now
+	Now      func() time.Time // nil: time.Now
 }
 
-// Progress says how far a verification is.
+// Progress is the progress of a verification.
 type Progress struct {
-	Step             string // what is tried
-	Requests, Of     int    // how many were made, and the most of the budget
-	Tokens, OfTokens int64  // likewise
+	Step             string // name of the current step
+	Requests, Of     int    // requests made, and the largest number in the budget
+	Tokens, OfTokens int64  // tokens used, and the largest number in the budget
 }
 
 func (o *Options) withDefaults() Options {
@@ -75,8 +75,8 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Run measures the target, and with a reference both, one after the other. The error is a *[lathe.Error] around the context's error
-// when it ended, around a *[doctor.UnreachableError] when a server cannot be reached, or of an address that is none.
+// Run measures the target and, if reference is not nil, then the reference. The error is a *[lathe.Error] that wraps the error of ctx if
+// ctx ended, a *[doctor.UnreachableError] if a server is not reachable, or the error of a URL that is not valid.
 func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	whole := Plan(opts, reference != nil)
@@ -86,7 +86,7 @@ func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, op
 	for _, one := range []struct {
 		target *doctor.Target
 		budget Budget
-		again  bool // its triggers are asked again, to compare the reference with itself
+		again  bool // the triggers are sent again, to compare the reference with itself
 	}{{&target, first, false}, {reference, second, true}} {
 		if one.target == nil {
 			continue
@@ -101,7 +101,7 @@ func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, op
 	return rep, nil
 }
 
-// measure makes the requests to one endpoint. made counts those of both.
+// measure makes the requests to one endpoint. made counts the requests to both.
 func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o *Options, made *Progress) (*side, error) {
 	asker, err := doctor.NewAsker(t, &o.Doctor)
 	if err != nil {
@@ -131,44 +131,45 @@ func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o 
 	return s, nil
 }
 
-// maxSilent is how many requests in a row may have no answer that ends in time, or be refused for the key, before no more are made.
+// maxSilent is the number of consecutive requests without a complete response in time, or refused because of the key, after which no more
+// requests are made.
 const maxSilent = 3
 
-// maxName is the length in bytes to which the name is cut under which a server answers.
+// maxName is the number of bytes to which the model name in a response is cut.
 const maxName = 200
 
-// Why no more requests are made.
+// Reasons why no more requests are made.
 const (
 	stoppedSilent   = "silent"
 	stoppedRequests = "requests"
 	stoppedTokens   = "tokens"
 )
 
-// A side is one endpoint under measurement.
+// A side is the state of the measurement of one endpoint.
 type side struct {
 	asker *doctor.Asker
 	opts  *Options
 	about Side
 	step  string
-	made  *Progress // of both sides
+	made  *Progress // progress of both sides
 
 	budget  Budget
-	used    int64  // tokens
+	used    int64  // tokens used so far
 	stopped string // why no more requests are made
 
 	tallies    map[string]*Tally
-	deviations map[string]map[string]int // by metric and finding
-	called     []trigger                 // by prompt of triggers
-	second     []trigger                 // the same asked again
+	deviations map[string]map[string]int // metric → finding → number of answers
+	called     []trigger                 // by index in triggers
+	second     []trigger                 // results of the second time, by index in triggers
 	again      bool
-	first      []time.Duration // of streamed answers
+	first      []time.Duration // times of streamed answers to the first byte
 	elapsed    []time.Duration
 	limits     map[string]Limit
 	requests   int
-	answers    int // responses of any status
+	answers    int // responses with any status
 	unreached  int
-	dead       int // in a row
-	skipped    int // requests that were not made, since the server did not respond or the budget was used up
+	dead       int // consecutive requests without a usable response, see maxSilent
+	skipped    int // requests that were not made, because the server did not respond or the budget was used up
 	input      int64
 	output     int64
 }
@@ -191,7 +192,7 @@ func (s *side) count(metric string, ok bool) {
 	}
 }
 
-// deviate notes what an answer showed.
+// deviate counts a deviation in an answer.
 func (s *side) deviate(metric, id string) {
 	if s.deviations[metric] == nil {
 		s.deviations[metric] = map[string]int{}
@@ -199,22 +200,22 @@ func (s *side) deviate(metric, id string) {
 	s.deviations[metric][id]++
 }
 
-// An outcome says what a request can be judged for.
+// An outcome determines which properties of an answer can be checked.
 type outcome uint8
 
 const (
-	unmeasured outcome = iota // no connection was made, or the server was given up
+	unmeasured outcome = iota // no connection, or no more requests are made
 	undelivered
-	refused // with a status that says no to the request
-	cut     // stopped by the server's limit or filter
+	refused // refused with a status about the request
+	cut     // truncated by a limit or filter of the server
 	whole
 )
 
-// longLine is the length of a line that the doctor calls long.
+// longLine is the length of a line above which the doctor reports long-line.
 const longLine = 64 << 10
 
-// ask sends a request and counts what every answer is judged for: that it is accepted, arrives whole, is in the form of the wire,
-// ends with the right reason, and counts its tokens. mayRefuse says that a refusal is an answer to the check, not a failure.
+// ask sends a request and counts the properties that every answer must have: it is accepted, complete, in the form of the protocol, ends
+// with the correct reason, and has usage. mayRefuse: a refusal is a valid result, not a failure.
 func (s *side) ask(ctx context.Context, req *lathe.Request, stream, mayRefuse bool) (*doctor.Answer, outcome) {
 	return s.askBy(ctx, s.asker.Ask, req, stream, mayRefuse)
 }
@@ -267,7 +268,7 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	huge := a.Finish != nil && slices.ContainsFunc(a.Finish.Message.Calls(), func(c lathe.ToolCall) bool { return len(c.Arguments) > longLine })
 	for _, id := range a.Findings {
 		if huge && id == "long-line" {
-			continue // of the arguments
+			continue // the arguments make the line long
 		}
 		if m := metricOf(id); m != "" {
 			s.deviate(m, id)
@@ -283,7 +284,7 @@ func (s *side) askBy(ctx context.Context, send func(context.Context, *lathe.Requ
 	if a.Finish == nil {
 		return a, undelivered
 	}
-	if s.asker.Wire() != lathe.WireOpenAIChat { // chat completions are judged by their bytes
+	if s.asker.Wire() != lathe.WireOpenAIChat { // chat completions are checked by their bytes
 		for _, f := range a.Finish.Faults {
 			m := faultMetric(f.Kind)
 			if m != "" && !lowered[m] {

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package daemontest is a service manager for tests of programs that notify one, as systemd is notified.
+// Package daemontest simulates a service manager such as systemd, for tests of programs that notify it.
 package daemontest
 
 import (
@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// A ServiceManager is the socket of a service manager. Its methods must be called by one goroutine, that of the test.
+// A ServiceManager is the socket of a simulated service manager. Only the goroutine of the test may call its methods.
 type ServiceManager struct {
 	t    *testing.T
-	Path string // of its socket
+	Path string // path of the socket
 	conn *net.UnixConn
 }
 
-// NewServiceManager returns a socket that is open until the test ends.
+// NewServiceManager returns a service manager whose socket is closed at the end of the test.
 func NewServiceManager(t *testing.T) *ServiceManager {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lathe") // a socket's path is short
+	dir, err := os.MkdirTemp("", "lathe") // a short path: paths of sockets have a small limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func NewServiceManager(t *testing.T) *ServiceManager {
 	return m
 }
 
-// Next returns the next message, without those of the watchdog unless one is wanted.
+// Next returns the next message. It skips messages of the watchdog unless watchdog is true.
 func (m *ServiceManager) Next(watchdog bool) string {
 	m.t.Helper()
 	buf := make([]byte, 4096)

@@ -1,5 +1,5 @@
-// Package migratetest writes the rows that a stored database of each schema version holds, and checks them after the current code
-// has migrated the database. The tests of store/sqlite and store/postgres share it.
+// Package migratetest writes rows to a database of each schema version, and checks them after the current code has migrated the database.
+// The tests of store/sqlite and store/postgres share it.
 package migratetest
 
 import (
@@ -29,19 +29,19 @@ import (
 // A Store is a store of runs with all optional interfaces, so that every table can have a row.
 type Store interface {
 	store.Store
-	store.Retainer // with RunIndex
+	store.Retainer // includes RunIndex
 	store.SignalStore
 	store.RequestStore
 	store.SecretKeeper
 	store.ValueKeeper
 	store.Ledger
-	remote.Queue // with WorkerIndex
+	remote.Queue // includes WorkerIndex
 }
 
-// A Kind is a kind of rows that a version added. Runs, their events and model calls are in every version.
+// A Kind is a kind of rows that a schema version added. Every version has runs, their events and model calls.
 type Kind int
 
-// The kinds.
+// Kinds of rows.
 const (
 	Signals Kind = iota
 	Calls
@@ -53,13 +53,13 @@ const (
 	kinds
 )
 
-// Since has for each kind the first version of a database that can hold it.
+// Since has, for each kind, the first schema version with these rows.
 type Since [kinds]int
 
-// Kinds has true for each kind of rows that a database has.
+// Kinds has true for each kind of rows in a database.
 type Kinds [kinds]bool
 
-// In returns the kinds of a stored database of a version.
+// In returns the kinds of rows in a database of a version.
 func (s Since) In(version int) (k Kinds) {
 	for i, first := range s {
 		k[i] = version >= first
@@ -67,7 +67,7 @@ func (s Since) In(version int) (k Kinds) {
 	return k
 }
 
-// forever is a time after which nothing of a stored database expires.
+// forever is a duration after which nothing in a test database has expired.
 const forever = 876_000 * time.Hour
 
 const (
@@ -79,8 +79,8 @@ const (
 // Digest is the digest of the request that started run_finished.
 var Digest = store.RequestDigest(sha256.Sum256([]byte("a")))
 
-// Write writes what a stored database holds: run_finished, two runs that wait for an approval (run_waiting, and run_signaled with
-// a signal), and rows of each kind.
+// Write writes the contents of a test database: run_finished, two runs that wait for an approval (run_waiting, and run_signaled with a
+// signal), and rows of each kind.
 func Write(t *testing.T, s Store) {
 	t.Helper()
 	start(t, s, "run_gone", policy.AllowAll())
@@ -96,7 +96,7 @@ func Write(t *testing.T, s Store) {
 
 var table = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 
-// CheckRows fails t for each table of a dump without a row, except the tables but: a version that adds a table needs a [Kind].
+// CheckRows fails t for each table of a dump that has no row, except the tables in but: a version that adds a table needs a [Kind].
 func CheckRows(t *testing.T, stored string, but ...string) {
 	t.Helper()
 	for _, m := range table.FindAllStringSubmatch(stored, -1) {
@@ -106,7 +106,7 @@ func CheckRows(t *testing.T, stored string, but ...string) {
 	}
 }
 
-// start executes a run until it ends or waits.
+// start executes a run until it ends or waits for an approval.
 func start(t *testing.T, s Store, id string, p lathe.Policy) {
 	t.Helper()
 	l, _ := newLoop(t, p, false, lathetest.Call("send_mail", "{}"), lathetest.Text(answer))
@@ -117,7 +117,7 @@ func start(t *testing.T, s Store, id string, p lathe.Policy) {
 	}
 }
 
-// Complete writes the rows of each kind that is not in has, and returns has with these kinds. It cannot write the kind Gone.
+// Complete writes the rows of each kind that is not in has, and returns has with these kinds added. It cannot write the kind Gone.
 func Complete(t *testing.T, s Store, has Kinds) Kinds {
 	t.Helper()
 	ctx := t.Context()
@@ -156,7 +156,7 @@ func Complete(t *testing.T, s Store, has Kinds) Kinds {
 
 func failed[T any](_ T, err error) error { return err }
 
-// Check checks the runs of a stored database, and its rows of the kinds in has.
+// Check checks the runs of a migrated database, and its rows of the kinds in has.
 func Check(t *testing.T, s Store, has Kinds) {
 	t.Helper()
 	ctx := t.Context()
@@ -219,7 +219,7 @@ func Check(t *testing.T, s Store, has Kinds) {
 	}
 }
 
-// checkRun compares the row of a run with its events.
+// checkRun compares the row of a run with the events of the run.
 func checkRun(t *testing.T, s Store, row *store.RunSummary) {
 	t.Helper()
 	events, err := read(t.Context(), s, row.RunID)
@@ -251,7 +251,7 @@ func checkRun(t *testing.T, s Store, row *store.RunSummary) {
 	}
 }
 
-// Resume approves what run_waiting waits for, resumes the run, and checks that its call is executed once and that it ends.
+// Resume approves the pending call of run_waiting, resumes the run, and checks that the call is executed once and that the run ends.
 func Resume(t *testing.T, s Store) {
 	t.Helper()
 	l, mails := newLoop(t, policy.Tools{Ask: []string{"send_mail"}}, true, lathetest.Text(answer))
@@ -293,7 +293,7 @@ func newEngine(t *testing.T, s Store) *engine.Engine {
 	return e
 }
 
-// newLoop returns a loop with the tool send_mail, and how often the tool was executed.
+// newLoop returns a loop with the tool send_mail, and the number of executions of that tool.
 func newLoop(t *testing.T, p lathe.Policy, approved bool, steps ...lathetest.Step) (*loop.Loop, *atomic.Int64) {
 	t.Helper()
 	sent := &mails{}
@@ -323,7 +323,7 @@ func (m *mails) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
 	return &lathe.Output{Data: json.RawMessage(`{"ok":true}`)}, nil
 }
 
-// approver approves each call, or leaves it pending.
+// approver approves each call if it is true, else leaves each call pending.
 type approver bool
 
 func (a approver) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {

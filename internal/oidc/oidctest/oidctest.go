@@ -1,4 +1,4 @@
-// Package oidctest is an OpenID Connect issuer on loopback for tests.
+// Package oidctest provides an OpenID Connect issuer on a loopback address for tests.
 package oidctest
 
 import (
@@ -25,7 +25,7 @@ type Issuer struct {
 	mu      sync.Mutex
 	keys    []signer
 	made    int
-	down    int // the status of every answer; 0: it serves
+	down    int // status code of all responses; 0: normal responses
 	fetches int
 	handle  map[string]http.HandlerFunc
 }
@@ -36,7 +36,7 @@ type signer struct {
 	private crypto.Signer
 }
 
-// New starts an issuer with one key for ES256. It ends with the test.
+// New starts an issuer with one key for ES256. The issuer stops at the end of the test.
 func New(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, handle: map[string]http.HandlerFunc{}}
@@ -47,7 +47,7 @@ func New(t testing.TB) *Issuer {
 	return i
 }
 
-// Rotate replaces the keys of the issuer by a new one, and returns its id.
+// Rotate replaces the keys of the issuer by a new one for ES256 and returns the id of the new key.
 func (i *Issuer) Rotate() (id string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -56,7 +56,7 @@ func (i *Issuer) Rotate() (id string) {
 	return i.Use(jose.ES256, private)
 }
 
-// RotateEd25519 replaces the keys of the issuer by a new one for EdDSA.
+// RotateEd25519 replaces the keys of the issuer by a new one for EdDSA and returns the id of the new key.
 func (i *Issuer) RotateEd25519() (id string) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func (i *Issuer) RotateEd25519() (id string) {
 	return i.Use(jose.EdDSA, private)
 }
 
-// Use replaces the keys of the issuer, and returns the id of the new one.
+// Use replaces the keys of the issuer by a private key and returns the id of that key.
 func (i *Issuer) Use(alg jose.SignatureAlgorithm, private crypto.Signer) (id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -75,21 +75,21 @@ func (i *Issuer) Use(alg jose.SignatureAlgorithm, private crypto.Signer) (id str
 	return id
 }
 
-// Down makes the issuer answer every request with the status; 0: it serves again.
+// Down makes the issuer answer every request with the status code; 0 restores normal responses.
 func (i *Issuer) Down(status int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.down = status
 }
 
-// Fetches returns how often the keys were fetched, or a fetch was refused.
+// Fetches returns the number of requests for the keys, and of requests that were refused after Down.
 func (i *Issuer) Fetches() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.fetches
 }
 
-// Handle serves a further path.
+// Handle adds a handler for a path.
 func (i *Issuer) Handle(path string, h http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -141,7 +141,7 @@ func (i *Issuer) Sign(claims map[string]any) string {
 	return SignWith(i.t, k.alg, k.private, k.id, claims)
 }
 
-// SignWith returns a token that is signed with any key; id is left out if it is empty.
+// SignWith returns a token that is signed with any key. The header has no key id if id is "".
 func SignWith(t testing.TB, alg jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
 	t.Helper()
 	opts := &jose.SignerOptions{}

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// A Client is the issuer's registration of a client, and the claims of the user who signs in.
+// A Client is the registration of a client at the issuer, and the claims of the user who signs in.
 type Client struct {
-	ID, Secret string // without a secret it is a public one
-	Redirect   string // the only address that browsers are sent back to
-	// Claims of the tokens, besides iss, aud, exp and nonce. They may replace these.
+	ID, Secret string // Secret "": a public client
+	Redirect   string // the only accepted redirect URI
+	// Claims are added to iss, aud, exp and nonce of the tokens, and may replace them.
 	Claims map[string]any
 }
 
-// SignIn serves the authorization endpoint and the token endpoint for a client: every user who is sent there has signed in. A code is
-// good for one exchange, with the verifier of its challenge.
+// SignIn serves the authorization endpoint and the token endpoint for a client. Every user counts as signed in. A code can be exchanged
+// once, with the verifier of its challenge.
 func (i *Issuer) SignIn(c *Client) {
 	var mu sync.Mutex
-	codes := map[string]url.Values{} // the query of the request by its code
+	codes := map[string]url.Values{} // code → query of the authorization request
 	i.Handle("/authorize", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		if q.Get("response_type") != "code" || q.Get("client_id") != c.ID || q.Get("redirect_uri") != c.Redirect || q.Get("code_challenge_method") != "S256" ||
@@ -45,7 +45,7 @@ func (i *Issuer) SignIn(c *Client) {
 		if !basic {
 			id = r.PostFormValue("client_id")
 		}
-		if s, err := url.QueryUnescape(secret); err == nil && basic { // RFC 6749, section 2.3.1
+		if s, err := url.QueryUnescape(secret); err == nil && basic { // RFC 6749, section 2.3.1 requires this encoding
 			secret = s
 		}
 		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))

@@ -1,5 +1,5 @@
-// Package limittest has, for each limit of lathe.Limits, a run that reaches the limit. The tests of each package that starts runs or
-// tool calls use it: they set each limit in each place where it can be set, and check that the run meets it.
+// Package limittest has, for each limit of lathe.Limits, a run that reaches the limit. The tests of each package that starts runs or tool
+// calls set each limit in each place where it can be set, and check that the run reaches it.
 package limittest
 
 import (
@@ -24,17 +24,17 @@ import (
 // A Scenario is a run that reaches one limit.
 type Scenario struct {
 	*setting.Row
-	Tight lathe.Limits // the limit, with a value that the run reaches, and no other
-	Text  string       // that value in the form of a configuration
-	JSON  string       // that value in the form of a request
-	// Blocks says that without the limit the run blocks until another limit ends it.
+	Tight lathe.Limits // only this limit is set, to a value that the run reaches
+	Text  string       // the value in the format of the configuration
+	JSON  string       // the value in the format of a request
+	// Blocks: without the limit the run blocks until another limit ends it.
 	Blocks bool
-	// OneCall says that the first tool call, without a run around it, reaches the limit. The other limits bound what only a run
-	// with a model has: model calls, their cost, the number of tool calls, and the tools that are sent to the model.
+	// OneCall: the first tool call alone, without a run, reaches the limit. The other limits apply only to runs with a model: to model
+	// calls, their cost, the number of tool calls, and the tools that the model receives.
 	OneCall bool
 
-	dialect string        // of a model that writes calls as text
-	turns   [][][2]string // the calls of each turn, as name and arguments; after the last turn the model answers with text
+	dialect string        // dialect of a model that writes calls as text; "": native calls
+	turns   [][][2]string // calls of each turn, as pairs of name and arguments; after the last turn the model answers with text
 }
 
 const long = `{"text":"a text that is longer than the limits of bytes are"}`
@@ -60,7 +60,7 @@ var scenarios = map[string]Scenario{
 	"max_cost":              {Text: "0.01", turns: [][][2]string{{{"echo", `{}`}}}},
 }
 
-// Each runs f as a subtest for the scenario of each limit. A limit without a scenario fails t, with its key.
+// Each runs f as a subtest for the scenario of each limit. If a limit has no scenario, Each fails t and names the limit.
 func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
 	for _, r := range setting.Rows[lathe.Limits]() {
 		s, ok := scenarios[r.Key]
@@ -78,7 +78,7 @@ func Each(t *testing.T, f func(t *testing.T, s *Scenario)) {
 			*to, s.JSON = d, fmt.Sprintf("%q", s.Text)
 		default:
 			s.JSON = s.Text
-			if s.Text == "0" { // in the field, 0 would mean the default
+			if s.Text == "0" { // a field value of 0 would mean the default
 				reflect.ValueOf(to).Elem().SetInt(-1)
 			} else if err := json.Unmarshal([]byte(s.Text), to); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func Policy() lathe.Policy {
 	return policy.Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Allow, Writes: lathe.Ask}
 }
 
-// An Approver blocks until the context of the request ends, and does not decide.
+// An Approver blocks until the context of the request ends, and never decides.
 type Approver struct{}
 
 // Approve implements [lathe.Approver]. It returns the error of ctx when ctx ends.
@@ -146,10 +146,10 @@ func (s *Scenario) Model(t testing.TB) lathe.Model {
 	return m
 }
 
-// A model answers with the turn whose number is that of the assistant messages in the request. Each model call costs one US dollar.
+// A model answers with turns[n] if the request has n assistant messages. Each model call costs one US dollar.
 type model struct {
 	turns  [][][2]string
-	asText bool // calls in the dialect hermes
+	asText bool // write calls as text in the dialect hermes
 }
 
 func (m *model) Describe() lathe.ModelInfo { return lathetest.NewModel().Describe() }
@@ -186,7 +186,7 @@ func (m *model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 	}
 }
 
-// Call returns the first call of the run. It panics if the run has none, which OneCall excludes.
+// Call returns the first call of the run. It panics if the run has no call; scenarios with OneCall have one.
 func (s *Scenario) Call() (name, args string) { return s.turns[0][0][0], s.turns[0][0][1] }
 
 // Met reports whether an event names the limit as the one that was reached.
@@ -201,7 +201,7 @@ func (s *Scenario) Met(events []event.Event) bool {
 			if d.Limit == s.Key {
 				return true
 			}
-		default: // meets no limit
+		default: // no other event reports a limit
 		}
 	}
 	return false
