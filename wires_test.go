@@ -55,7 +55,7 @@ var wirePlaces = []wirePlace{
 	{"cmd/lathe/sim.go", "its word in wireNames", hasWord(`const wireNames = "[^"]*\b%s\b`)},
 	{"docs/simulator.md", "a row in the table of paths", hasWord("(?m)^\\| `%s` \\|")},
 	{"sim/protocol.go", "a protocol in protocols, and its paths in sim/server.go", func(text string, w *wireNames) bool {
-		return regexp.MustCompile(`client: +` + w.codec + `\.`).MatchString(text)
+		return regexp.MustCompile(`(Served: +|struct\{ )` + w.codec + `\.`).MatchString(text)
 	}},
 	{"sim/fault_wire.go", "the faults of its own in its lists or those of sim/fault.go, with their edits in sim/edit.go", func(_ string, w *wireNames) bool {
 		return slices.ContainsFunc(sim.Faults(), func(f sim.Fault) bool { return slices.Contains(f.Wires, w.value) })
