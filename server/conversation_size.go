@@ -87,7 +87,7 @@ func tooLarge(param, format string, args ...any) *problem {
 	return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has "+format+". Send fewer, or raise the limit.", args...).WithParam(param)
 }
 
-// atMost reports whether an array has at most most elements. An element that has arrays in the members inner counts as the
+// atMost reports whether the number of elements of an array does not exceed most. An element that has arrays in the members inner counts as the
 // number of their elements, but at least one. A message with the role tool counts as one.
 func atMost(array []byte, most int, inner ...string) bool {
 	n := 0

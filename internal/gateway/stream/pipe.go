@@ -51,7 +51,7 @@ type Pipe struct {
 	encoding bool // enc is being called; remains set if enc panics
 }
 
-// NewPipe returns a pipe that buffers at most most bytes. If more are pending, it calls cut once and drops all further events.
+// NewPipe returns a pipe whose buffer is limited to most bytes. If more are pending, it calls cut once and drops all further events.
 func NewPipe(enc Encoder, most int, cut func()) *Pipe {
 	return &Pipe{enc: enc, max: most, wake: make(chan struct{}, 1), cut: cut}
 }
