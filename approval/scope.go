@@ -34,7 +34,7 @@ func (q *Queue) kept(ctx context.Context, req *lathe.ApprovalRequest) (lathe.App
 	return lathe.Approval{Approved: ok, By: by, ReasonCode: ReasonGranted}, ok
 }
 
-// allowedInSession returns the approver who allowed the call by an answer in another run of the session. ok is false if there is none, or
+// allowedInSession returns the approver who allowed the call by an answer in another run of the session. ok is false if none exists, or
 // if the store cannot be read.
 func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe.ApprovalRequest) (by string, ok bool) {
 	index, has := signals.(store.RunIndex)

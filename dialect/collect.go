@@ -14,7 +14,7 @@ type Collector struct {
 
 	parts    []lathe.Part
 	failures []Failure
-	kind     lathe.DeltaKind // the kind of the text being joined; 0 if there is none
+	kind     lathe.DeltaKind // the kind of the text being joined; 0 if none exists
 	bad      bool            // the text being joined belongs to an unreadable call
 	text     strings.Builder
 	call     int // index in parts of the open call

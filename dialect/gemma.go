@@ -12,7 +12,7 @@ type gemmaForm struct {
 	open, close, quote string
 	drops              []string   // marks without content, such as the end of the turn: the parser removes them
 	think              thinkMarks // the marks of thinking
-	bareThink          string     // another opening of the block of thinking; "" if there is none
+	bareThink          string     // another opening of the block of thinking; "" if none exists
 
 	marks *marks
 	base  int

@@ -248,7 +248,7 @@ func replaceTokens(s, less string) string {
 	return b.String()
 }
 
-// tokenLen returns the length of the special token at the beginning of s, or 0 if there is none.
+// tokenLen returns the length of the special token at the beginning of s, or 0 if none exists.
 func tokenLen(s string) int {
 	const maxToken = 40
 	if !strings.HasPrefix(s, "<|") {

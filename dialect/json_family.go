@@ -27,12 +27,12 @@ type jsonFamily struct {
 type jsonBlock struct {
 	opens []string   // the marks that open the block
 	keep  int        // number of bytes at the end of the mark that belong to the JSON
-	head  []headPart // the parts between the mark and the JSON; if there are none, the JSON contains the name
+	head  []headPart // the parts between the mark and the JSON; if none exist, the JSON contains the name
 	close string     // the mark that ends the block; "" if the block ends with its JSON
 	fence bool       // the JSON may stand in a code fence
 	// quiet: the mark also occurs in text. Only the name of an offered tool makes a call, and all else is text without an error.
 	quiet  bool
-	plain  string      // a name that marks text instead of a call; "" if there is none
+	plain  string      // a name that marks text instead of a call; "" if none exists
 	object *objectForm // the members of a call; nil: the JSON is the arguments alone
 	// builtin: NAME.call(KEY=VALUE) may replace the JSON.
 	builtin bool

@@ -50,7 +50,7 @@ func jsonArguments(args string) string {
 // callFields are the parts of a call that a pattern contains, except its text.
 type callFields struct{ name, id string }
 
-// fields returns the name, and the id in the form that the family requires; "" if there is none in that form.
+// fields returns the name, and the id in the form that the family requires; "" if none exists in that form.
 func (f *jsonFamily) fields(name, id string) callFields {
 	switch f.id {
 	case idLate:

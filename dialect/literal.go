@@ -49,9 +49,9 @@ const (
 	literalString
 	literalRaw // in a string between marks
 	literalEscape
-	literalHex   // \uXXXX, whose digits are emitted unchanged
+	literalHex   // \u and four hexadecimal digits, which are emitted unchanged
 	literalByte  // \xXX, whose digits are emitted unchanged
-	literalRune  // \UXXXXXXXX
+	literalRune  // \U and eight hexadecimal digits
 	literalOctal // \ooo
 	literalNumber
 	literalWord

@@ -9,13 +9,13 @@ import (
 
 // A pythonicForm is the row of a dialect that writes calls in the syntax of Python: `[f(a=1), g()]`.
 type pythonicForm struct {
-	open, close string // marks around the calls; "" if there are none
+	open, close string // marks around the calls; "" if none exist
 	// bare accepts a list without marks, if it begins a line with the name of an offered tool.
 	bare  bool
 	drops []string // marks without content, which the parser removes
 
 	list         []string
-	openID, shut int // indexes of the marks around the calls; -1 if there are none
+	openID, shut int // indexes of the marks around the calls; -1 if none exist
 	marks        *marks
 }
 

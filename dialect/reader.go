@@ -25,7 +25,7 @@ type reader struct {
 	unreadable bool
 	joins      bool              // merge many small text deltas into few
 	from       int               // index in out of the first delta of this Append
-	joint      int               // index in out, plus 1, of the delta whose text is in small; 0 if there is none
+	joint      int               // index in out, plus 1, of the delta whose text is in small; 0 if none exists
 	small      []byte            // small texts, concatenated
 	ends       bool              // tokens that end the turn are not part of a call that they truncate
 	tail       string            // buffered tokens at the end of the text so far that may end the turn
@@ -245,7 +245,7 @@ func head(s string) string {
 	return s[:len(s)-brokenTail(s)]
 }
 
-// toolName returns the name of the offered tool that name denotes, with or without residue of the format. If there is none, it returns
+// toolName returns the name of the offered tool that name denotes, with or without residue of the format. If none exists, it returns
 // name without the residue.
 func (r *reader) toolName(name []byte) string {
 	for _, t := range r.opts.Tools {

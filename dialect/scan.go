@@ -28,7 +28,7 @@ func (m *marks) index(s string, i int) int {
 }
 
 // at matches the marks with the beginning of the text a+b; b may be non-empty only if a is. id is the longest mark that a+b begins with,
-// part a mark that begins with all of a+b. Each is -1 if there is none.
+// part a mark that begins with all of a+b. Each is -1 if none exists.
 func (m *marks) at(a, b string) (id, part int) {
 	id, part = -1, -1
 	if a == "" || !m.begins[a[0]] {

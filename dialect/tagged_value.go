@@ -119,7 +119,7 @@ func (t *tagged) data(s string) {
 	}
 }
 
-// lineEnd returns the line break, or its beginning, that s ends with; "" if there is none.
+// lineEnd returns the line break, or its beginning, that s ends with; "" if none exists.
 func lineEnd(s string) string {
 	for _, end := range [...]string{"\r\n", "\n", "\r"} {
 		if strings.HasSuffix(s, end) {

@@ -270,7 +270,7 @@ func appendPropertyName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// member returns the string member key; "" if there is none.
+// member returns the string member key; "" if none exists.
 func member(schema []byte, key string) string {
 	v, _ := rawjson.Get(schema, key)
 	return rawjson.Text(v)

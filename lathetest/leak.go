@@ -31,7 +31,7 @@ func leaked(fn func()) error {
 	}
 }
 
-// labelled returns the stack of a goroutine with the profiler label, or "" if there is none.
+// labelled returns the stack of a goroutine with the profiler label, or "" if none exists.
 func labelled(label string) string {
 	var b bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {

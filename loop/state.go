@@ -245,7 +245,7 @@ func inHistory(m *lathe.Message) bool {
 	return !blank || len(m.Calls()) > 0
 }
 
-// trace returns the trace of the current turn, and appends one if there is none.
+// trace returns the trace of the current turn, and appends one if none exists.
 func (s *State) trace(model string) *event.TurnTrace {
 	if n := len(s.Trace); n == 0 || s.Trace[n-1].Turn != s.Turn {
 		s.Trace = append(s.Trace, event.TurnTrace{Turn: s.Turn, Model: model})

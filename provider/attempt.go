@@ -324,7 +324,7 @@ func (a *attempt) broken(err error) error {
 	return err
 }
 
-// costOf returns the cost in US dollars that LiteLLM reports in its header; nil if there is none.
+// costOf returns the cost in US dollars that LiteLLM reports in its header; nil if none exists.
 func costOf(h http.Header) *float64 {
 	v := h["X-Litellm-Response-Cost"]
 	if len(v) == 0 {

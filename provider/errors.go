@@ -204,7 +204,7 @@ func bounded(ns float64) time.Duration {
 // requestIDHeaders are the headers in which servers and proxies return their id of a request, in canonical form and order of preference.
 var requestIDHeaders = [...]string{"X-Request-Id", "Request-Id", "X-Litellm-Call-Id", "X-Generation-Id", "Cf-Ray"}
 
-// requestID returns the server's id of the request, printable and of limited length; "" if there is none.
+// requestID returns the server's id of the request, printable and of limited length; "" if none exists.
 func (c *Chat) requestID(h http.Header) string {
 	for _, name := range requestIDHeaders {
 		if v := h[name]; len(v) > 0 && v[0] != "" {

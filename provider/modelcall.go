@@ -33,7 +33,7 @@ type modelCall struct {
 	raw     bool          // the request is the client's own bytes: no message was encoded
 	betas   []string      // beta features of the request
 
-	deadline time.Time // of the first delta; zero if there is none
+	deadline time.Time // of the first delta; zero if none exists
 }
 
 // startClock sets the deadline of the first delta (client_timeout).

@@ -111,7 +111,7 @@ func waitIn(v string, unit time.Duration, now time.Time) time.Duration {
 	return 0
 }
 
-// errorMember returns the number or string in the member name of the body's error, or of the body itself; "" if there is none.
+// errorMember returns the number or string in the member name of the body's error, or of the body itself; "" if none exists.
 func errorMember(body []byte, name string) string {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
 		return ""

@@ -23,7 +23,7 @@ type watch struct {
 	client, open, drain *time.Timer
 
 	mu        sync.Mutex
-	deadline  time.Time // of the call's first delta; zero if there is none
+	deadline  time.Time // of the call's first delta; zero if none exists
 	silent    *time.Timer
 	waiting   bool // a read of the server is blocked: time that the consumer takes does not count
 	connected bool // the transport has read from the body of the request

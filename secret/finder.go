@@ -155,7 +155,7 @@ func (f *Finder) build() {
 	}
 }
 
-// known returns the position and the name of the first known value in text. start is -1 if there is none.
+// known returns the position and the name of the first known value in text. start is -1 if none exists.
 func (f *Finder) known(text []byte) (start, end int, name string) {
 	if len(f.needles) == 0 {
 		return -1, 0, ""
@@ -227,7 +227,7 @@ func (f *Finder) appendKeys(dst, text []byte, replace func(dst []byte, name stri
 	return append(dst, text...)
 }
 
-// keyIn returns the position of the first word that looks like a key. start is -1 if there is none.
+// keyIn returns the position of the first word that looks like a key. start is -1 if none exists.
 func keyIn(text []byte) (start, end int) {
 	scheme := false
 	for i := 0; i < len(text); {

@@ -94,7 +94,7 @@ func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known 
 		Verdict: lathe.Verdict{Decision: lathe.Ask, Rule: o.Rule}, Digest: o.Digest, ExpiresAt: o.ExpiresAt}, rv.opts.Now())
 }
 
-// specOf returns the current definition of a tool of this server; nil if there is none with that name.
+// specOf returns the current definition of a tool of this server; nil if none exists with that name.
 func (c *access) specOf(name string) *lathe.ToolSpec {
 	if c.setup == nil {
 		return nil

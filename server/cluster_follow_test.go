@@ -26,7 +26,7 @@ import (
 type reached struct {
 	http.Transport
 	begun  func()
-	passed func() // if set, is called when what came before the last text of the turn, and that text, was read
+	passed func() // if not nil, it is called when the client has read the last text of the turn
 }
 
 func (r *reached) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -40,7 +40,8 @@ func (r *reached) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// readText calls passed when its reader asks for more than the text `5.`, the last one of the turn, which it has then published.
+// readText is the body of a response. It calls passed when the client reads on after the text `5.`, the last one of the turn, which the client
+// has published by then.
 type readText struct {
 	io.ReadCloser
 	read   []byte
@@ -162,7 +163,7 @@ type heldModel struct {
 	at            int // the number of the delta, from 0
 	said, proceed chan struct{}
 	breaks        error         // at the end of the turn; nil: it ends as it does
-	passed        chan struct{} // it breaks when this is closed
+	passed        chan struct{} // the model returns breaks after this is closed
 }
 
 func (m *heldModel) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {

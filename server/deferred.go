@@ -48,7 +48,7 @@ func (s *Setup) mayWrite(tool string) bool {
 	return tool != searchTool
 }
 
-// spec returns the definition of a tool of this server; nil if there is none with that name.
+// spec returns the definition of a tool of this server; nil if none exists with that name.
 func (s *Setup) spec(name string) *lathe.ToolSpec {
 	if s.Tools == nil {
 		return nil

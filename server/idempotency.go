@@ -91,7 +91,7 @@ func newRunID(ms uint64, hash *[sha256.Size]byte) string {
 // onceSkew is the maximum difference between the clocks of processes that share a store.
 const onceSkew = time.Hour
 
-// earlier returns the id of the run that was begun with the key; "" if there is none. If the store has deleted that run, or
+// earlier returns the id of the run that was begun with the key; "" if none exists. If the store has deleted that run, or
 // another request began it, earlier returns a problem: a new run would call the tools twice.
 func (h *runsHandler) earlier(ctx context.Context, c *caller, o *once) (string, *problem) {
 	now := h.opts.Now()

@@ -21,7 +21,7 @@ const issuer = "https://login.example.com"
 // signed is a text in the form of a token, for the holder of that name.
 func signed(name string) string { return "eyJhbGciOiJub25lIn0." + name + ".signature" }
 
-// An idp identifies the holders of the tokens that signed returns, each with the key of that name or, if there is none, with
+// An idp identifies the holders of the tokens that signed returns, each with the key of that name or, if none exists, with
 // that which it has for all others.
 type idp struct {
 	keys    map[string]string

@@ -26,7 +26,7 @@ type members struct {
 	passed   []lathe.Member // the members that the model server gets
 	dropped  []string       // paths of members that the wire of the model server cannot express
 	// callTurns maps the index of a message of req to its turn, for messages whose calls have ids that this server made;
-	// nil: there are none.
+	// nil if none exist.
 	callTurns map[int]*splice.CallTurn
 }
 
@@ -83,7 +83,7 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 	return nil
 }
 
-// likes returns the member of the wire's schema that differs from name only in case; "" if there is none.
+// likes returns the member of the wire's schema that differs from name only in case; "" if none exists.
 func (ms *members) likes(name string) string {
 	return cmp.Or(ms.protocol.withheld.Like(name), ms.protocol.published.Like(name))
 }

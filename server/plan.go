@@ -110,7 +110,7 @@ func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 	return nil
 }
 
-// ownTool returns the tool of this server with that name, hidden tools included. It returns nil if there is none or the
+// ownTool returns the tool of this server with that name, hidden tools included. It returns nil if none exists or the
 // caller may not use it.
 func (c *access) ownTool(name string) *lathe.ToolSpec {
 	if spec := c.specOf(name); spec != nil && spec.For(c.key.Name, c.key.Profile) {

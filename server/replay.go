@@ -47,7 +47,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 }
 
 // replay appends the messages in the form that they have in a stream. It numbers turns below 0, so that they differ from
-// those of events. carriers are the carriers of the turns; nil: there are none.
+// those of events. carriers are the carriers of the turns; nil if none exist.
 func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []byte {
 	var asked map[string]lathe.ToolCall
 	turn := 0

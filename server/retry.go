@@ -313,7 +313,7 @@ func (d *deliveries) begin(digest store.RequestDigest) (end func()) {
 	}
 }
 
-// of returns the delivery in progress for a request; nil if there is none.
+// of returns the delivery in progress for a request; nil if none exists.
 func (d *deliveries) of(digest store.RequestDigest) *delivery {
 	d.mu.Lock()
 	defer d.mu.Unlock()

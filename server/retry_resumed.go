@@ -18,7 +18,7 @@ import (
 // delivered.
 
 // resumeText returns the index of the message that may be the text of an interrupted stream: the last message of the
-// assistant, if it has only text and all messages after it are of the user. It returns 0 if there is none. If unasked is
+// assistant, if it has only text and all messages after it are of the user. It returns 0 if none exists. If unasked is
 // true, it may be the last message: Codex sends the text it has and no request for the rest.
 func resumeText(messages []lathe.Message, unasked bool) int {
 	k := len(messages) - 1

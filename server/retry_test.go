@@ -271,7 +271,7 @@ func (l narrowListener) Accept() (net.Conn, error) {
 	return c, c.(*net.TCPConn).SetWriteBuffer(4 << 10)
 }
 
-// status returns the status of a run of the store, "" where there is none.
+// status returns the status of a run of the store, "" if none exists.
 func (r *retries) status(runID string) string {
 	r.t.Helper()
 	rows, _, err := r.index.Runs(r.t.Context(), &store.RunFilter{RunID: runID, Limit: 1})

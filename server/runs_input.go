@@ -250,7 +250,7 @@ func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, lat
 	return http.StatusOK, nil
 }
 
-// asked returns the open call of the run for which an approval was requested, or a problem if there is none.
+// asked returns the open call of the run for which an approval was requested, or a problem if none exists.
 func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
 	o := v.OpenCall(call)
 	_, known := v.Client[call]

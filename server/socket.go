@@ -81,7 +81,7 @@ type socket struct {
 	queue    chan socketMessage  // messages that were read and are not handled yet
 	waiting  atomic.Int64        // bytes of the messages in queue and of the one that is handled
 	pings    pingCount
-	// last is the last response, if it is not stored, and lastID is its id; nil: there is none. refers is set if the
+	// last is the last response, if it is not stored, and lastID is its id; nil if none exists. refers is set if the
 	// current message continues it. Only the goroutine that handles messages uses these fields.
 	last   *earlierResponse
 	lastID string

@@ -81,7 +81,7 @@ func (s *callStats) finish() {
 	}
 }
 
-// percentile returns the p-th percentile of values by the nearest-rank method; 0 if there are none. It sorts values.
+// percentile returns the p-th percentile of values by the nearest-rank method; 0 if none exist. It sorts values.
 func percentile(values []int64, p int) int64 {
 	if len(values) == 0 {
 		return 0
@@ -134,7 +134,7 @@ func (t *statsTable) bucket(at time.Time) *statRow {
 	return &t.buckets[max(0, min(n, len(t.buckets)-1))]
 }
 
-// named returns the row with the name. It adds the row if there is none.
+// named returns the row with the name. It adds the row if none exists.
 func named(rows map[string]*statRow, name string) *statRow {
 	r := rows[name]
 	if r == nil {

@@ -231,7 +231,7 @@ func (s *openStream) keepAlive(b []byte) []byte {
 }
 
 // write writes b and reports whether the stream has ended. taken is the buffer of the pipe that b is or was appended to;
-// nil: there is none. over is true if b is the end of the stream, and bad is the problem that it ends with.
+// nil if none exists. over is true if b is the end of the stream, and bad is the problem that it ends with.
 func (s *openStream) write(taken *stream.Buffer, b []byte, bad *problem, over bool) (ended bool) {
 	var err error
 	if over && bad == nil {

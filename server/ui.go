@@ -244,7 +244,7 @@ func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uis
 }
 
 // waitingRun returns the id of the run that the last message belongs to: the one that the page names or, if it names none,
-// the suspended run of its session. It returns "" if there is none.
+// the suspended run of its session. It returns "" if none exists.
 func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (string, *problem) {
 	if id := u.req.Last.RunID; id != "" || len(u.req.Last.Approvals) == 0 || u.options.session == "" {
 		return id, nil

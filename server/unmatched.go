@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// routeMethods are the methods of the routes. HEAD and OPTIONS are answered for each of them.
+// routeMethods are the methods of the routes. The routes of GET answer HEAD, too, and [Server.unmatched] answers the preflights of OPTIONS.
 var routeMethods = []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete}
 
 // unmatched handles requests for which there is no other route: preflights, methods that a path does not have, and unknown

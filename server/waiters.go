@@ -56,7 +56,7 @@ func (s *waiters) wake(runID string) {
 type condition struct {
 	mu  sync.Mutex
 	due bool
-	end func() // ends the current wait; nil: there is none
+	end func() // ends the current wait; nil if none exists
 }
 
 // begin begins a wait that a notification ends by calling end.
@@ -78,7 +78,7 @@ func (n *condition) over() {
 	n.end = nil
 }
 
-// wake ends the current wait or, if there is none, the next one.
+// wake ends the current wait or, if none exists, the next one.
 func (n *condition) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

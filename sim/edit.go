@@ -30,7 +30,7 @@ func setIn(object, outer, name, value string) string {
 	return object
 }
 
-// get returns the value of a member as JSON; "" if there is none, or object is no object.
+// get returns the value of a member as JSON; "" if none exists, or object is no object.
 func get(object, name string) string {
 	v, _ := rawjson.Get([]byte(object), name)
 	return string(v)

@@ -34,7 +34,7 @@ func partialArgs(_ lathe.Wire, events []streamed) []streamed {
 	return events
 }
 
-// firstOf returns the first element of an array; "" if there is none.
+// firstOf returns the first element of an array; "" if none exists.
 func firstOf(array string) string {
 	for v := range rawjson.Elements([]byte(array)) {
 		return string(v)

@@ -19,7 +19,7 @@ type parameter struct {
 	kind     string // expression, zone, place, url, email or path; else the type of the schema
 	required bool
 	enum     []string // only the values that are strings
-	fallback string   // the JSON of the default; "" if there is none
+	fallback string   // the JSON of the default; "" if none exists
 	items    string   // the type of an array's elements
 	schema   []byte
 }
@@ -336,7 +336,7 @@ func arithmetic(clause string) string {
 	return best
 }
 
-// placeIn returns the capitalised words after "in", "for", "at", "of" or "to"; "" if there are none.
+// placeIn returns the capitalised words after "in", "for", "at", "of" or "to"; "" if none exist.
 func placeIn(clause string) string {
 	ws := strings.Fields(clause)
 	for i, w := range ws {
@@ -391,7 +391,7 @@ func subject(clause string) string {
 var asking = wordSet(`what what's who where when how is are the do does can could would you please tell me about show
 give find search look up for get fetch read us a an`)
 
-// zoneOf returns the IANA zone in the clause, or that of a city or country in it; "" if there is none.
+// zoneOf returns the IANA zone in the clause, or that of a city or country in it; "" if none exists.
 func zoneOf(clause string) string {
 	for w := range strings.FieldsSeq(clause) {
 		w = strings.Trim(w, ",.?!\"'")

@@ -245,7 +245,7 @@ func visible(s string) string {
 	}, s)
 }
 
-// objectAt returns the JSON object at the beginning of text, or {} if there is none, and the text after it.
+// objectAt returns the JSON object at the beginning of text, or {} if none exists, and the text after it.
 func objectAt(text string) (object, rest string) {
 	b := []byte(text)
 	i := rawjson.SkipSpace(b, 0)

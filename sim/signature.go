@@ -90,7 +90,7 @@ func refusedSignatures(p *protocol, model string, history []lathe.Message) *wire
 	return nil
 }
 
-// checkSignatures returns the fault of the signatures in an assistant message; "" if there is none. required says that calls of the model
+// checkSignatures returns the fault of the signatures in an assistant message; "" if none exists. required says that calls of the model
 // must be signed.
 func checkSignatures(p *protocol, model string, parts []lathe.Part, required bool) string {
 	isSigned := false
@@ -126,7 +126,7 @@ func checkSignatures(p *protocol, model string, parts []lathe.Part, required boo
 	return ""
 }
 
-// firstCall returns the orderKey of the first call in parts; "" if there is none.
+// firstCall returns the orderKey of the first call in parts; "" if none exists.
 func firstCall(parts []lathe.Part) string {
 	for _, part := range parts {
 		if c, ok := part.(lathe.ToolCall); ok {

@@ -22,7 +22,7 @@ func signing(t *testing.T, test func(t *testing.T, c client, stream bool)) {
 	})
 }
 
-// signatureOf returns where the signature of a message is, -1 if there is none.
+// signatureOf returns where the signature of a message is, -1 if none exists.
 func signatureOf(m *lathe.Message) int {
 	return slices.IndexFunc(m.Parts, func(p lathe.Part) bool {
 		r, ok := p.(lathe.Reasoning)

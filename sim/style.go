@@ -61,7 +61,7 @@ func changingID(_, piece int, _ bool, c lathe.ToolCall) (string, bool) {
 type chunkWriter struct {
 	st     *style
 	head   string // {"id":…,"model":…,"choices":[{"index":0,"delta":
-	usage  string // the member usage; "" if there is none
+	usage  string // the member usage; "" if none exists
 	events []streamed
 }
 

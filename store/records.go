@@ -57,7 +57,7 @@ type Rows interface {
 	// ForgetWorkers removes the expired workers and returns their number. In a transaction that does not write, it only counts them.
 	ForgetWorkers() (int, error)
 
-	// Reservation returns the reservation and the state that PutReservation stored under an id. The state is "" if there is none.
+	// Reservation returns the reservation and the state that PutReservation stored under an id. The state is "" if none exists.
 	Reservation(id string) (r *Reservation, state string, err error)
 	// PutReservation stores a reservation, without its limits, with a state: open; charged after it expired; or recorded, for the id of a
 	// Record with its time in Expires. The state "" removes it.
@@ -81,7 +81,7 @@ type Rows interface {
 	// ForgetRequests removes the records that are older than this time.
 	ForgetRequests(before time.Time) error
 
-	// Value returns the value that PutValue stored under a name, or nil if there is none.
+	// Value returns the value that PutValue stored under a name, or nil if none exists.
 	Value(name string) ([]byte, error)
 	// PutValue stores a value; an empty one removes the name.
 	PutValue(name string, value []byte) error

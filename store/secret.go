@@ -14,7 +14,7 @@ const MaxSharedSecret = 4096
 // A SecretKeeper stores random values that all processes with the same store share, such as the key with which they encrypt data for
 // clients. Exports of runs do not contain them. A program that can read the store can read them.
 type SecretKeeper interface {
-	// SharedSecret returns the value that is stored under a name. If there is none, it stores value and returns it. If several processes
+	// SharedSecret returns the value that is stored under a name. If none exists, it stores value and returns it. If several processes
 	// call it concurrently, all get the same value. An empty name, an empty value, and a value above [MaxSharedSecret] are errors of code
 	// invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)

@@ -73,7 +73,7 @@ func WithAsker(ctx context.Context, a Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }
 
-// AskerFrom returns the Asker of the call to which ctx belongs. It is never nil: if there is none, Can returns false and Ask returns
+// AskerFrom returns the Asker of the call to which ctx belongs. It is never nil: if none exists, Can returns false and Ask returns
 // ErrCannotAsk.
 func AskerFrom(ctx context.Context) Asker {
 	if a, ok := ctx.Value(askerKey{}).(Asker); ok {

@@ -117,7 +117,7 @@ func (n *showNode) grow(seg string) *showNode {
 	return child
 }
 
-// apply returns the allowed part of the JSON value. ok is false if there is none. null and empty objects and arrays are always allowed,
+// apply returns the allowed part of the JSON value. ok is false if none exists. null and empty objects and arrays are always allowed,
 // because they contain nothing to hide.
 func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 	if p.whole {
@@ -140,7 +140,7 @@ type place struct {
 	elements bool
 }
 
-// append appends the allowed part of a valid value. ok is false, and nothing is appended, if there is none. The places of the value are
+// append appends the allowed part of a valid value. ok is false, and nothing is appended, if none exists. The places of the value are
 // those from index from on.
 func (pr *projector) append(dst, value []byte, from int) ([]byte, bool) {
 	for _, p := range pr.places[from:] {

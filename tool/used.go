@@ -66,7 +66,7 @@ func (v *view) known(name string) (string, *lathe.ToolSpec) {
 	return text.Cut(name, 64), nil
 }
 
-// use returns the entry of the tool. It adds one if there is none.
+// use returns the entry of the tool. It adds one if none exists.
 func (u *usedTools) use(name string, spec *lathe.ToolSpec) *lathe.ToolUse {
 	i := findUse(*u, name)
 	if i < 0 {

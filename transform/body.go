@@ -229,7 +229,7 @@ func isObject(text string) bool {
 	return text[0] == '{' && err == nil && end == len(text)
 }
 
-// nameIn returns the tool name at the beginning of text, after leading white space. It returns "" if there is none.
+// nameIn returns the tool name at the beginning of text, after leading white space. It returns "" if none exists.
 func nameIn(text string) string {
 	text = strings.TrimSpace(text)
 	n := 0

@@ -60,7 +60,7 @@ func (r *rig) connected(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// quantile returns the value below which so much of all values is, 0 if there are none.
+// quantile returns the value below which so much of all values is, 0 if none exist.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

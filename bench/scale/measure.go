@@ -69,7 +69,7 @@ type measurement struct {
 	most int
 	// prepare makes what the operation of a size needs; stop, which may be nil, frees it.
 	prepare func(size int) (op func() error, stop func(), err error)
-	// others is the CPU time of other processes that work for the operation; nil: there are none.
+	// others is the CPU time of other processes that work for the operation; nil if none exist.
 	others func() time.Duration
 	wall   bool // measure wall time, too: the operation waits for a disk or for another process
 }

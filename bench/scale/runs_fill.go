@@ -48,7 +48,7 @@ type runStore struct {
 	benchStore
 	name string // for app.OpenStore
 	size int    // copies in it
-	// others is the CPU time of other processes that work for the store; nil: there are none.
+	// others is the CPU time of other processes that work for the store; nil if none exist.
 	others func() time.Duration
 	syntax *syntax
 	db     interface {
@@ -56,7 +56,7 @@ type runStore struct {
 		columns(ctx context.Context, table string) ([]string, error)
 		close() error
 	}
-	stop func() // of the server; nil: there is none
+	stop func() // of the server; nil if none exists
 }
 
 // syntax is how expressions are written in SQL of a kind.

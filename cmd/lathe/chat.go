@@ -99,7 +99,7 @@ type chat struct {
 	conversation []lathe.Message
 
 	mu   sync.Mutex
-	stop context.CancelCauseFunc // stops the current answer; nil: there is none
+	stop context.CancelCauseFunc // stops the current answer; nil if none exists
 }
 
 var errStopped = errors.New("stopped")

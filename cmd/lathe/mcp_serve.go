@@ -262,7 +262,7 @@ func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *t
 	return nil
 }
 
-// key returns the key of HTTP clients, or zero if there is none.
+// key returns the key of HTTP clients, or zero if none exists.
 func (f *mcpServeFlags) key() (secret.Secret, error) {
 	var text string
 	switch {

@@ -36,7 +36,7 @@ func at(key string, err error) error {
 }
 
 // Cause returns the cause of the first [lathe.Error] in the tree of err: its text is for people, without operation and code. It returns err
-// if there is none.
+// if none exists.
 func Cause(err error) error {
 	var e *lathe.Error
 	if errors.As(err, &e) && e.Err != nil {

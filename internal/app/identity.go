@@ -95,7 +95,7 @@ func loginOf(s *server.SignIn) *oidc.Login {
 	return &oidc.Login{State: s.State, Nonce: s.Nonce, Verifier: s.Verifier, Redirect: s.Redirect}
 }
 
-// profile returns the name of the key whose rights the holder of the token gets, or "" if there is none.
+// profile returns the name of the key whose rights the holder of the token gets, or "" if none exists.
 func (p *identityProvider) profile(t *oidc.Token) string {
 	if p.conf.ProfileClaim != "" {
 		values := t.Texts(p.conf.ProfileClaim)

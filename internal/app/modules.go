@@ -13,7 +13,7 @@ import (
 
 // Modules are the WebAssembly modules of a configuration. The caller must call Close.
 type Modules struct {
-	folder *wasmtool.Folder // nil: there are none
+	folder *wasmtool.Folder // nil if none exist
 	cancel context.CancelFunc
 	done   chan struct{}
 }

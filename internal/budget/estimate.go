@@ -162,7 +162,7 @@ func (m *modelMeter) asks(req *lathe.Request) asked {
 	return a
 }
 
-// relayedBody returns the body that is sent in place of the encoded request, or nil if there is none.
+// relayedBody returns the body that is sent in place of the encoded request, or nil if none exists.
 func relayedBody(req *lathe.Request) []byte {
 	if req.Relay == nil || len(req.Relay.Request) == 0 {
 		return nil

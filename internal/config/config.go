@@ -272,7 +272,7 @@ const SimModel = "sim/demo"
 const CommandLineModel = "command-line"
 
 // Model returns the model of that name. With an empty name it returns the default model: what
-// default_model says, else the only one in `models`, else [SimModel] where there are none. A name
+// default_model says, else the only one in `models`, else [SimModel] if none exist. A name
 // that begins with "sim/" needs no entry. The error is a *[lathe.Error] that names the nearest model.
 func (c *Config) Model(name string) (*Model, error) {
 	if name == "" {

@@ -88,7 +88,7 @@ func kindOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	return k
 }
 
-// scalarOf returns the kind of a single value, or nil if there is none for the type.
+// scalarOf returns the kind of a single value, or nil if none exists for the type.
 func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	is, off := tag.Get("is"), tag.Get("off")
 	switch t {
@@ -147,7 +147,7 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 	return nil
 }
 
-// lookUp returns the element that a tag names. It panics if there is none.
+// lookUp returns the element that a tag names. It panics if none exists.
 func lookUp[T any](m map[string]T, name string) T {
 	v, ok := m[name]
 	if !ok {

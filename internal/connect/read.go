@@ -73,7 +73,7 @@ func (f *File) read() (map[string]any, error) {
 	return tree, nil
 }
 
-// variable returns the name of the environment variable in the value of an entry with the key, or "" if there is none.
+// variable returns the name of the environment variable in the value of an entry with the key, or "" if none exists.
 func (e *Entry) variable(value string) string {
 	name, ok := strings.CutPrefix(value, e.before)
 	if ok {

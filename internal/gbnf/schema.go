@@ -33,7 +33,7 @@ type Style struct {
 	AnyKey func(b *Builder) string
 	// True, False and Null are the expressions that match these values.
 	True, False, Null string
-	// Space returns the expression of the optional white space between the parts of a value. If it is nil, there is none.
+	// Space returns the expression of the optional white space between the parts of a value. If it is nil, no white space is allowed.
 	Space func(b *Builder) string
 }
 
@@ -239,7 +239,7 @@ func (c *compiler) recursesLeft(name string) bool {
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Resolve returns the part of root to which the reference refers, such as #/$defs/NAME. ok is false if there is none, or the reference
+// Resolve returns the part of root to which the reference refers, such as #/$defs/NAME. ok is false if none exists, or the reference
 // leads out of root.
 func Resolve(root []byte, ref string) (_ []byte, ok bool) {
 	if ref == "#" {

@@ -191,7 +191,7 @@ func (w *Writer) begin(text []byte) {
 // asText renders the buffered bytes of the line, without the first from bytes, as text.
 func (w *Writer) asText(from int) { w.begin(w.held[from:]) }
 
-// run returns how often b repeats its first byte at the beginning, and the byte after that; 0 if there is none.
+// run returns how often b repeats its first byte at the beginning, and the byte after that; 0 if none exists.
 func run(b []byte) (n int, next byte) {
 	for n < len(b) && b[n] == b[0] {
 		n++

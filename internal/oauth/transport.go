@@ -111,7 +111,7 @@ func withToken(req *http.Request, token string) *http.Request {
 	return out
 }
 
-// token returns the token to send, or "" if there is none. It renews an expired token.
+// token returns the token to send, or "" if none exists. It renews an expired token.
 func (c *Client) token(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

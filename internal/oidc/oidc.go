@@ -130,7 +130,7 @@ type Provider struct {
 	fetched time.Time          // start of the last successful fetch; zero: there are no keys
 	tried   time.Time          // start of the last fetch
 	failure error              // error of the last fetch
-	flight  chan struct{}      // closed at the end of the fetch in progress; nil: there is none
+	flight  chan struct{}      // closed at the end of the fetch in progress; nil if none exists
 	waiters int                // callers that wait for the fetch
 	cancel  context.CancelFunc // cancels the fetch in progress
 	closed  bool

@@ -52,7 +52,7 @@ func timeOf(raw json.RawMessage) (t time.Time, ok bool) {
 	return time.Unix(int64(whole), int64(part*1e9)), true
 }
 
-// claim returns the claim with this name or, if there is none, the value at this path through objects, separated by dots.
+// claim returns the claim with this name or, if none exists, the value at this path through objects, separated by dots.
 func (t *Token) claim(name string) json.RawMessage {
 	if raw, ok := t.claims[name]; ok {
 		return raw

@@ -55,7 +55,7 @@ func (n *Names) Text(key []byte) string {
 	return Text(key)
 }
 
-// Like returns the name in the set that differs from name only in case (Unicode simple case folding), or "" if there is none or name itself
+// Like returns the name in the set that differs from name only in case (Unicode simple case folding), or "" if none exists or name itself
 // is in the set.
 func (n *Names) Like(name string) string {
 	if n.Has(name) {

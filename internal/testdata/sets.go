@@ -78,7 +78,7 @@ var Sets = []Set{
 	{Name: "bfcl", Source: "the Berkeley Function Calling Leaderboard, with computed verdicts"},
 }
 
-// find returns the set of a name, nil if there is none.
+// find returns the set of a name, nil if none exists.
 func find(name string) *Set {
 	for i := range Sets {
 		if Sets[i].Name == name {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Escape replaces each character for which escaped returns true by \uXXXX or \UXXXXXXXX. Bytes that are not UTF-8 first become U+FFFD.
+// Escape replaces each character for which escaped returns true by its escape: \u and four hexadecimal digits, or \U and
+// eight. Bytes that are not UTF-8 first become U+FFFD.
 func Escape(s string, escaped func(rune) bool) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if !strings.ContainsFunc(s, escaped) {

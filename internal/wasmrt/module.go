@@ -124,7 +124,7 @@ func (i *Instance) Data() any { return i.data }
 // SetData stores a value in the instance. A pool does not clear it.
 func (i *Instance) SetData(v any) { i.data = v }
 
-// Global returns the value of the exported global of that name; ok is false if there is none.
+// Global returns the value of the exported global of that name; ok is false if none exists.
 func (i *Instance) Global(name string) (v uint64, ok bool) {
 	g := i.mod.ExportedGlobal(name)
 	if g == nil {

@@ -133,7 +133,7 @@ func Last(members []lathe.Member) []lathe.Member {
 	return kept
 }
 
-// MemberValue returns the value of the last member with the name, or nil if there is none.
+// MemberValue returns the value of the last member with the name, or nil if none exists.
 func MemberValue(members []lathe.Member, name string) json.RawMessage {
 	for i := len(members) - 1; i >= 0; i-- {
 		if members[i].Name == name {

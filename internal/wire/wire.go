@@ -68,7 +68,7 @@ type ClientRequest struct {
 	// has them.
 	Approvals []ApprovalAnswer
 	Answered  bool
-	// Updated is Sampling after the changes that items of the conversation make to it (nil: there are none). A server of the same wire
+	// Updated is Sampling after the changes that items of the conversation make to it (nil if none exist). A server of the same wire
 	// reads the items; for other models the caller replaces Sampling by Updated. Only Responses has such items.
 	Updated *lathe.Sampling
 	// Compact is set if the input ends with an item that requests a compaction of the conversation. That item is the last part of Messages.

@@ -95,7 +95,7 @@ answers:
 	return ""
 }
 
-// described returns the description of the function that an answer names, or null if there is none.
+// described returns the description of the function that an answer names, or null if none exists.
 func (c *checker) described(answer value) value {
 	if len(answer.keys) > 0 {
 		for _, fn := range c.functions {
@@ -231,7 +231,7 @@ func allOf(vs, right []value, want kind) bool {
 	return true
 }
 
-// firstKind returns the kind of the first right value that is not the empty string; false if there is none.
+// firstKind returns the kind of the first right value that is not the empty string; false if none exists.
 func firstKind(right []value) (kind, bool) {
 	for _, v := range right {
 		if !v.isText("") {

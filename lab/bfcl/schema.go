@@ -76,7 +76,7 @@ func textSchema(parameters []byte, language string) json.RawMessage {
 	return append(out, '}')
 }
 
-// textAt returns the string member name of an object; "" if there is none.
+// textAt returns the string member name of an object; "" if none exists.
 func textAt(object []byte, name string) string {
 	v, _ := rawjson.Get(object, name)
 	return rawjson.Text(v)

@@ -43,7 +43,7 @@ func (a *answer) calls() []lathe.ToolCall {
 	return a.fin.Message.Calls()
 }
 
-// finish returns the last finish reason, or "" if there is none.
+// finish returns the last finish reason, or "" if none exists.
 func (a *answer) finish() string {
 	if len(a.finishes) == 0 {
 		return ""

@@ -38,7 +38,7 @@ func Contracts() []Contract {
 	}
 }
 
-// contract returns the contract with that name. It panics if there is none.
+// contract returns the contract with that name. It panics if none exists.
 func contract(name string) *Contract {
 	for _, c := range Contracts() {
 		if c.Name == name {

@@ -381,7 +381,7 @@ func sum(a, b json.RawMessage, subtract bool) (json.RawMessage, error) {
 // placeholder matches {name} and {name/a/b}.
 var placeholder = lazy.Regexp(`\{([A-Za-z_][A-Za-z0-9_]*)((?:/[^{}/]+)*)\}`)
 
-// lookup returns the value for a match of placeholder; ok is false if there is none.
+// lookup returns the value for a match of placeholder; ok is false if none exists.
 func (c *stepCall) lookup(match []string) (json.RawMessage, bool) {
 	raw, ok := c.bound[match[1]]
 	if !ok {

@@ -116,7 +116,7 @@ func saveJSON(path string, v any) error {
 // ErrNotEmpty is the error of a folder that already has results, if the evaluation does not resume them.
 var ErrNotEmpty = errors.New("name another folder, or resume them")
 
-// firstResult returns the name of the file of a run in the folder, or "" if there is none.
+// firstResult returns the name of the file of a run in the folder, or "" if none exists.
 func firstResult(dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -164,7 +164,7 @@ func readRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// Load reads the runs in a folder of results, sorted by model and file name. It returns an error if there are none.
+// Load reads the runs in a folder of results, sorted by model and file name. It returns an error if none exist.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)

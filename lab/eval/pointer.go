@@ -21,7 +21,7 @@ func checkPointer(p string) error {
 	return nil
 }
 
-// valueAt returns the value at the pointer in a JSON text. found is false if there is none, or the text is not JSON.
+// valueAt returns the value at the pointer in a JSON text. found is false if none exists, or the text is not JSON.
 func valueAt(text []byte, pointer string) ([]byte, bool) {
 	if rawjson.Check(text, rawjson.Limits{}) != nil {
 		return nil, false

@@ -27,7 +27,7 @@ func Interval(ok, n int) (low, high float64) {
 	return low, high
 }
 
-// quantile returns the element at index floor(n·p), at most the last one, of the sorted values; 0 if there are none.
+// quantile returns the element at index floor(n·p), at most the last one, of the sorted values; 0 if none exist.
 func quantile(values []int64, p float64) int64 {
 	if len(values) == 0 {
 		return 0

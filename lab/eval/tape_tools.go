@@ -168,7 +168,7 @@ func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
 	t.Tools = append(t.Tools, e)
 }
 
-// nextCall returns the first recorded call that equals this one and has not been replayed yet. If there is none, it returns nil and ends
+// nextCall returns the first recorded call that equals this one and has not been replayed yet. If none exists, it returns nil and ends
 // the replay.
 func (t *tape) nextCall(name, args string) *toolExchange {
 	t.mu.Lock()

@@ -23,7 +23,7 @@ type userSimulator struct {
 }
 
 // A reply is one message of a scripted user. Each is used at most once: the user replies to an answer with the first unused message whose
-// When matches. If there is none, the conversation ends.
+// When matches. If none exists, the conversation ends.
 type reply struct {
 	// When is a regular expression that must match in the answer, ignoring case; "": any answer.
 	When string `json:"when,omitempty"`

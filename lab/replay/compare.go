@@ -15,7 +15,7 @@ import (
 // A Difference is one difference between two runs.
 type Difference struct {
 	EventID int64
-	Type    string // type of the recorded event or, if there is none, of the new one
+	Type    string // type of the recorded event or, if none exists, of the new one
 	Path    string // path within the event, such as data.status; "": the whole event
 	// Recorded and Now are the values as JSON, or the types of the events; "": missing. They may contain content.
 	Recorded, Now string

@@ -134,7 +134,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	return nil, &lathe.Error{Code: r.ErrorType, Op: "replay: call " + r.Tool, Err: errors.New("it failed so in the record")}
 }
 
-// member returns a member of a result, or nil if there is none.
+// member returns a member of a result, or nil if none exists.
 func member(text, name string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &all) != nil {

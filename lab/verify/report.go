@@ -65,7 +65,7 @@ type Side struct {
 	Stopped      string `json:"stopped,omitempty"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	// Times of streamed answers in ms: to the first byte, and to the end; 0 if there are none.
+	// Times of streamed answers in ms: to the first byte, and to the end; 0 if none exist.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
 	Whole50 int64 `json:"elapsed_ms_p50"`

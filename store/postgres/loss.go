@@ -115,7 +115,7 @@ func (s *Store) compare(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return lost, nil
 }
 
-// report passes the lost runs to the watcher. If there is none, it stores them for the first watcher.
+// report passes the lost runs to the watcher. If none exists, it stores them for the first watcher.
 func (m *memory) report(lost []string) {
 	m.delivery.Lock()
 	defer m.delivery.Unlock()

@@ -30,7 +30,7 @@ func (o *outage) over() {
 	o.since = time.Time{}
 }
 
-// goesOn reports whether to try again, and starts the outage if there is none.
+// goesOn reports whether to try again, and starts the outage if none exists.
 func (o *outage) goesOn() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,7 +104,7 @@ func (d *database) exec(ctx context.Context, op, statement string, args ...any) 
 	}))
 }
 
-// one scans the first row of a query. found is false if there is none.
+// one scans the first row of a query. found is false if none exists.
 func (d *database) one(ctx context.Context, query string, args []any, to ...any) (found bool, err error) {
 	err = d.again(ctx, func(ctx context.Context) error { return d.pool.QueryRow(ctx, query, args...).Scan(to...) })
 	if errors.Is(err, pgx.ErrNoRows) {

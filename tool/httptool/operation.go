@@ -255,7 +255,7 @@ func (d *document) requestBody(def *Definition, op *operation, shared *sharing) 
 	return nil
 }
 
-// binaryPart returns the name of a part that is a file, or "" if there is none.
+// binaryPart returns the name of a part that is a file, or "" if none exists.
 func (d *document) binaryPart(schema any) string {
 	s, err := d.resolve(schema)
 	if err != nil {

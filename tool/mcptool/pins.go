@@ -175,7 +175,7 @@ func (d *definition) pin(by string, now time.Time) *pin {
 	return p
 }
 
-// compact returns the canonical form of a stored definition, which is indented in the file; nil if there is none.
+// compact returns the canonical form of a stored definition, which is indented in the file; nil if none exists.
 func compact(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

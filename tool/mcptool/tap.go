@@ -88,7 +88,7 @@ func (t *tap) forget(r *request) {
 	delete(t.pending, r.id)
 }
 
-// sent is called with each message before it is sent. It returns the watched request in the message, or nil if there is none. Other
+// sent is called with each message before it is sent. It returns the watched request in the message, or nil if none exists. Other
 // messages may also have the context of a watched request: the GET that resumes its stream, and the notification that it is cancelled.
 func (t *tap) sent(ctx context.Context, msg []byte) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)

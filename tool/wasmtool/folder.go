@@ -171,7 +171,7 @@ func (f *Folder) read(name string) (*Tool, error) {
 	return t, nil
 }
 
-// readManifest reads the manifest of a module. It returns an error if there is none or more than one.
+// readManifest reads the manifest of a module. It returns an error if none exists or more than one.
 func readManifest(stem string) (text []byte, err error) {
 	found := false
 	for _, ext := range []string{".yaml", ".yml", ".json"} {

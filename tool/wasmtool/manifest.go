@@ -214,7 +214,7 @@ func problem(err error) error {
 	return errors.New(strings.ReplaceAll(text, " into wasmtool.", " into "))
 }
 
-// schemaJSON returns a schema as JSON, with its members in the order of the document, or nil if there is none.
+// schemaJSON returns a schema as JSON, with its members in the order of the document, or nil if none exists.
 func schemaJSON(n *yaml.Node) (json.RawMessage, error) {
 	if n.IsZero() {
 		return nil, nil

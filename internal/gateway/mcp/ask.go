@@ -93,7 +93,7 @@ func (m *clientAbilities) check(questions map[string]tool.Question) error {
 	return err
 }
 
-// lacks returns the JSON-RPC error that lists the capabilities recorded as missing, or nil if there are none.
+// lacks returns the JSON-RPC error that lists the capabilities recorded as missing, or nil if none exist.
 func (m *clientAbilities) lacks() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -143,7 +143,7 @@ func (r *resource) blob(ctx context.Context, uri string, parts map[string]string
 	return &lathe.Blob{MediaType: kind, Data: []byte(fill(r.Text, r.parts, parts))}, nil
 }
 
-// find returns the resource with a URI, and the values of the parts if its URI is a template. It returns nil if there is none.
+// find returns the resource with a URI, and the values of the parts if its URI is a template. It returns nil if none exists.
 func (o *offering) find(uri string) (*resource, map[string]string) {
 	if len(uri) > maxURI {
 		return nil, nil

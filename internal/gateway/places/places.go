@@ -166,7 +166,7 @@ func (p *placeFinder) match(messages []lathe.Message) {
 }
 
 // noteReplaced records the place in the request that the messages first to last of the run replace. It is that of the parsed messages k to
-// end or, if there are none, the member that refers to the stored conversation. If they replace several assistant messages, the place is
+// end or, if none exist, the member that refers to the stored conversation. If they replace several assistant messages, the place is
 // the list of messages.
 func (p *placeFinder) noteReplaced(first, last, k, end int, of map[[2]int]string) {
 	at := ""
@@ -249,7 +249,7 @@ func (p *placeFinder) byID() (ids placeIDs) {
 	return ids
 }
 
-// take removes and returns the first place of a call or result with the id of part; "" if there is none left.
+// take removes and returns the first place of a call or result with the id of part; "" if none is left.
 func (ids *placeIDs) take(class partClass, part lathe.Part) (at string) {
 	id := ""
 	switch part := part.(type) {

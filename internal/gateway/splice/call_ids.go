@@ -147,7 +147,7 @@ type CallTurn struct {
 	turns *Stored // nil: no turns are stored
 }
 
-// matchCall returns the id of the call with the hash of ref, in the last message that has one; id if there is none.
+// matchCall returns the id of the call with the hash of ref, in the last message that has one; id if none exists.
 func matchCall(messages []lathe.Message, id string, ref callRef) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		for _, call := range messages[i].Calls() {
@@ -389,7 +389,7 @@ func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m
 }
 
 // withdrawWaiting removes the sentence of a waiting run from a message that has calls of the same run, and returns it as a separate
-// message; nil if there is none. The sentence was a separate answer, which the client has joined to this one.
+// message; nil if none exists. The sentence was a separate answer, which the client has joined to this one.
 func (r *idRestorer) withdrawWaiting(m *lathe.Message, turn *CallTurn) *lathe.Message {
 	if turn == nil {
 		return nil

@@ -110,7 +110,7 @@ func (c *Carriers) Note(e *event.Event) {
 	c.lost = c.state.Apply(e) != nil
 }
 
-// Before returns a carrier with the messages of the run between the previous carrier and its current turn, or "" if there are none.
+// Before returns a carrier with the messages of the run between the previous carrier and its current turn, or "" if none exist.
 func (c *Carriers) Before() string {
 	if c.lost || len(c.state.Open) > 0 || len(c.state.Messages) == 0 {
 		return ""

@@ -237,7 +237,7 @@ func (k *turnStore) spliceCalls(j *Spliced, starts *turnStarts, named *CallTurn,
 	j.keep(1 + len(answers))
 }
 
-// lastUser returns the index of the last user message; 0 if there is none.
+// lastUser returns the index of the last user message; 0 if none exists.
 func lastUser(messages []lathe.Message) int {
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role == lathe.RoleUser {

@@ -330,7 +330,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// binaries returns the folder of initdb and postgres, "" where there is none.
+// binaries returns the folder of initdb and postgres, "" if none exists.
 func binaries() string {
 	if p, err := exec.LookPath("initdb"); err == nil {
 		if p, err = filepath.EvalSymlinks(p); err == nil && has(filepath.Dir(p)) {

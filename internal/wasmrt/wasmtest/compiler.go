@@ -27,7 +27,7 @@ func Rust(t testing.TB, targets ...string) (rustc, target string) {
 	return "", ""
 }
 
-// C returns the command of a C compiler that builds for WASI with its C library. If there is none, the test is skipped.
+// C returns the command of a C compiler that builds for WASI with its C library. If none exists, the test is skipped.
 func C(t testing.TB) []string {
 	t.Helper()
 	probe := filepath.Join(t.TempDir(), "probe.c")

@@ -82,7 +82,7 @@ const (
 	featureThinking   = "thinking"
 )
 
-// generation returns the number after "gemini-" in the name of a model, or 0 if there is none.
+// generation returns the number after "gemini-" in the name of a model, or 0 if none exists.
 func generation(model string) int {
 	_, rest, found := strings.Cut(model, "gemini-")
 	if !found {

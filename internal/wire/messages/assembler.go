@@ -79,7 +79,7 @@ func takeApart(data []byte) (e eventData, ok bool) {
 	return e, true
 }
 
-// name returns the type of the event: the type in its data or, if there is none, that of the stream. It does not allocate for
+// name returns the type of the event: the type in its data or, if none exists, that of the stream. It does not allocate for
 // content_block_delta.
 func (e *eventData) name(event string) string {
 	const piece = "content_block_delta"
@@ -167,7 +167,7 @@ func (a *assembler) takeNames(m []byte) {
 }
 
 // index returns the index of an event. If a server sends none that can be read, it is that of the next block for a beginning, and else that of
-// the last block that is open. It returns -1 if there is none.
+// the last block that is open. It returns -1 if none exists.
 func (a *assembler) index(v []byte, begins bool) int {
 	n, err := strconv.Atoi(string(v))
 	if err == nil && n >= 0 {

@@ -181,7 +181,7 @@ func (w *writer) push(raw []byte) {
 	w.queue = append(w.queue, &item{kind: blockOpaque, raw: rawjson.AppendCompact(nil, raw), ended: true})
 }
 
-// call returns the last call with an index, and adds it if there is none.
+// call returns the last call with an index, and adds it if none exists.
 func (w *writer) call(index int) *item {
 	for i := len(w.calls) - 1; i >= 0; i-- {
 		if w.calls[i].index == index {

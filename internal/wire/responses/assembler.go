@@ -180,7 +180,7 @@ func (a *Assembler) readNames(response []byte) {
 }
 
 // find returns the item of an event: the one at its index, else the one with its id, else, if the event has neither, the last item that has
-// not ended. It returns nil if there is none.
+// not ended. It returns nil if none exists.
 func (a *Assembler) find(e *ev) *item {
 	index, err := strconv.Atoi(string(e.index))
 	if wire.Kind(e.item) == '{' {
@@ -203,11 +203,11 @@ func (a *Assembler) find(e *ev) *item {
 
 // match returns the streamed item whose form raw is: the one at the index, if it is not another one by kind or call id, else the one with the
 // id or the call id of raw. Servers count indexes wrong or leave them out, and some give an item a new id in each event. It returns nil if
-// there is none. An item of the response object is matched once.
+// none exists. An item of the response object is matched once.
 func (all items) match(index int, raw []byte) *item {
 	kind, callID := kindOf(text(raw, "type")), text(raw, "call_id")
 	fits := func(it *item) bool { return it != nil && !it.settled && it.kind == kind }
-	if it := all.at(index); fits(it) && (callID == "" || it.callID == "" || it.callID == callID) {
+	if it := all.at(index); fits(it) && (callID == "" || !it.hasCallID() || it.callID == callID) {
 		return it
 	}
 	if it := all.withID(text(raw, "id")); fits(it) {
@@ -224,7 +224,7 @@ func (all items) match(index int, raw []byte) *item {
 // items are the items of an answer in the order in which they began.
 type items []*item
 
-// withID returns the last item with an id; nil if there is none.
+// withID returns the last item with an id; nil if none exists.
 func (all items) withID(id string) *item {
 	for i := len(all) - 1; i >= 0 && id != ""; i-- {
 		if all[i].id == id {
@@ -287,13 +287,13 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 		a.Damage(faultEventOrder)
 	}
 	if it := a.find(e); it != nil && (err != nil || it.index == index) && it.isAnnounced(e.item) {
-		return dst // once more
+		return dst // the server has announced the item twice
 	}
 	dst, _ = a.begin(dst, index, e.item)
 	return dst
 }
 
-// itemOf returns the item to which a piece belongs. If there is none, it begins one; if the item has another kind or has ended, it returns
+// itemOf returns the item to which a piece belongs. If none exists, it begins one; if the item has another kind or has ended, it returns
 // nil.
 func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) ([]lathe.Delta, *item) {
 	it := a.find(e)

@@ -84,7 +84,7 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 }
 
 // unmatched returns the streamed item of an item of the response object whose ids are others: the one at the index, else the first that is
-// left of its kind. Of the calls it is one with the same name and arguments. It returns nil if there is none.
+// left of its kind. Of the calls it is one with the same name and arguments. It returns nil if none exists.
 func (all items) unmatched(index int, raw []byte) *item {
 	kind, at := kindOf(text(raw, "type")), all.at(index)
 	if at != nil && !at.settled && at.kind == kind {

@@ -3,6 +3,7 @@ package responses
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,5 +104,39 @@ func TestItemsAreMatchedWithoutIndexes(t *testing.T) {
 				t.Errorf("text, text of deltas, starts and number of calls are %q, calls %+v, faults %+v", got, calls, f.Faults)
 			}
 		})
+	}
+}
+
+// Items that have one id and no index are distinct: calls by their call ids, and messages because the first has ended.
+func TestItemsWithOneIDAreDistinct(t *testing.T) {
+	t.Parallel()
+	message := func(text string) []string {
+		return []string{
+			`{"type":"response.output_item.added","item":{"type":"message","id":"x","role":"assistant","content":[]}}`,
+			`{"type":"response.output_text.delta","item_id":"x","content_index":0,"delta":"` + text + `"}`,
+			`{"type":"response.output_item.done","item":{"type":"message","id":"x","role":"assistant","content":[{"type":"output_text","text":"` + text + `"}]}}`,
+		}
+	}
+	call := func(id string) []string {
+		return []string{
+			`{"type":"response.output_item.added","item":{"type":"function_call","id":"y","call_id":"` + id + `","name":"pay","arguments":""}}`,
+			`{"type":"response.output_item.done","item":{"type":"function_call","id":"y","call_id":"` + id + `","name":"pay","arguments":"{\"id\":\"` + id + `\"}"}}`,
+		}
+	}
+	a := Codec{}.NewAssembler(nil)
+	events := slices.Concat([]string{`{"type":"response.created","response":{"id":"r_1","model":"m"}}`}, message("A"), message("B"), call("c_1"), call("c_2"),
+		[]string{`{"type":"response.completed","response":{"id":"r_1","model":"m","status":"completed","output":[]}}`})
+	for _, e := range events {
+		if _, err := a.Append(nil, "", []byte(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := a.Finish(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := f.Message.Calls()
+	if f.Message.Text() != "AB" || len(calls) != 2 || calls[0].Arguments != `{"id":"c_1"}` || calls[1].Arguments != `{"id":"c_2"}` {
+		t.Errorf("text %q, calls %+v, faults %+v", f.Message.Text(), calls, f.Faults)
 	}
 }

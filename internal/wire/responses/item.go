@@ -86,10 +86,17 @@ type item struct {
 	raw []byte // JSON of an opaque item
 }
 
-// isAnnounced reports whether raw announces the item again: both have the same id, or the same call id.
+// hasCallID reports whether the server has sent the call id of the item. Until then the id of the item takes its place.
+func (it *item) hasCallID() bool { return it.callID != "" && it.callID != it.id }
+
+// isAnnounced reports whether raw announces the item again. Calls are compared by their call ids. Other items have the same id, and the first
+// must be open: some servers give all items one id.
 func (it *item) isAnnounced(raw []byte) bool {
-	id, callID := text(raw, "id"), text(raw, "call_id")
-	return id != "" && id == it.id || callID != "" && callID == it.callID
+	if callID := text(raw, "call_id"); callID != "" && it.hasCallID() {
+		return callID == it.callID
+	}
+	id := text(raw, "id")
+	return id != "" && id == it.id && !it.done
 }
 
 // A part is a part of a message.

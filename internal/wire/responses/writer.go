@@ -192,7 +192,7 @@ func valid(text string) string {
 	return rawjson.Text(rawjson.AppendQuote(nil, text))
 }
 
-// call returns the call with an index, and queues a new one if there is none.
+// call returns the call with an index, and queues a new one if none exists.
 func (w *writer) call(index int) *outCall {
 	for i := len(w.calls) - 1; i >= 0; i-- {
 		if w.calls[i].index == index {

@@ -253,7 +253,7 @@ func (e *Encoder) find(id string) *call {
 	return nil
 }
 
-// open returns the call with an id. If there is none, or it has a result, open begins a new call.
+// open returns the call with an id. If none exists, or it has a result, open begins a new call.
 func (e *Encoder) open(dst []byte, id, name string) (*call, []byte) {
 	c := e.find(id)
 	if c != nil && !c.done {
