@@ -49,7 +49,7 @@ func (h *knownObjects) check(ctx context.Context, c *caller, in func(visit func(
 		if had || err != nil {
 			return had
 		}
-		p = forbidden("vendor_object_forbidden", "This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, "+"or have the operator allow it with keys.NAME.vendor_objects.", o.Kind).WithParam(o.Path)
+		p = forbidden("vendor_object_forbidden", "This key may not name objects of the vendor's account (%s) that no answer to it had. Send the content itself, or have the operator allow it with keys.NAME.vendor_objects.", o.Kind).WithParam(o.Path)
 		return false
 	})
 	return p

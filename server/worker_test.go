@@ -211,6 +211,13 @@ func (r *workerRig) is(key string, want remote.State) *remote.Call {
 	}
 }
 
+func TestNegativeWorkerOptionsAreRefused(t *testing.T) {
+	queue := store.NewMemory(nil)
+	if _, err := server.NewWorkers(&server.WorkerOptions{Queue: queue, Registry: roster{queue}, Lease: -time.Second}); err == nil || !strings.Contains(err.Error(), "lease") {
+		t.Errorf("a negative lease: %v; want an error that names it", err)
+	}
+}
+
 func TestWorkersAreIdentified(t *testing.T) {
 	t.Parallel()
 	r := newWorkerRig(t, server.WorkerOptions{MaxWorkers: 1})

@@ -19,7 +19,7 @@ const (
 type Space interface {
 	// Most returns the largest size that Reserve accepts, in bytes.
 	Most() uint64
-	// Reserve returns the address of n bytes, a multiple of 8. It frees the bytes of the previous call.
+	// Reserve returns the address of n bytes, a multiple of 8. The bytes that it returned before are no longer used.
 	Reserve(ctx context.Context, n uint64) (uint64, error)
 }
 

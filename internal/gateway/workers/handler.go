@@ -71,6 +71,9 @@ func New(opts *Options) (*Handler, error) {
 	}
 	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
 	o := &w.opts
+	if err := setting.Check(o); err != nil {
+		return nil, err
+	}
 	setting.Fill(o)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
