@@ -155,7 +155,7 @@ func endpoint(cmd *cobra.Command, name string, u upstreamFlags) (doctor.Target, 
 }
 
 func (f *verifyFlags) print(cmd *cobra.Command, rep *verify.Report, view *screen) error {
-	err := error(nil)
+	var err error
 	if f.JSON {
 		err = rep.WriteJSON(jsonOut(cmd.OutOrStdout()))
 	} else {

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -67,17 +68,14 @@ type Handler struct {
 // New returns a handler, or an error if the options are not valid. The caller must call [Handler.Serve].
 func New(opts *Options) (*Handler, error) {
 	if opts == nil || opts.Queue == nil || opts.Registry == nil {
-		return nil, errors.New("a queue and a roster are required")
+		return nil, errors.New("a queue and a registry are required")
 	}
 	w := &Handler{opts: *opts, conns: map[*conn]struct{}{}, counts: map[string]*observe.WorkerCount{}, lost: map[string]*lostCalls{}}
-	o := &w.opts
-	if err := setting.Check(o); err != nil {
+	if err := setting.Check(&w.opts); err != nil {
 		return nil, err
 	}
-	setting.Fill(o)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	setting.Fill(&w.opts)
+	w.opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return w, w.Reload(opts.Pools)
 }
 
