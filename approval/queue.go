@@ -42,6 +42,8 @@ type QueueOptions struct {
 //	Approve(request)       → the answer, when the run is resumed
 //	Approve(request)       → denied: an answer approves one call only
 //
+// Requests are in memory: after a restart, [Queue.Restore] reads those of parked runs from the store.
+//
 // With a signal store, an answer that one process stored is returned in every other process; the log of the run records which answers were
 // used. Its methods may be called from several goroutines at once.
 type Queue struct {
@@ -253,7 +255,7 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	}
 	switch {
 	case e == nil:
-		return fail(lathe.CodeNotFound, lathe.ErrNotFound)
+		return fail(lathe.CodeNotFound, fmt.Errorf("%w: the queue has no request with this digest: it has expired or was withdrawn, or an earlier process asked it and Queue.Restore was not called", lathe.ErrNotFound))
 	case e.answer != nil && e.print == fingerprint(&a):
 		q.mu.Unlock()
 		return nil

@@ -150,8 +150,7 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 	}
 	for i := range s.Open {
 		if o := &s.Open[i]; o.ID == a.CallID && o.Asked && o.Digest == a.Digest {
-			q.Await(approval.Request{Digest: o.Digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
-				Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
+			q.Await(approval.RequestOf(s, o))
 			return q.Answer(ctx, a.Digest, a.Answer)
 		}
 	}

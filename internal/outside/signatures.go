@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/agent"
 	"github.com/lathe-run/lathe/app"
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/dialect"
@@ -37,6 +38,7 @@ import (
 // Constructors of the packages that the other files do not use, with their types in full.
 var (
 	_ func(*app.Config, *app.Options) (*app.App, error)                                             = app.New
+	_ func(lathe.Model, *agent.Options) (*agent.Agent, error)                                       = agent.New
 	_ func(*approval.QueueOptions) *approval.Queue                                                  = approval.NewQueue
 	_ func(string) (*dialect.Dialect, bool)                                                         = dialect.Lookup
 	_ func(lathe.Model, *guest.HostOptions) (*guest.LoopHost, error)                                = guest.NewHost

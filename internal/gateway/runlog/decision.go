@@ -1,7 +1,6 @@
 package runlog
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -62,11 +61,4 @@ func (v *View) DecidedOn(call string) bool {
 }
 
 // Request returns the approval request of an open call, from the log of the run.
-func (v *View) Request(o *loop.OpenCall) approval.Request {
-	r := approval.Request{Digest: o.Digest, RunID: v.State.Run.RunID, SessionID: v.State.Run.SessionID, Principal: v.State.Run.Principal,
-		ToolCallID: o.ID, Tool: o.Name, Turn: v.State.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
-	if r.Arguments == nil {
-		r.Arguments = json.RawMessage(o.Arguments)
-	}
-	return r
-}
+func (v *View) Request(o *loop.OpenCall) approval.Request { return approval.RequestOf(&v.State, o) }

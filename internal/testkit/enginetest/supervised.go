@@ -85,8 +85,7 @@ func (h *Host) Answer(ctx context.Context, runID, callID, digest string, a *appr
 		return errors.New("enginetest: the call is not open")
 	}
 	o := &s.Open[i]
-	h.Approvals.Await(approval.Request{Digest: digest, RunID: runID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Tool,
-		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown})
+	h.Approvals.Await(approval.RequestOf(s, o))
 	return h.Approvals.Answer(ctx, digest, *a)
 }
 

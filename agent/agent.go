@@ -1,0 +1,366 @@
+// Package agent is the front door for programs that embed Lathe: an [Agent] holds a model, tools, a policy and a store, and executes runs.
+//
+//	weather := tool.Func("weather", "Tells the weather of a city.", forecast, &tool.FuncOptions{Effect: lathe.ReadOnly})
+//	a, err := agent.New(model, &agent.Options{Instructions: "Be brief.", Tools: []lathe.Tool{weather}})
+//	res, err := a.Run(ctx, lathe.User("What is the weather in Oslo?"))
+//	fmt.Println(res.Answer)
+//
+// [Agent.Run] returns a result, [Agent.Stream] yields the events on the way to it, [RunAs] returns an answer of a Go type.
+//
+// # Approvals and restarts
+//
+// Each event of a run is stored before its effect begins. A call that needs an approval parks its run: [Agent.Waiting] lists such calls, and
+// [Agent.Answer] stores the decision and resumes the run in the background. With a store that outlives the process, [Agent.Recover], called
+// once at the start, does what the previous process left: it resumes its runs, and restores its requests for approval with their expiry.
+// A call that writes is never repeated: if it is not known whether the tool was called, the result that the model reads says that.
+//
+// # The parts
+//
+// An agent is a thin composition of parts that can be used alone: [loop.Loop] executes a run without storing it; [engine.Engine] gives
+// events ids and stores them; [engine.Supervisor] executes runs in the background and recovers them; [approval.Queue] holds requests for
+// approval. A program that needs other durability per run, several loops under one supervisor, or step-by-step execution uses those.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// Options configure an agent. They are copied.
+type Options struct {
+	// Name identifies the agent in the store: [Agent.Recover] resumes the runs of this name only. A program with several agents on one store
+	// gives each a name. A store that several processes share serves one name.
+	Name string
+	// Instructions is the system message of each run whose messages begin with none; "": none.
+	Instructions string
+	Tools        []lathe.Tool
+	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others.
+	Policy lathe.Policy
+	// Approver answers the requests of the policy while the run waits; nil: the agent keeps them until [Agent.Answer].
+	Approver lathe.Approver
+	// Store keeps the runs. It must also be a [store.RunIndex] and a [store.SignalStore], as those of packages store/sqlite and
+	// store/postgres are; nil: in memory, until the process ends.
+	Store store.Store
+	// Runner and Loop are further options of the parts: limits, settings, sampling, secrets, prices. Their policy, approver and log are those
+	// above and below if they are not set here.
+	Runner tool.Options
+	Loop   loop.Options
+	// Sinks receive the events of all runs, such as an [observe.Metrics].
+	Sinks []event.Sink
+	Log   *slog.Logger // nil: no logging
+	// MaxRuns is the maximum number of concurrent runs; 0: [engine.MaxRuns]. A run beyond it fails with code unavailable.
+	MaxRuns int
+}
+
+// An Agent executes runs of one model with tools. Its methods may be called from several goroutines at once.
+type Agent struct {
+	*parts
+	in loop.Input // what each run begins with: see With
+}
+
+// parts are shared by an agent and the copies that [Agent.With] returns.
+type parts struct {
+	name         string
+	instructions string
+	log          *slog.Logger
+	now          func() time.Time
+	sampling     lathe.Sampling
+	loop         *loop.Loop
+	engine       *engine.Engine
+	supervisor   *engine.Supervisor
+	runs         store.RunIndex
+	queue        *approval.Queue
+	bus          *observe.Bus
+
+	mu      sync.Mutex
+	timers  map[string]*time.Timer // of the requests for approval that wait, by digest
+	stop    context.CancelFunc     // ends what Recover started; nil: nothing
+	serving sync.WaitGroup
+}
+
+// New returns an agent. opts may be nil. The error has the code invalid_config. The caller must call [Agent.Close].
+func New(model lathe.Model, opts *Options) (*Agent, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	a := &Agent{parts: &parts{name: o.Name, instructions: o.Instructions, log: o.Log, now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Store == nil {
+		o.Store = store.NewMemory(nil)
+	}
+	signals, _ := o.Store.(store.SignalStore)
+	if a.runs, _ = o.Store.(store.RunIndex); a.runs == nil || signals == nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: errors.New("the store must be a store.RunIndex and a store.SignalStore: those of packages store, store/sqlite and store/postgres are")}
+	}
+	a.queue = approval.NewQueue(&approval.QueueOptions{Now: a.now, Signals: signals, OnAsk: a.watch})
+	if err := a.assemble(model, &o); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// assemble makes the loop and what executes it.
+func (a *Agent) assemble(model lathe.Model, o *Options) error {
+	runner := o.Runner
+	if runner.Policy == nil {
+		if runner.Policy = o.Policy; o.Policy == nil {
+			runner.Policy = policy.Default()
+		}
+	}
+	if runner.Approver == nil {
+		if runner.Approver = o.Approver; o.Approver == nil {
+			runner.Approver = a.queue
+		}
+	}
+	if runner.Log == nil {
+		runner.Log = o.Log
+	}
+	set, err := tool.NewSet(o.Tools...)
+	if err != nil {
+		return err
+	}
+	r, err := tool.NewRunner(set, &runner)
+	if err != nil {
+		return err
+	}
+	if a.loop, err = loop.New(model, r, &o.Loop); err != nil {
+		return err
+	}
+	sinks := append(slices.Clone(o.Sinks), a.bus, withdrawal{a.queue})
+	if a.engine, err = engine.New(&engine.Options{Store: o.Store, Sinks: sinks, Log: o.Log, Now: a.now}); err != nil {
+		return err
+	}
+	a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: o.MaxRuns})
+	return err
+}
+
+// With returns an agent whose runs begin with in: ids, session and labels, limits, settings and sampling, tools of the caller, and messages
+// before those of the run. It shares everything else with a.
+func (a *Agent) With(in loop.Input) *Agent { return &Agent{parts: a.parts, in: in} }
+
+// input returns the input of a run.
+func (a *Agent) input(prompt []lathe.Message) *loop.Input {
+	in := a.in
+	in.Park, in.Target = true, a.name
+	in.Messages = slices.Concat(in.Messages, prompt)
+	if a.instructions != "" && (len(in.Messages) == 0 || in.Messages[0].Role != lathe.RoleSystem) {
+		in.Messages = slices.Concat([]lathe.Message{lathe.System(a.instructions)}, in.Messages)
+	}
+	if in.Run.RunID == "" {
+		in.Run.RunID = a.engine.NewRunID()
+	}
+	return &in
+}
+
+// ErrWaiting is the error of a run that is parked: it waits for an approval or for the result of a tool of the caller.
+var ErrWaiting = errors.New("the run waits")
+
+// outcome returns the error of a run that is not executed any more; nil if it has an answer. res is nil if its process has left it.
+func outcome(runID string, res *event.Result) error {
+	switch {
+	case res == nil:
+		return &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: run " + runID, Err: errors.New("the run was left before its end: Agent.Recover of the next process resumes it")}
+	case res.Reason.Status() != "parked":
+		return loop.Failure(res)
+	case res.Reason == lathe.ReasonAwaitingApproval:
+		return fmt.Errorf("agent: run %s: %s: %w: Agent.Waiting lists the requests, Agent.Answer answers one", runID, res.Reason, ErrWaiting)
+	}
+	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume takes the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
+}
+
+// Run executes one run, from a conversation whose last message is usually one of the user, until it ends or is parked. To continue a
+// conversation, pass the History of its last result and a new message.
+//
+// The result is nil only if the run could not begin. The error is nil if there is an answer, also one that a limit has cut short: see
+// [event.Result].Reason. It wraps [ErrWaiting] if the run is parked, and is the error of a run that failed. If ctx is done, the run is
+// cancelled, and the result has what it had reached until then.
+func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result, error) {
+	return a.finish(a.Stream(ctx, prompt...))
+}
+
+// Stream executes one run, as [Agent.Run] does, and yields its events, which the receiver may keep. The run goes on only as fast as they
+// are received. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has it, and no
+// event. [loop.Ended] returns the result in the last event.
+func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
+	in := a.input(prompt)
+	return a.stream(ctx, in.Run.RunID, func(own event.Sink) error {
+		_, err := a.supervisor.Start(ctx, a.loop, in, &engine.RunOptions{Sinks: []event.Sink{own}})
+		return err
+	})
+}
+
+// Resume resumes a parked run with the results of tools of the caller, by call id, until it ends or is parked again. Calls without a result
+// remain pending. The result and the error are those of [Agent.Run].
+func (a *Agent) Resume(ctx context.Context, runID string, results map[string]lathe.Output) (*event.Result, error) {
+	return a.finish(a.stream(ctx, runID, func(own event.Sink) error {
+		return a.supervisor.Resume(ctx, a.loop, runID, results, own)
+	}))
+}
+
+// finish returns the result of a run from its events.
+func (a *Agent) finish(events iter.Seq2[event.Event, error]) (res *event.Result, err error) {
+	for e, err := range events {
+		if err != nil {
+			return res, err
+		}
+		if end := loop.Ended(e.Data); end != nil {
+			res = end
+		}
+	}
+	return res, nil
+}
+
+// stream begins a run and yields its events.
+func (a *Agent) stream(ctx context.Context, runID string, begin func(own event.Sink) error) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		p := &pipe{events: make(chan event.Event), left: make(chan struct{}), done: make(chan struct{})}
+		if err := begin(p); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer context.AfterFunc(ctx, func() { a.supervisor.Cancel(runID) })()
+		defer func() {
+			close(p.left)
+			<-p.done
+		}()
+		var res *event.Result
+		for {
+			select {
+			case e := <-p.events:
+				if end := loop.Ended(e.Data); end != nil {
+					res = end
+				}
+				if !yield(e, nil) {
+					a.supervisor.Cancel(runID)
+					return
+				}
+			case <-p.done:
+				if err := outcome(runID, res); err != nil {
+					yield(event.Event{}, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// A pipe is a sink that passes the events of one run to the range over its stream.
+type pipe struct {
+	events chan event.Event
+	left   chan struct{} // closed when the range has ended
+	done   chan struct{} // closed after the last event
+}
+
+var _ engine.Leaver = (*pipe)(nil)
+
+// Emit implements [event.Sink]. It blocks until the range takes the event.
+func (p *pipe) Emit(_ context.Context, e event.Event) {
+	select {
+	case p.events <- e.Clone():
+	case <-p.left:
+	}
+}
+
+// Leave implements [engine.Leaver].
+func (p *pipe) Leave(string) { close(p.done) }
+
+// Start begins a run in the background and returns its id. The run has the values of ctx, and is not cancelled with it.
+func (a *Agent) Start(ctx context.Context, prompt ...lathe.Message) (runID string, err error) {
+	return a.supervisor.Start(ctx, a.loop, a.input(prompt), nil)
+}
+
+// Wait waits until a run that this process executes ends or is parked; the result of any other run is read from the store. The result and
+// the error are those of [Agent.Run]. The error is that of ctx if ctx is done earlier; the run goes on then.
+func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
+	res, here, err := a.supervisor.Wait(ctx, runID)
+	if !here {
+		if res, err = a.stored(ctx, runID); err != nil {
+			return nil, err
+		}
+	} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, err
+	}
+	return res, outcome(runID, res)
+}
+
+// stored returns the result of a run from its log.
+func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error) {
+	s, err := a.engine.State(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
+	for i := range s.Open {
+		res.Pending = append(res.Pending, s.Open[i].ToolCall)
+	}
+	switch f := s.Finished; {
+	case f != nil:
+		res.Reason, res.Answer, res.Blank = f.Reason, f.Answer, f.Blank
+		if f.ErrorCode != "" {
+			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "agent: run " + runID, Err: errors.New("the run has failed")}
+		}
+	case s.Paused == "":
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: run " + runID, Err: errors.New("this process does not execute the run: Agent.Recover resumes the runs of a process that has stopped")}
+	}
+	return res, nil
+}
+
+// Cancel ends a run: at once if it is parked or this process executes it, otherwise as soon as its process reads the request.
+func (a *Agent) Cancel(ctx context.Context, runID string) error {
+	if a.supervisor.Cancel(runID) {
+		return nil
+	}
+	if _, err := a.engine.Cancel(ctx, a.loop, runID); lathe.CodeOf(err) != lathe.CodeConflict {
+		return err
+	}
+	return a.runs.(store.SignalStore).PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel})
+}
+
+// Close accepts no more runs and waits until those of this process have ended or are parked. If ctx is done earlier, it leaves the others:
+// nothing more is stored of them, and [Agent.Recover] of the next process resumes them. It returns their number. It does not close the
+// store.
+func (a *Agent) Close(ctx context.Context) (left int) {
+	a.mu.Lock()
+	if a.stop != nil {
+		a.stop()
+	}
+	for _, t := range a.timers {
+		t.Stop()
+	}
+	clear(a.timers)
+	a.mu.Unlock()
+	a.serving.Wait()
+	return a.supervisor.Drain(ctx)
+}
+
+// A withdrawal removes the requests of runs that have ended from the queue.
+type withdrawal struct{ queue *approval.Queue }
+
+// Emit implements [event.Sink].
+func (w withdrawal) Emit(_ context.Context, e event.Event) {
+	if _, ok := e.Data.(*event.RunFinished); ok {
+		w.queue.Withdraw(e.RunID)
+	}
+}

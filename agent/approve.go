@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/approval"
+	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// Waiting returns the calls that wait for an approval, the earliest to expire first: those of runs of this agent, and, on a store that
+// several processes share, those of the other processes.
+func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
+	if _, shared := a.runs.(store.Shared); shared {
+		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
+			return nil, err
+		}
+	}
+	return a.queue.Pending(""), nil
+}
+
+// Answer stores the decision on a request, by its digest, and resumes the run in the background: see [Agent.Wait]. The decision is stored
+// when Answer returns, so that it survives the process. The error is that of [approval.Queue.Answer].
+func (a *Agent) Answer(ctx context.Context, digest string, answer approval.Answer) error {
+	waiting, err := a.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.queue.Answer(ctx, digest, answer); err != nil {
+		return err
+	}
+	for i := range waiting {
+		if waiting[i].Digest == digest {
+			a.unwatch(digest)
+			a.resume(ctx, waiting[i].RunID)
+		}
+	}
+	return nil
+}
+
+// Approve approves a call, once. by names the person, for the record.
+func (a *Agent) Approve(ctx context.Context, digest, by string) error {
+	return a.Answer(ctx, digest, approval.Answer{Verb: approval.Approve, By: by})
+}
+
+// Deny refuses a call. The model reads that as the result of the call.
+func (a *Agent) Deny(ctx context.Context, digest, by string) error {
+	return a.Answer(ctx, digest, approval.Answer{Verb: approval.Deny, By: by})
+}
+
+// resume resumes a run that has new input, unless another process executes it, which then reads the input from the store.
+func (a *Agent) resume(ctx context.Context, runID string) {
+	if a.supervisor.Notify(runID) {
+		return
+	}
+	switch err := a.supervisor.Resume(ctx, a.loop, runID, nil); lathe.CodeOf(err) {
+	case "", lathe.CodeConflict: // it has ended, or is executed already
+	default:
+		a.log.Error("a run with new input could not be resumed", "run_id", runID, "code", lathe.CodeOf(err))
+	}
+}
+
+// watch resumes the run of a request when the request expires.
+func (a *Agent) watch(r approval.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.timers[r.Digest] != nil {
+		return
+	}
+	a.timers[r.Digest] = time.AfterFunc(r.ExpiresAt.Sub(a.now()), func() {
+		a.unwatch(r.Digest)
+		for _, late := range a.queue.Expired() {
+			a.resume(context.Background(), late.RunID)
+		}
+	})
+}
+
+func (a *Agent) unwatch(digest string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t := a.timers[digest]; t != nil {
+		t.Stop()
+		delete(a.timers, digest)
+	}
+}
+
+// Recover does what an earlier process left, in the background: it resumes the runs of that process, restores the requests for approval of
+// parked runs, and ends the runs that cannot be resumed. Call it once, after New. It returns the number of resumed runs, and the errors of
+// the others. On a store that several processes share, it goes on until [Agent.Close] to take over the runs of processes that stop.
+func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
+	own := a.own()
+	loopFor := func(row *store.RunSummary) (*loop.Loop, error) {
+		if row.Target != a.name {
+			return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "agent: recover", Err: errors.New("the run is of another agent")}
+		}
+		return a.loop, nil
+	}
+	resumed, err = a.supervisor.Recover(ctx, own, loopFor)
+	requests, rerr := a.queue.Restore(ctx, own)
+	for _, r := range requests {
+		a.watch(r)
+	}
+	if _, shared := a.runs.(store.Shared); shared {
+		a.serve(loopFor)
+	}
+	return resumed, errors.Join(err, rerr)
+}
+
+// serve takes over runs of other processes until Close.
+func (a *Agent) serve(loopFor func(*store.RunSummary) (*loop.Loop, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
+	a.serving.Go(func() { a.supervisor.Serve(ctx, &engine.ServeOptions{LoopFor: loopFor}) })
+}
+
+// own returns the runs of this agent.
+func (a *Agent) own() store.RunIndex { return ownRuns{RunIndex: a.runs, target: a.name} }
+
+// ownRuns are the runs of one target in an index.
+type ownRuns struct {
+	store.RunIndex
+	target string
+}
+
+// Runs implements [store.RunIndex].
+func (o ownRuns) Runs(ctx context.Context, f *store.RunFilter) (rows []store.RunSummary, next string, err error) {
+	all, next, err := o.RunIndex.Runs(ctx, f)
+	for i := range all {
+		if all[i].Target == o.target {
+			rows = append(rows, all[i])
+		}
+	}
+	return rows, next, err
+}

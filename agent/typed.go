@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/loop"
+)
+
+// RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The JSON Schema of T, which is derived as that of the
+// input of [tool.Func], is sent in the form that the model's server takes, also together with tools. An answer that does not match it is
+// sent back with the error, max_answer_repairs times. If no answer matches, the error has the code invalid_answer, and the result has the
+// text of the last one.
+func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value T, res *event.Result, err error) {
+	f, err := formatOf[T]()
+	if err != nil {
+		return value, nil, err
+	}
+	if res, err = f.ask(a).Run(ctx, prompt...); err != nil {
+		return value, res, err
+	}
+	err = f.read(res, &value)
+	return value, res, err
+}
+
+// A Partial is a value of a run that is in progress, or its answer.
+type Partial[T any] struct {
+	// Value has the members that have arrived so far. A text may be cut; a number, true, false or null is whole.
+	Value T
+	// Result is the result of the run, with the last value, which is complete; nil for the values before it.
+	Result *event.Result
+}
+
+// StreamAs executes one run, as [RunAs] does, and yields partial values while the model writes the answer, and the answer last. A turn of the
+// model whose text is not the answer may yield values, too. If RunAs would return an error, the last pair has it.
+func StreamAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) iter.Seq2[Partial[T], error] {
+	return func(yield func(Partial[T], error) bool) {
+		f, err := formatOf[T]()
+		if err != nil {
+			yield(Partial[T]{}, err)
+			return
+		}
+		var text strings.Builder
+		read := 0 // the length of the text that the last value was read from
+		var last Partial[T]
+		for e, err := range f.ask(a).Stream(ctx, prompt...) {
+			if err != nil {
+				yield(last, err)
+				return
+			}
+			switch d := e.Data.(type) {
+			case *event.ModelCallStarted:
+				text.Reset()
+				read = 0
+			case *event.TextDelta:
+				text.WriteString(d.Text)
+				// Each value is read from the whole text, so the steps grow with it: the time is linear in the length of the answer.
+				if n := text.Len(); n < read+max(16, read/16) {
+					continue
+				}
+				read = text.Len()
+				var p Partial[T]
+				if f.decode(complete([]byte(text.String())), &p.Value) == nil && !yield(p, nil) {
+					return
+				}
+			default:
+				if end := loop.Ended(d); end != nil {
+					last.Result = end
+				}
+			}
+		}
+		yield(last, f.read(last.Result, &last.Value))
+	}
+}
+
+// A format is the response format of a Go type.
+type format struct {
+	source json.RawMessage // the value of [lathe.Sampling].ResponseFormat
+	boxed  bool            // the type has no JSON object: its value is the member value of one
+}
+
+// formatOf returns the response format of T.
+func formatOf[T any]() (*format, error) {
+	t := reflect.TypeFor[T]()
+	fail := func(err error) (*format, error) {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: answer of type " + t.String(), Err: err}
+	}
+	s, err := schema.For(t)
+	if err != nil {
+		return fail(err)
+	}
+	f := &format{}
+	if kind, _ := rawjson.Get(s, "type"); string(kind) != `"object"` {
+		f.boxed = true
+		s = fmt.Appendf(nil, `{"additionalProperties":false,"properties":{"value":%s},"required":["value"],"type":"object"}`, s)
+	}
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, t.Name()), "_")
+	if name == "" {
+		name = "answer"
+	}
+	type jsonSchema struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+		Strict *bool           `json:"strict,omitempty"`
+	}
+	// A server takes a strict schema only if each member is required. Without the word strict the answer is checked here all the same.
+	format := jsonSchema{Name: name[:min(len(name), 64)], Schema: s}
+	if allRequired(s) {
+		format.Strict = new(true)
+	}
+	if f.source, err = json.Marshal(map[string]any{"type": "json_schema", "json_schema": format}); err != nil {
+		return fail(err)
+	}
+	return f, nil
+}
+
+// ask returns the agent whose runs have the format.
+func (f *format) ask(a *Agent) *Agent {
+	in := a.in
+	var sampling lathe.Sampling
+	if sampling = a.sampling; in.Sampling != nil {
+		sampling = *in.Sampling
+	}
+	sampling.ResponseFormat = f.source
+	in.Sampling = &sampling
+	return a.With(in)
+}
+
+// read decodes the answer of a run.
+func (f *format) read(res *event.Result, v any) error {
+	if res.Reason != lathe.ReasonAnswered {
+		return &lathe.Error{Code: codeInvalidAnswer, Op: "agent: answer", Err: fmt.Errorf("the run ended %s, before an answer that was checked against the JSON Schema", res.Reason)}
+	}
+	if err := f.decode([]byte(res.Answer), v); err != nil {
+		return &lathe.Error{Code: codeInvalidAnswer, Op: "agent: answer", Err: fmt.Errorf("the answer matches its JSON Schema and does not fit the Go type: %w", err)}
+	}
+	return nil
+}
+
+// codeInvalidAnswer is the code of a run that ends with [lathe.ReasonInvalidAnswer].
+const codeInvalidAnswer = lathe.Code(lathe.ReasonInvalidAnswer)
+
+var errNoValue = errors.New("no value")
+
+func (f *format) decode(text []byte, v any) error {
+	if f.boxed {
+		var found bool
+		if text, found = rawjson.Get(text, "value"); !found {
+			return errNoValue
+		}
+	}
+	return json.Unmarshal(text, v)
+}
+
+// allRequired reports whether each object in a schema that [schema.For] has derived requires all of its members and allows no others.
+func allRequired(s []byte) bool {
+	var doc any
+	return json.Unmarshal(s, &doc) == nil && strictly(doc)
+}
+
+func strictly(doc any) bool {
+	switch doc := doc.(type) {
+	case []any:
+		return !slices.ContainsFunc(doc, func(v any) bool { return !strictly(v) })
+	case map[string]any:
+		if members, ok := doc["properties"].(map[string]any); ok || doc["type"] == "object" {
+			required, _ := doc["required"].([]any)
+			if len(required) != len(members) || doc["additionalProperties"] != false {
+				return false
+			}
+		}
+		for _, v := range doc {
+			if !strictly(v) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/store"
+)
+
+// RequestOf returns the request for approval of an open call of a run, from the state of the run. It has no details, and the effect of the
+// tool is unknown, because the log of a run does not contain them.
+func RequestOf(s *loop.State, o *loop.OpenCall) Request {
+	r := Request{Digest: o.Digest, RunID: s.Run.RunID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Name,
+		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
+	if r.Arguments == nil {
+		r.Arguments = json.RawMessage(o.Arguments)
+	}
+	return r
+}
+
+// Restore adds the requests of the parked runs of a store, which an earlier process or another one has asked, as [Queue.Await] does for one.
+// It returns the requests that wait, those that the queue had already included. Answer a request and resume its run, or resume the run when
+// the request has expired. A run that cannot be read is left out, and its error is returned with the others.
+func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
+	f := &store.RunFilter{Status: "parked", Limit: 1_000}
+	for {
+		rows, next, lerr := runs.Runs(ctx, f)
+		if lerr != nil {
+			return waiting, errors.Join(err, lerr)
+		}
+		for i := range rows {
+			s := &loop.State{}
+			var rerr error
+			for e, readErr := range runs.Read(ctx, rows[i].RunID, 0) {
+				if rerr = readErr; rerr == nil {
+					rerr = s.Apply(&e)
+				}
+				if rerr != nil {
+					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "approval: restore " + rows[i].RunID, Err: rerr})
+					break
+				}
+			}
+			if rerr != nil {
+				continue
+			}
+			for k := range s.Open {
+				if r := RequestOf(s, &s.Open[k]); s.Open[k].Asked && q.Await(r) {
+					waiting = append(waiting, r)
+				}
+			}
+		}
+		if f.After = next; next == "" {
+			return waiting, err
+		}
+	}
+}
