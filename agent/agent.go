@@ -61,6 +61,12 @@ type Options struct {
 	// above and below if they are not set here.
 	Runner tool.Options
 	Loop   loop.Options
+	// Prepare, if set, changes each request before the model receives it: it adds what the program remembers, or leaves out, shortens or
+	// summarizes messages. req and its list of messages are its own; messages and tools must not be changed in place. The history of the run
+	// has the messages without these changes. An error ends the run. Prepare may be called from several goroutines at once.
+	//
+	// The hook around tool calls is Runner.Around.
+	Prepare func(ctx context.Context, req *lathe.Request) error
 	// Sinks receive the events of all runs, such as an [observe.Metrics].
 	Sinks []event.Sink
 	Log   *slog.Logger // nil: no logging
@@ -144,6 +150,9 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	r, err := tool.NewRunner(set, &runner)
 	if err != nil {
 		return err
+	}
+	if o.Prepare != nil && model != nil {
+		model = prepared{Model: model, prepare: o.Prepare}
 	}
 	if a.loop, err = loop.New(model, r, &o.Loop); err != nil {
 		return err

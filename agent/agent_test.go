@@ -314,3 +314,47 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Prepare changes what the model receives, and not the history. Around is called for each tool call.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	model := lathetest.NewModel(lathetest.Call("weather", `{"city":"Oslo"}`), lathetest.Text("It is dry."))
+	around := 0
+	a := newAgent(t, model, &agent.Options{
+		Tools: []lathe.Tool{weather()},
+		Prepare: func(_ context.Context, req *lathe.Request) error {
+			req.Messages = append([]lathe.Message{lathe.System("The user lives in Oslo.")}, req.Messages...)
+			return nil
+		},
+		Runner: tool.Options{Around: func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error) {
+			around++
+			out, err := t.Call(ctx, args)
+			out.Data = json.RawMessage(`"wet"`)
+			return out, err
+		}},
+	})
+	res, err := a.Run(t.Context(), lathe.User("What is the weather?"))
+	if err != nil || len(res.History) != 4 || around != 1 {
+		t.Fatalf("%+v, %v, %d", res, err, around)
+	}
+	second := model.Requests()[1].Messages
+	if len(second) != 4 || second[0].Text() != "The user lives in Oslo." || !strings.Contains(lastResult(second), "wet") {
+		t.Errorf("the model received %+v", second)
+	}
+	a = newAgent(t, model, &agent.Options{Prepare: func(context.Context, *lathe.Request) error { return errors.New("no memory") }})
+	if res, err := a.Run(t.Context(), lathe.User("hi")); err == nil || !strings.Contains(err.Error(), "no memory") {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// lastResult returns the text of the last tool result.
+func lastResult(messages []lathe.Message) (text string) {
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			if r, ok := p.(lathe.ToolResult); ok {
+				text = r.Content
+			}
+		}
+	}
+	return text
+}

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/stack"
@@ -13,7 +14,8 @@ type invocation struct {
 	callContext
 	entry *entry
 	args  []byte
-	back  chan struct{} // closed when the tool has returned; the fields below are set before
+	call  func(context.Context, lathe.Tool, json.RawMessage) (*lathe.Output, error) // Options.Around; nil: the method of the tool
+	back  chan struct{}                                                             // closed when the tool has returned; the fields below are set before
 
 	returned bool // false: it panicked or ended its goroutine
 	out      *lathe.Output
@@ -22,7 +24,7 @@ type invocation struct {
 
 // newInvocation returns the invocation of c's tool. It does not call the tool.
 func newInvocation(ctx context.Context, c *call) *invocation {
-	return &invocation{entry: c.entry, args: revealTokens(c), back: make(chan struct{}), callContext: callContext{
+	return &invocation{entry: c.entry, call: c.w.r.opts.Around, args: revealTokens(c), back: make(chan struct{}), callContext: callContext{
 		parent: lathe.WithCallMeta(ctx, c.meta()), deadline: c.deadline, scope: c.scope, done: make(chan struct{})}}
 }
 
@@ -30,7 +32,11 @@ func newInvocation(ctx context.Context, c *call) *invocation {
 func (i *invocation) run() {
 	defer i.finish()
 	ctx := context.Context(&i.callContext)
-	i.out, i.err = i.entry.tool.Call(ctx, i.args)
+	if i.call != nil {
+		i.out, i.err = i.call(ctx, i.entry.tool, i.args)
+	} else {
+		i.out, i.err = i.entry.tool.Call(ctx, i.args)
+	}
 	i.returned = true
 }
 

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,10 @@ type Options struct {
 	// Journal, if set, is called right before each call of a tool, with the verdict that allowed it. An error means that the intent could
 	// not be stored: the tool is not called, and the call ends with unavailable. call may be retained and must not be changed.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
+	// Around, if set, is called in place of t.Call with the context and the arguments of each attempt of a call, and calls it: for logs,
+	// traces, a context of its own, or an output that is changed. The call has passed validation, policy and approval, so args must not be
+	// changed. Around has the duties of [lathe.Tool].Call: it may be called from several goroutines at once, and returns when ctx is done.
+	Around func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error)
 	// OnError receives the errors of tools. They may contain arguments or secrets and are passed to nothing else, unless LogErrors is set.
 	// OnError may be called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
