@@ -15,8 +15,14 @@ var notExecuted = map[string]map[string]string{
 	"README.md": {
 		`go run ./cmd/lathe run "What is 7 + 35, and what time is it in Tokyo?"`:         "compiles the program; cli.md executes it with the compiled one",
 		`lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 "What is 7 + 35?"`: localServer,
-		`lathe open`:                        "opens a browser; cli.md executes it with --print",
-		`go get github.com/lathe-run/lathe`: "needs a published module; internal/outside builds a program that uses it",
+		`go install ./cmd/lathe`: "writes into the folder of the user",
+	},
+	"docs/install.md": {
+		`sha256sum --check --ignore-missing SHA256SUMS`: "needs the files of a release; make releasetest makes one",
+		`tar -xzf lathe_0.1.0_linux_amd64.tar.gz`:       "needs the files of a release; make releasetest makes one",
+		`install lathe ~/.local/bin/`:                   "writes into the folder of the user",
+		`go install ./cmd/lathe`:                        "writes into the folder of the user",
+		`export PATH="$PATH:$(go env GOPATH)/bin"`:      "changes the shell",
 	},
 	"docs/cli.md": {
 		`lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 "What is 7 + 35?"`:                                         localServer,
