@@ -220,18 +220,11 @@ func TestSlogNamesTheApprover(t *testing.T) {
 	}
 }
 
-func TestRecorderCopiesDeltas(t *testing.T) {
+func TestRecorder(t *testing.T) {
 	t.Parallel()
 	var r observe.Recorder
-	text, args := &event.TextDelta{}, &event.ToolCallDelta{}
-	for _, s := range []string{"a", "b"} {
-		text.Text, args.Text = s, s
-		emit(observe.Sinks{&r}, "run_1", text, args, &event.ReasoningDelta{Text: s}, &event.CommentaryDelta{Text: s})
-	}
-	emit(&r, "run_1", &event.RunFinished{})
-	got := r.Events()
-	if len(got) != 9 || got[0].Data.(*event.TextDelta).Text != "a" || got[1].Data.(*event.ToolCallDelta).Text != "a" ||
-		got[4].Data.(*event.TextDelta).Text != "b" {
+	emit(observe.Sinks{&r}, "run_1", &event.TextDelta{Text: "a"}, &event.RunFinished{})
+	if got := r.Events(); len(got) != 2 || got[0].Data.(*event.TextDelta).Text != "a" {
 		t.Errorf("got %v", got)
 	}
 	if types := r.Types(); !slices.Equal(types, []string{"RunFinished"}) {
