@@ -32,8 +32,7 @@ type Event struct {
 // The set is closed. Fields with the tag json:"-" are content: argument, output and message text,
 // which goes only to the store and to the owner of the run. Everything else is free of such text.
 //
-// A receiver must not change Data. The data of a delta event is reused where a function says so, such as [Sink].Emit: a
-// receiver that keeps such an event calls [Event.Clone].
+// A receiver may retain Data, but must not change it.
 //
 //sumtype:decl
 type Data interface {
@@ -42,9 +41,8 @@ type Data interface {
 	content() any
 }
 
-// A Sink receives events in order. Emit must not block. The data of a delta event is valid until Emit returns, since the
-// engine reuses it for the next delta. Emit is called by one goroutine at a time for one run, and concurrently for several
-// runs.
+// A Sink receives events in order. Emit must not block. It may retain e, but must not change its Data. Emit is called by one goroutine at
+// a time for one run, and concurrently for several runs.
 type Sink interface {
 	Emit(ctx context.Context, e Event)
 }

@@ -42,7 +42,7 @@ func TestEachLimitIsObeyed(t *testing.T) {
 				in.Run.RunID, in.Messages = "run_1", []lathe.Message{lathe.User("go")}
 				var events []event.Event
 				for e := range l.Run(t.Context(), &in) {
-					events = append(events, keep(e))
+					events = append(events, e)
 				}
 				if s.Met(events) != isTight {
 					t.Errorf("given to %s: %+v; met: %v; %+v", name, tight, !isTight, events[len(events)-1].Data)

@@ -183,16 +183,8 @@ type Input struct {
 // new run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run `internal`,
 // with a [PanicError]; a panic of the range's body is passed on.
 //
-// The caller may retain the events. Each delta costs one allocation; [Loop.RunReusing] avoids it.
+// The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
-	return func(yield func(event.Event) bool) {
-		l.RunReusing(ctx, in)(func(e event.Event) bool { return yield(e.Clone()) })
-	}
-}
-
-// RunReusing is [Loop.Run] without an allocation per delta: the data of a delta event ([event.IsDelta]) is overwritten by the next one. A
-// caller must not retain it beyond the body of the range; [event.Event.Clone] returns a copy.
-func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		l.newRun(in, yield).run(ctx)
 	}
@@ -202,7 +194,7 @@ func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] 
 // the result; if it was answered, parked, handed over or limited, the error is nil.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
-	for e := range l.RunReusing(ctx, in) {
+	for e := range l.Run(ctx, in) {
 		if end := Ended(e.Data); end != nil {
 			res = end
 		}

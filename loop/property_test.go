@@ -167,7 +167,7 @@ func (s *scene) play(t *testing.T) string {
 	var events []event.Event
 	var res *event.Result
 	for e := range l.Run(ctx, in) {
-		events = append(events, keep(e))
+		events = append(events, e)
 		if end := loop.Ended(e.Data); end != nil {
 			res = end
 		}
