@@ -126,8 +126,11 @@ type Input struct {
 	Messages []lathe.Message
 	// ClientTools are tools that the caller will execute.
 	ClientTools []*lathe.ToolSpec
-	// Allow names the tools of the runner that this run may use; nil: all of them.
-	Allow []string
+	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
+	// starts ends it with invalid_request. AllowAbsent permits such names, for sets whose sources may add tools later. A resumed run permits
+	// them, too.
+	Allow       []string
+	AllowAbsent bool
 	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits

@@ -92,7 +92,7 @@ func ExampleFunc_tags() {
 	}
 	// Output:
 	// [{"id":7,"state":"open"}]
-	// tool: call: invalid_arguments
+	// tool: call find_orders: invalid_arguments: The arguments are not what the tool takes. Correct what the error names and call the tool again.
 }
 
 // The values of an enumeration are known when the program starts.

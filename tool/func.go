@@ -57,6 +57,9 @@ type FuncOptions struct {
 	CheckOutcome func(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
+// originGo is the default origin of a tool that [Func] makes.
+const originGo = "go"
+
 // Func makes a tool of a Go function. opts may be nil: the tool then has no declared effect and the default Show. Its schema is derived
 // from In, which must be a struct or a map, as [SchemaOf] describes. Arguments are decoded strictly: names are case-sensitive, unknown ones
 // are errors, an integer field accepts every number without a fraction, also 1.0 and 1e2, and a number in a field of type any becomes a
@@ -73,7 +76,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 		o = *opts
 	}
 	if o.Origin == "" {
-		o.Origin = "go"
+		o.Origin = originGo
 	}
 	var unshown error
 	if len(o.Show) == 0 {
