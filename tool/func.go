@@ -31,8 +31,8 @@ type FuncOptions struct {
 	Show []string
 	// Effect declares whether the function changes anything. A function without an effect is treated as one that writes: policies that
 	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If no approver
-	// is configured, it is withheld from models, which [Options].Log receives as a warning, and [Work.Withheld] and RunStarted list it with the reason
-	// undeclared_effect.
+	// is configured, it is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the
+	// reason undeclared_effect.
 	Effect lathe.Effect
 	// Schema replaces the schema that is derived from the input type. [SchemaOf] returns that schema with adjustments.
 	Schema json.RawMessage
