@@ -62,11 +62,11 @@ func TestNegativeLimitsAreRefused(t *testing.T) {
 		} else {
 			f.SetFloat(-1)
 		}
-		_, err := tool.NewRunner(limittest.Set(t), &tool.Options{Limits: l})
+		_, err := tool.NewRunner(limittest.Set(t), &tool.Options{Policy: limittest.Policy(), Limits: l})
 		if s.Negative != (err == nil) || err != nil && lathe.CodeOf(err) != lathe.CodeInvalidConfig {
 			t.Errorf("the runner: %v", err)
 		}
-		runner, err := tool.NewRunner(limittest.Set(t), nil)
+		runner, err := tool.NewRunner(limittest.Set(t), &tool.Options{Policy: limittest.Policy()})
 		if err != nil {
 			t.Fatal(err)
 		}

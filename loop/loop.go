@@ -5,6 +5,9 @@
 // more model call, without tools and beyond the limit, for an answer from the results so far. After the time limit of the run it makes
 // none.
 //
+// No tool is withheld in silence: a tool of the runner that the model is not offered is in the result with its reason, as [tool.Options]
+// describes, unless the input leaves it out.
+//
 // However a run ends, each tool call in the history has exactly one result, in call order, except for the pending calls of a run that was
 // parked or handed over. So the history can be sent to a model again.
 package loop
@@ -126,8 +129,11 @@ type Input struct {
 	Messages []lathe.Message
 	// ClientTools are tools that the caller will execute.
 	ClientTools []*lathe.ToolSpec
-	// Allow names the tools of the runner that this run may use; nil: all of them.
-	Allow []string
+	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
+	// starts ends it with invalid_request. AllowAbsent permits such names, for sets whose sources may add tools later. A resumed run permits
+	// them, too.
+	Allow       []string
+	AllowAbsent bool
 	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
