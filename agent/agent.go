@@ -287,7 +287,7 @@ var _ engine.Leaver = (*pipe)(nil)
 // Emit implements [event.Sink]. It blocks until the range takes the event.
 func (p *pipe) Emit(_ context.Context, e event.Event) {
 	select {
-	case p.events <- e.Clone():
+	case p.events <- e:
 	case <-p.left:
 	}
 }

@@ -223,7 +223,7 @@ func (s *stamper) owner() event.RunOwner {
 func (s *stamper) execute(ctx context.Context, l *loop.Loop) (*event.Result, error) {
 	ctx = event.WithTracer(ctx, s.run.RunID, s.engine.opts.Sinks)
 	ctx = event.WithRunOwner(ctx, s.owner())
-	l.RunReusing(ctx, &s.in)(func(ev event.Event) bool {
+	l.Run(ctx, &s.in)(func(ev event.Event) bool {
 		s.emit(ctx, &ev)
 		return true
 	})

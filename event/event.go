@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -32,8 +33,7 @@ type Event struct {
 // The set is closed. Fields with the tag json:"-" are content: argument, output and message text,
 // which goes only to the store and to the owner of the run. Everything else is free of such text.
 //
-// A receiver must not change Data. The data of a delta event is reused where a function says so, such as [Sink].Emit: a
-// receiver that keeps such an event calls [Event.Clone].
+// A receiver may retain Data, but must not change it.
 //
 //sumtype:decl
 type Data interface {
@@ -42,9 +42,8 @@ type Data interface {
 	content() any
 }
 
-// A Sink receives events in order. Emit must not block. The data of a delta event is valid until Emit returns, since the
-// engine reuses it for the next delta. Emit is called by one goroutine at a time for one run, and concurrently for several
-// runs.
+// A Sink receives events in order. Emit must not block. It may retain e, but must not change its Data. Emit is called by one goroutine at
+// a time for one run, and concurrently for several runs.
 type Sink interface {
 	Emit(ctx context.Context, e Event)
 }
@@ -110,6 +109,27 @@ type WithheldTool struct {
 	Tool   string         `json:"tool"`
 	Reason WithheldReason `json:"reason"`
 	Rule   string         `json:"rule,omitempty"` // the policy's rule, where the policy decided
+}
+
+// Explain returns a sentence that says why the tool is not offered and what changes that, without a final period.
+func (w *WithheldTool) Explain() string {
+	switch w.Reason {
+	case WithheldPolicy:
+		if w.Rule == "no_policy" {
+			return w.Tool + " is withheld since the runner has no policy, which denies every call: set tool.Options.Policy, for example to policy.Default()"
+		}
+		return fmt.Sprintf("%s is withheld since the policy denies every call of it (rule %q): allow it in the policy", w.Tool, w.Rule)
+	case WithheldApproval:
+		return w.Tool + " is withheld since the policy requires an approval of its calls, and there is no approver: set tool.Options.Approver, or allow it in the policy"
+	case WithheldUndeclared:
+		return w.Tool + " is withheld since it declares no effect and counts as one that writes, of which the policy requires an approval, and there is no approver: declare its effect (tool.FuncOptions.Effect), set tool.Options.Approver, or allow it in the policy"
+	case WithheldDepth:
+		return w.Tool + " is withheld since it starts runs, and the run may start none: raise the limit max_depth"
+	case WithheldMode:
+		return w.Tool + " is withheld since the run uses no tools: its tool_use_mode is disabled"
+	default:
+		return fmt.Sprintf("%s is withheld: %s", w.Tool, w.Reason)
+	}
 }
 
 // A WithheldReason is the reason for which a tool is not offered.

@@ -13,8 +13,8 @@ type Result struct {
 	Trace   []TurnTrace
 	// ToolCalls counts the calls that were planned.
 	ToolCalls int
-	// Withheld are registered tools that the model was not offered, sorted by name, with the reason; those that the input's
-	// Allow leaves out are not among them.
+	// Withheld are registered tools that the model was not offered, sorted by name, with the reason, which
+	// [WithheldTool.Explain] puts into words; those that the input's Allow leaves out are not among them.
 	Withheld []WithheldTool
 	// Blank is the likely cause of a blank Answer of a run that did not fail; empty for other runs.
 	Blank lathe.Blank

@@ -108,7 +108,7 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers, Allow: []string{}}
+	in := &loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers, Allow: []string{}, AllowAbsent: true}
 	runner := h.runner.Over(nil)
 	if req.Auto {
 		set, err := h.opts.Tools.With(req.Tools...)

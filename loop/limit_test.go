@@ -180,7 +180,7 @@ func TestClosingCallIsCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var events []event.Event
 		for e := range l.Run(ctx, user("x")) {
-			events = append(events, keep(e))
+			events = append(events, e)
 			if _, ok := e.Data.(*event.ModelCallStarted); ok && e.Turn == 2 {
 				cancel(cause)
 			}

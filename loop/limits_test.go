@@ -42,7 +42,7 @@ func TestEachLimitIsObeyed(t *testing.T) {
 				in.Run.RunID, in.Messages = "run_1", []lathe.Message{lathe.User("go")}
 				var events []event.Event
 				for e := range l.Run(t.Context(), &in) {
-					events = append(events, keep(e))
+					events = append(events, e)
 				}
 				if s.Met(events) != isTight {
 					t.Errorf("given to %s: %+v; met: %v; %+v", name, tight, !isTight, events[len(events)-1].Data)
@@ -62,11 +62,11 @@ func TestNegativeLimitsAreRefused(t *testing.T) {
 		} else {
 			f.SetFloat(-1)
 		}
-		_, err := tool.NewRunner(limittest.Set(t), &tool.Options{Limits: l})
+		_, err := tool.NewRunner(limittest.Set(t), &tool.Options{Policy: limittest.Policy(), Limits: l})
 		if s.Negative != (err == nil) || err != nil && lathe.CodeOf(err) != lathe.CodeInvalidConfig {
 			t.Errorf("the runner: %v", err)
 		}
-		runner, err := tool.NewRunner(limittest.Set(t), nil)
+		runner, err := tool.NewRunner(limittest.Set(t), &tool.Options{Policy: limittest.Policy()})
 		if err != nil {
 			t.Fatal(err)
 		}

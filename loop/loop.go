@@ -5,6 +5,9 @@
 // more model call, without tools and beyond the limit, for an answer from the results so far. After the time limit of the run it makes
 // none.
 //
+// No tool is withheld in silence: a tool of the runner that the model is not offered is in the result with its reason, as [tool.Options]
+// describes, unless the input leaves it out.
+//
 // However a run ends, each tool call in the history has exactly one result, in call order, except for the pending calls of a run that was
 // parked or handed over. So the history can be sent to a model again.
 package loop
@@ -126,8 +129,11 @@ type Input struct {
 	Messages []lathe.Message
 	// ClientTools are tools that the caller will execute.
 	ClientTools []*lathe.ToolSpec
-	// Allow names the tools of the runner that this run may use; nil: all of them.
-	Allow []string
+	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
+	// starts ends it with invalid_request. AllowAbsent permits such names, for sets whose sources may add tools later. A resumed run permits
+	// them, too.
+	Allow       []string
+	AllowAbsent bool
 	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
@@ -183,16 +189,8 @@ type Input struct {
 // new run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run `internal`,
 // with a [PanicError]; a panic of the range's body is passed on.
 //
-// The caller may retain the events. Each delta costs one allocation; [Loop.RunReusing] avoids it.
+// The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
-	return func(yield func(event.Event) bool) {
-		l.RunReusing(ctx, in)(func(e event.Event) bool { return yield(e.Clone()) })
-	}
-}
-
-// RunReusing is [Loop.Run] without an allocation per delta: the data of a delta event ([event.IsDelta]) is overwritten by the next one. A
-// caller must not retain it beyond the body of the range; [event.Event.Clone] returns a copy.
-func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		l.newRun(in, yield).run(ctx)
 	}
@@ -202,7 +200,7 @@ func (l *Loop) RunReusing(ctx context.Context, in *Input) iter.Seq[event.Event] 
 // the result; if it was answered, parked, handed over or limited, the error is nil.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
-	for e := range l.RunReusing(ctx, in) {
+	for e := range l.Run(ctx, in) {
 		if end := Ended(e.Data); end != nil {
 			res = end
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -70,7 +71,7 @@ func drawScene(t *rapid.T) *scene {
 			RunTimeout:       time.Duration(rapid.IntRange(1, 8).Draw(t, "run_timeout")) * 500 * time.Millisecond,
 			MaxTokensTotal:   int64(rapid.SampledFrom([]int{0, 0, 20, 40}).Draw(t, "max_tokens_total")),
 		},
-		policy:   rapid.SampledFrom([]lathe.Policy{anything{}, anything{}, asks{}, nil}).Draw(t, "policy"),
+		policy:   rapid.SampledFrom([]lathe.Policy{anything{}, anything{}, asks{}, policy.Effects{}}).Draw(t, "policy"),
 		later:    rapid.Bool().Draw(t, "later"),
 		client:   rapid.Bool().Draw(t, "client"),
 		park:     rapid.Bool().Draw(t, "park"),
@@ -167,7 +168,7 @@ func (s *scene) play(t *testing.T) string {
 	var events []event.Event
 	var res *event.Result
 	for e := range l.Run(ctx, in) {
-		events = append(events, keep(e))
+		events = append(events, e)
 		if end := loop.Ended(e.Data); end != nil {
 			res = end
 		}

@@ -153,7 +153,7 @@ func TestCancelledAtEachEvent(t *testing.T) {
 		var events []event.Event
 		var res *event.Result
 		for e := range newOne().Run(ctx, user("x")) {
-			events = append(events, keep(e))
+			events = append(events, e)
 			if len(events) == k+1 {
 				cancel()
 			}
@@ -242,7 +242,7 @@ func TestEndedRunGivesUpWhatIsPending(t *testing.T) {
 			var events []event.Event
 			var res *event.Result
 			for e := range l.Run(ctx, in) {
-				events = append(events, keep(e))
+				events = append(events, e)
 				if e.Data.EventType() == tc.cancelAt {
 					cancel()
 				}

@@ -170,7 +170,7 @@ func (r *run) run(parent context.Context) {
 
 // begin starts the work of the runner and emits the first event of the run.
 func (r *run) begin() {
-	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, History: r.in.history(),
+	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, AllowAbsent: r.in.AllowAbsent || r.in.Resume != nil, History: r.in.history(),
 		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend,
 		Defer: r.in.Relay == nil && r.settings.ToolUseMode != lathe.ModeDisabled}
 	switch {
@@ -259,7 +259,7 @@ func (r *run) refuse() {
 	case r.info.Depth > max(r.limits.MaxDepth, 0):
 		r.limit = "max_depth"
 		r.fail(lathe.ReasonInternal, lathe.CodeMaxDepth, fmt.Errorf("a run at depth %d, where %d is allowed", r.info.Depth, max(r.limits.MaxDepth, 0)))
-	case len(r.specs) > 0: // New has checked the tools without a principal; the tools of this principal may differ
+	case len(r.specs) > 0, len(r.in.Allow) > 0 && r.settings.ToolUseMode != lathe.ModeDisabled: // New has checked the tools without a principal; the tools of this principal may differ
 		if err := r.work.Check(&r.runOpts); err != nil {
 			var exceeded *tool.DefinitionsError
 			if errors.As(err, &exceeded) {

@@ -217,7 +217,7 @@ func collect(t testing.TB, ctx context.Context, l *loop.Loop, in *loop.Input) (*
 	t.Helper()
 	var events []event.Event
 	for e := range l.Run(ctx, in) {
-		events = append(events, keep(e))
+		events = append(events, e)
 	}
 	if len(events) == 0 {
 		t.Fatal("no event")
@@ -227,25 +227,6 @@ func collect(t testing.TB, ctx context.Context, l *loop.Loop, in *loop.Input) (*
 		t.Fatalf("the last event is %s", events[len(events)-1].Data.EventType())
 	}
 	return res, events
-}
-
-// keep copies delta events, which are reused.
-func keep(e event.Event) event.Event {
-	switch d := e.Data.(type) {
-	case *event.TextDelta:
-		c := *d
-		e.Data = &c
-	case *event.ReasoningDelta:
-		c := *d
-		e.Data = &c
-	case *event.CommentaryDelta:
-		c := *d
-		e.Data = &c
-	case *event.ToolCallDelta:
-		c := *d
-		e.Data = &c
-	}
-	return e
 }
 
 // types writes the event types in order.

@@ -43,14 +43,36 @@ type stream struct {
 	shown      bool          // text of this attempt was emitted
 	withheld   []lathe.Delta // deltas to emit if the attempt is kept
 
-	text       event.TextDelta
-	reasoning  event.ReasoningDelta
-	commentary event.CommentaryDelta
-	args       event.ToolCallDelta
+	text       block[event.TextDelta]
+	reasoning  block[event.ReasoningDelta]
+	commentary block[event.CommentaryDelta]
+	args       block[event.ToolCallDelta]
 }
 
-// delta processes one step of the model's turn. It allocates nothing for pieces of text and arguments. After the finish it ignores further
-// deltas and returns true, so that the model ends by itself.
+// maxBlock is the maximum number of delta events in one allocation. A consumer that retains one of them retains all of them.
+const maxBlock = 32
+
+// A block is memory for delta events that consumers may retain. Each allocation is twice as large as the one before, up to maxBlock, so
+// that short answers take little memory and long ones few allocations.
+type block[T any] struct {
+	free []T
+	size int // of the last allocation
+}
+
+// with returns the address of a copy of d, which no later call changes.
+func (b *block[T]) with(d T) *T {
+	if len(b.free) == 0 {
+		b.size = min(max(2*b.size, 2), maxBlock)
+		b.free = make([]T, b.size)
+	}
+	p := &b.free[0]
+	b.free = b.free[1:]
+	*p = d
+	return p
+}
+
+// delta processes one step of the model's turn. After the finish it ignores further deltas and returns true, so that the model ends by
+// itself.
 func (s *stream) delta(d lathe.Delta, err error) bool {
 	r := s.run
 	if r.call.finish != nil {
@@ -109,22 +131,19 @@ func (s *stream) show(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaReasoningData: // its data is not text of the answer
 		other := *d
-		s.text = event.TextDelta{Delta: &other}
-		r.emit(&s.text)
+		r.emit(s.text.with(event.TextDelta{Delta: &other}))
 	case lathe.DeltaText, lathe.DeltaRefusal, lathe.DeltaPart, lathe.DeltaTextEnd:
 		s.shown = s.shown || d.Kind != lathe.DeltaTextEnd
-		s.text = event.TextDelta{Bytes: len(d.Text), Text: d.Text}
+		e := s.text.with(event.TextDelta{Bytes: len(d.Text), Text: d.Text})
 		if d.Kind != lathe.DeltaText {
 			other := *d
-			s.text.Delta = &other
+			e.Delta = &other
 		}
-		r.emit(&s.text)
+		r.emit(e)
 	case lathe.DeltaReasoning:
-		s.reasoning = event.ReasoningDelta{Bytes: len(d.Text), Text: d.Text}
-		r.emit(&s.reasoning)
+		r.emit(s.reasoning.with(event.ReasoningDelta{Bytes: len(d.Text), Text: d.Text}))
 	case lathe.DeltaCommentary:
-		s.commentary = event.CommentaryDelta{Bytes: len(d.Text), Text: d.Text}
-		r.emit(&s.commentary)
+		r.emit(s.commentary.with(event.CommentaryDelta{Bytes: len(d.Text), Text: d.Text}))
 	case lathe.DeltaCallStart:
 		s.openCall(d)
 	case lathe.DeltaCallArgs:
@@ -184,14 +203,14 @@ func (s *stream) callArgs(d *lathe.Delta) {
 	if !s.run.call.withTools {
 		return
 	}
-	s.args = event.ToolCallDelta{Index: d.Index, Tool: unknown, Bytes: len(d.Text), Text: d.Text}
+	e := s.args.with(event.ToolCallDelta{Index: d.Index, Tool: unknown, Bytes: len(d.Text), Text: d.Text})
 	for i := len(s.open) - 1; i >= 0; i-- {
 		if s.open[i].index == d.Index {
-			s.args.ToolCallID, s.args.Tool = s.open[i].id, s.open[i].tool
+			e.ToolCallID, e.Tool = s.open[i].id, s.open[i].tool
 			break
 		}
 	}
-	s.run.emit(&s.args)
+	s.run.emit(e)
 }
 
 // registered returns the name of the tool that the run offers under this name, or unknown.

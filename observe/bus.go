@@ -57,7 +57,6 @@ func (b *Bus) Emit(_ context.Context, e event.Event) {
 	if len(one)+len(all) == 0 {
 		return
 	}
-	e = e.Clone()
 	lost := 0
 	for s := range one {
 		lost += s.push(e, true)

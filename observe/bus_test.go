@@ -40,10 +40,8 @@ func TestBusHandsOnOneRun(t *testing.T) {
 	bus.Emit(ctx, stored("run_a", 1))
 	one, all := bus.Subscribe("run_a"), bus.Subscribe("")
 	defer all.Close()
-	shared := &event.TextDelta{Text: "first"}
 	bus.Emit(ctx, stored("run_a", 2))
-	bus.Emit(ctx, delta("run_a", 1, shared))
-	shared.Text = "reused"
+	bus.Emit(ctx, delta("run_a", 1, &event.TextDelta{Text: "first"}))
 	bus.Emit(ctx, stored("run_b", 1))
 	bus.Emit(ctx, event.Event{ID: 3, RunID: "run_a", Data: &event.RunFinished{}})
 	bus.Emit(ctx, stored("run_a", 4))

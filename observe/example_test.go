@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/observe"
@@ -32,8 +34,31 @@ func ExampleNewSlog() {
 	}})
 	sink := observe.NewSlog(slog.New(handler))
 	sink.Emit(context.Background(), event.Event{RunID: "run_1", RequestID: "req_1", Data: &event.RunResumed{Reason: lathe.ReasonAwaitingApproval}})
+	sink.Emit(context.Background(), event.Event{RunID: "run_1", RequestID: "req_1", Data: &event.ToolCallResult{Tool: "clock", ToolCallID: "call_1", Status: "error", ErrorType: lathe.CodeTimeout}})
 	// Output:
 	// level=INFO msg="run resumed" run_id=run_1 request_id=req_1 reason=awaiting_approval pending=0
+	// level=WARN msg="tool call failed" run_id=run_1 request_id=req_1 tool_name=clock tool_call_id=call_1 seq=0 status=error code=timeout output_size_bytes=0 latency_ms=0 upstream_request_id=""
+}
+
+func ExampleNewMetrics() {
+	metrics := observe.NewMetrics(nil) // a sink of engine.Options.Sinks
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics)
+
+	metrics.Emit(context.Background(), event.Event{RunID: "run_1", Data: &event.RunFinished{Reason: lathe.ReasonAnswered}})
+	families, err := registry.Gather()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "lathe_runs_total" && m.GetCounter().GetValue() > 0 {
+				fmt.Println(m.GetLabel()[0].GetValue(), m.GetCounter().GetValue())
+			}
+		}
+	}
+	// Output: answered 1
 }
 
 func ExampleMetrics_Handler() {

@@ -15,14 +15,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-var _ event.Sink = (*Metrics)(nil)
+var (
+	_ event.Sink           = (*Metrics)(nil)
+	_ prometheus.Collector = (*Metrics)(nil)
+)
 
-// Metrics counts events of runs in its own Prometheus registry. Its labels have limits: a tool is a registered name, "client" for tools
-// that callers declare for a run, or "unknown"; any other label that is not in its vocabulary counts as "other". Its methods may be called
-// from several goroutines at once. Emit does not allocate for known labels.
+// Metrics counts events of runs. [Metrics.Handler] serves the metrics; as a [prometheus.Collector] they can be registered in the registry
+// of the program instead. Labels have limits: a tool is a registered name, "client" for tools that callers declare for a run, or "unknown";
+// any other label that is not in its vocabulary counts as "other". The methods may be called from several goroutines at once. Emit does not
+// allocate for known labels.
 type Metrics struct {
 	handler  http.Handler
 	registry registry
+	workers  *workerSeries
 
 	tools     *vocabulary[string, *toolSeries]
 	failures  *counters
@@ -65,7 +70,9 @@ type MetricsOptions struct {
 	MaxTools int
 	// Conventions is the version of OpenTelemetry's conventions that the metrics follow if the versions differ.
 	Conventions Conventions
-	Process     bool // add the Prometheus collectors of the Go runtime and of the process
+	// Process adds the Prometheus collectors of the Go runtime and of the process to Handler. They are not part of the collector: a registry
+	// in which Metrics is registered has its own.
+	Process bool
 }
 
 type toolSeries struct {
@@ -101,7 +108,7 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 	}
 	r := registry{prometheus.NewRegistry()}
 	m := &Metrics{registry: r, pending: map[string]int{}, rc: map[callKey]int{}}
-	m.handler = promhttp.HandlerFor(r.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+	served := prometheus.Gatherers{r.Registry}
 	m.makeToolSeries(r, o.Tools, o.MaxTools)
 	m.makeRunSeries(r)
 	m.makeModelSeries(r, o.Conventions)
@@ -109,13 +116,23 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 	m.mcpServer = makeMCPSeries(r, "mcp_server_operation_duration_seconds", "Time of a request of an MCP client, as OpenTelemetry has it.")
 	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").
 		WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
+	m.workers = makeWorkerSeries(r)
 	if o.Process {
-		r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		process := prometheus.NewRegistry()
+		process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		served = append(served, process)
 	}
+	m.handler = promhttp.HandlerFor(served, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
 	return m
 }
 
-// Handler serves the metrics in the Prometheus text format.
+// Describe implements [prometheus.Collector].
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) { m.registry.Describe(to) }
+
+// Collect implements [prometheus.Collector].
+func (m *Metrics) Collect(to chan<- prometheus.Metric) { m.registry.Collect(to) }
+
+// Handler serves the metrics in the Prometheus text format, at most 8 requests at once.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
 // AddLostTurns counts n turns whose server-side calls and results could not be restored, because the client has changed earlier messages.

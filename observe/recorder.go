@@ -21,7 +21,7 @@ type Recorder struct {
 func (r *Recorder) Emit(_ context.Context, e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, e.Clone())
+	r.events = append(r.events, e)
 }
 
 // Events returns the events so far, in order. The caller owns the slice; the events must not be changed.

@@ -12,11 +12,26 @@ import (
 
 var _ event.Sink = (*Slog)(nil)
 
-// A Slog writes log lines for operators, with constant messages and the data of events, never content. The start, the end, a pause and an
-// approval of a run are one line of level info each, a model call and a tool call one of level debug. Warnings are a model call that
-// failed, a call whose tool failed, a run that failed or reached a limit, and the first call in deprecated syntax of each run. The line of
-// a failed tool contains the code and the cause that the tool returns for operators; the text of its error is logged with
-// [tool.Options].LogErrors. Its methods may be called from several goroutines at once.
+// A Slog writes log lines for operators, with constant messages and the data of events, never content: no text of messages, arguments or
+// outputs. Its methods may be called from several goroutines at once.
+//
+//	event                                                    level   message
+//	a run begins                                             info    run started
+//	a run waits, or continues                                info    run paused, run resumed
+//	a run was answered, handed over or cancelled             info    run finished
+//	a run failed or reached a limit                          warn    run finished, with its code and limit
+//	an attempt of a model call succeeded                     debug   model call
+//	an attempt failed, whether it is repeated or not         warn    model call failed, with its code
+//	a tool call succeeded                                    debug   tool call
+//	a tool call failed or was refused                        warn    tool call failed, with its code and the cause for operators
+//	a tool call failed in the client, was denied by an
+//	approver or was cancelled                                debug   tool call, with its code
+//	an approval was requested, or resolved                   info    approval requested, approval resolved
+//	a call written as text cannot be read                    debug   tool call not readable
+//	the first call of a run in deprecated syntax             warn    deprecated tool call syntax
+//	a tool is not offered, or definitions were loaded        debug   tool withheld, tools loaded
+//
+// The text of a tool's error is logged only with [tool.Options].LogErrors.
 type Slog struct {
 	log *slog.Logger
 
@@ -130,21 +145,16 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 		attrs = append(attrs, slog.Int("rc", *x.rc))
 	}
 	attrs = appendTexts(attrs, slog.String, "cause", d.Cause)
-	if isToolFailure(d) {
+	if isFailure(d) {
 		s.line(ctx, slog.LevelWarn, "tool call failed", e, attrs...)
 		return
 	}
 	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
 }
 
-// isToolFailure reports whether a call failed in its tool: not because of the model, the policy or a limit, and not in the client.
-func isToolFailure(d *event.ToolCallResult) bool {
-	switch d.ErrorType {
-	case lathe.CodeExecutionFailed, lathe.CodeUnavailable, lathe.CodeTimeout, lathe.CodeInterrupted, lathe.CodeOutputTooLarge, lathe.CodeInvalidOutput, lathe.CodeRedactionFailed:
-		return !d.Client
-	default:
-		return false
-	}
+// isFailure reports whether a call failed other than by a decision of a person or in the client.
+func isFailure(d *event.ToolCallResult) bool {
+	return d.Status == "error" && !d.Client && d.ErrorType != lathe.CodeApprovalDenied && d.ErrorType != lathe.CodeCancelled
 }
 
 func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinished) {

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -16,23 +18,28 @@ type WorkerCount struct {
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers adds the series of workers. count is called at each scrape and must return each worker pool of the configuration once.
-// CountWorkers must be called at most once.
-func (m *Metrics) CountWorkers(count func() []WorkerCount) {
+// CountWorkers adds the series of workers, in place of those of an earlier call. count is called at each scrape, by several goroutines at
+// once if scrapes overlap, and must return each worker pool of the configuration once.
+func (m *Metrics) CountWorkers(count func() []WorkerCount) { m.workers.count.Store(&count) }
+
+// makeWorkerSeries registers the series of workers, of which there are none before CountWorkers is called.
+func makeWorkerSeries(r registry) *workerSeries {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
-	m.registry.MustRegister(&workerSeries{count: count,
+	s := &workerSeries{
 		connected: desc("lathe_worker_connected", "Workers that are connected.", "fleet"),
 		credit:    desc("lathe_worker_credit", "Calls that workers may have at once.", "fleet"),
 		inFlight:  desc("lathe_worker_calls_in_flight", "Calls that workers have.", "fleet"),
 		connects:  desc("lathe_worker_connects_total", "Connections that workers have made, the first and the others.", "fleet"),
-		calls:     desc("lathe_worker_calls_total", "Calls that workers have had, by what came of them.", "fleet", "outcome")})
+		calls:     desc("lathe_worker_calls_total", "Calls that workers have had, by what came of them.", "fleet", "outcome")}
+	r.MustRegister(s)
+	return s
 }
 
 // workerSeries is a collector that calls count at each scrape.
 type workerSeries struct {
-	count                                        func() []WorkerCount
+	count                                        atomic.Pointer[func() []WorkerCount] // nil: there are no workers
 	connected, credit, inFlight, connects, calls *prometheus.Desc
 }
 
@@ -43,7 +50,11 @@ func (s *workerSeries) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (s *workerSeries) Collect(to chan<- prometheus.Metric) {
-	for _, c := range s.count() {
+	count := s.count.Load()
+	if count == nil {
+		return
+	}
+	for _, c := range (*count)() {
 		gauge := func(d *prometheus.Desc, n int) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), c.Pool)
 		}

@@ -3,9 +3,11 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/setting"
+	"github.com/lathe-run/lathe/internal/text"
 )
 
 // RunOptions replace options of the runner for one run. A caller that gets values from a client must check them first.
@@ -18,6 +20,8 @@ type RunOptions struct {
 	ClientTools []*lathe.ToolSpec
 	// Allow, if not nil, lists the only tools of the set that the run may use. Any other tool is unknown to the run.
 	Allow []string
+	// AllowAbsent permits names in Allow of which the set has no tool now. Otherwise Check returns an error for such a name.
+	AllowAbsent bool
 	// Defer allows the run to defer its tools according to the [Search] of the set. If it is false, the definitions of all tools are sent,
 	// and there is no search.
 	Defer bool
@@ -65,8 +69,8 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	return w
 }
 
-// Check returns an error if a run cannot start with these options: because of a client tool with an invalid or duplicate name, or more
-// definitions than the limits allow. The error is a *[lathe.Error] of code invalid_request, or of code too_many_tools with a
+// Check returns an error if a run cannot start with these options: because of a client tool with an invalid or duplicate name, a name in
+// Allow of which the set has no tool, unless AllowAbsent is set, or more definitions than the limits allow. The error is a *[lathe.Error] of code invalid_request, or of code too_many_tools with a
 // [*DefinitionsError].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return r.Begin(run, opts).Check(opts)
@@ -74,13 +78,47 @@ func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 
 // Check does the checks of [Runner.Check] for the run of w. opts must be those of [Runner.Begin]. It does not call the policy again.
 func (w *Work) Check(opts *RunOptions) error {
-	if err := w.checkClient(opts); err != nil {
+	err := w.checkClient(opts)
+	if err == nil {
+		err = checkAllow(&w.tools, opts)
+	}
+	if err != nil {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "tool: begin", Err: err}
 	}
 	shown := w.tools.advertise()
 	if err := exceeded(shown.specs, shown.size(), w.limits); err != nil {
 		w.tools.explain(err)
 		return &lathe.Error{Code: lathe.CodeTooManyTools, Op: "tool: begin", Err: err}
+	}
+	return nil
+}
+
+// maxToldTools is the maximum number of tools that one error names.
+const maxToldTools = 10
+
+// checkAllow returns an error for the first name in Allow of which neither the set nor the client has a tool.
+func checkAllow(v *view, opts *RunOptions) error {
+	if opts == nil || opts.AllowAbsent {
+		return nil
+	}
+	for _, name := range opts.Allow {
+		if v.registry.byName[name] != nil || v.client[name] != nil || name == SearchName {
+			continue
+		}
+		var names []string
+		for _, e := range v.registry.sorted {
+			if v.has(e.spec.Name) != nil {
+				names = append(names, e.spec.Name)
+			}
+		}
+		has := "it has no tools"
+		if len(names) > 0 {
+			has = "it has " + strings.Join(names[:min(len(names), maxToldTools)], ", ")
+		}
+		if len(names) > maxToldTools {
+			has += fmt.Sprintf(" and %d more", len(names)-maxToldTools)
+		}
+		return fmt.Errorf("Allow has %.80q, and the set of the runner has no tool of this name: %s", name, text.Suggest(name, names, has))
 	}
 	return nil
 }

@@ -94,14 +94,14 @@ func TestWithheldToolsAreListed(t *testing.T) {
 	if len(got) != 3 || got["write"] != event.WithheldApproval || got["undeclared"] != event.WithheldUndeclared || got["nested"] != event.WithheldDepth {
 		t.Errorf("withheld: %v", got)
 	}
-	runner, err := tool.NewRunner(set, &tool.Options{})
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Effects{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	denied := runner.Begin(nil, nil)
 	for _, held := range denied.Withheld() {
 		if held.Reason != event.WithheldPolicy && held.Tool != "nested" || held.Rule == "" {
-			t.Errorf("without a policy: %+v", held)
+			t.Errorf("without a decision: %+v", held)
 		}
 	}
 }

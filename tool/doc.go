@@ -5,8 +5,8 @@
 // executes the calls of each turn. [Runner.Call] makes one call outside of a run.
 //
 // runner.go lists the stages of a call: each is a function that returns whether the call proceeds, is parked, or ends with a code. Every
-// call gets exactly one result. A failure that the model can act on is a result, never an error of the run. The zero [Options] deny every
-// call.
+// call gets exactly one result. A failure that the model can act on is a result, never an error of the run. A call is executed only
+// if a policy allows it, and a tool that is withheld from a model is listed with its reason: see [Options].
 //
 // A set with a [Search] may contain thousands of tools. deferred.go implements runs that send their model a few definitions and load
 // others.

@@ -23,14 +23,15 @@ func TestErrorsOfToolsAreLoggedIfAsked(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool lathe.Tool
 		want string
+		code lathe.Code
 	}{
-		"an error":          {returns(nil, errors.New("db down: dial 10.0.0.1 with Bearer abcdefghijklmnop")), `error="db down: dial 10.0.0.1 with Bearer [redacted]"`},
-		"a failure":         {returns(nil, tool.Fail(lathe.CodeUnavailable, "no such file: a.txt")), `error="no such file: a.txt"`},
-		"an output":         {returns(&lathe.Output{IsError: true, Data: []byte(`{"error":"ENOENT"}`)}, nil), `error="{\"error\":\"ENOENT\"}"`},
-		"an unusable one":   {returns(&lathe.Output{Data: []byte(`{`)}, nil), `error="the output is not JSON`},
-		"a long one":        {returns(nil, errors.New(strings.Repeat("x", 10_000))), strings.Repeat("x", 400)},
-		"bytes":             {returns(nil, errors.New("a\xffb\nc")), `error="a�b\nc"`},
-		"no failure at all": {returns(&lathe.Output{Data: []byte(`{}`)}, nil), ""},
+		"an error":          {returns(nil, errors.New("db down: dial 10.0.0.1 with Bearer abcdefghijklmnop")), `error="db down: dial 10.0.0.1 with Bearer [redacted]"`, lathe.CodeExecutionFailed},
+		"a failure":         {returns(nil, tool.Fail(lathe.CodeUnavailable, "no such file: a.txt")), `error="no such file: a.txt"`, lathe.CodeUnavailable},
+		"an output":         {returns(&lathe.Output{IsError: true, Data: []byte(`{"error":"ENOENT"}`)}, nil), `error="{\"error\":\"ENOENT\"}"`, lathe.CodeExecutionFailed},
+		"an unusable one":   {returns(&lathe.Output{Data: []byte(`{`)}, nil), `error="the output is not JSON`, lathe.CodeInvalidOutput},
+		"a long one":        {returns(nil, errors.New(strings.Repeat("x", 10_000))), strings.Repeat("x", 400), lathe.CodeExecutionFailed},
+		"bytes":             {returns(nil, errors.New("a\xffb\nc")), `error="a�b\nc"`, lathe.CodeExecutionFailed},
+		"no failure at all": {returns(&lathe.Output{Data: []byte(`{}`)}, nil), "", ""},
 	} {
 		for _, asked := range []bool{true, false} {
 			var log bytes.Buffer
@@ -44,7 +45,7 @@ func TestErrorsOfToolsAreLoggedIfAsked(t *testing.T) {
 			}
 			_, _ = r.Call(t.Context(), "t", nil)
 			text := log.String()
-			if want := asked && tt.want != ""; (text != "") != want || want && (!strings.Contains(text, tt.want) || !strings.Contains(text, "tool_name=t") || len(text) > 900) {
+			if want := asked && tt.want != ""; (text != "") != want || want && (!strings.Contains(text, tt.want) || !strings.Contains(text, "tool_name=t tool_call_id=call_") || !strings.Contains(text, "level=WARN") || !strings.Contains(text, "run_id=run_") || !strings.Contains(text, " code="+string(tt.code)+" ") || len(text) > 900) {
 				t.Errorf("%s, asked %t: %s", name, asked, text)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/loop"
@@ -55,4 +57,61 @@ func ExampleNewSetWithSearch() {
 	// tool_search, weather_now
 	// tool_search, weather_now
 	// It rains. <nil>
+}
+
+// The tags of a field restrict its values, and those of a list its elements. All of the output is shown, since its fields have tags.
+func ExampleFunc_tags() {
+	type args struct {
+		State string   `json:"state" jsonschema:"enum=open,enum=closed,description=the state\\, as stored"`
+		Limit int      `json:"limit,omitempty" jsonschema:"minimum=1,maximum=50,default=10"`
+		Tags  []string `json:"tags,omitempty" jsonschema:"maxItems=3,pattern=^[a-z]+$"`
+		Text  string   `json:"text,omitempty" jsonschema:"words of the title"`
+	}
+	type order struct {
+		ID    int    `json:"id"`
+		State string `json:"state"`
+	}
+	find := tool.Func("find_orders", "Finds orders.", func(_ context.Context, in args) ([]order, error) {
+		return []order{{ID: 7, State: in.State}}, nil
+	}, &tool.FuncOptions{Effect: lathe.ReadOnly})
+	set, err := tool.NewSet(find)
+	if err != nil {
+		panic(err)
+	}
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default()})
+	if err != nil {
+		panic(err)
+	}
+	for _, arguments := range []string{`{"state":"open"}`, `{"state":"lost"}`} {
+		out, err := runner.Call(context.Background(), "find_orders", []byte(arguments))
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(string(out.Data))
+	}
+	// Output:
+	// [{"id":7,"state":"open"}]
+	// tool: call find_orders: invalid_arguments: The arguments are not what the tool takes. Correct what the error names and call the tool again.
+}
+
+// The values of an enumeration are known when the program starts.
+func ExampleSchemaOf() {
+	type args struct {
+		Desk string `json:"desk" jsonschema:"the desk that receives the ticket"`
+	}
+	desks := []any{"billing", "returns"}
+	schema, err := tool.SchemaOf[args](func(s *jsonschema.Schema) { s.Properties["desk"].Enum = desks })
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(schema))
+	assign := tool.Func("assign", "Assigns the ticket.", func(_ context.Context, in args) (string, error) {
+		return in.Desk, nil
+	}, &tool.FuncOptions{Effect: lathe.Writes, Schema: schema})
+	_, err = tool.NewSet(assign)
+	fmt.Println(err)
+	// Output:
+	// {"additionalProperties":false,"properties":{"desk":{"description":"the desk that receives the ticket","enum":["billing","returns"],"type":"string"}},"required":["desk"],"type":"object"}
+	// <nil>
 }

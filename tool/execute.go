@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,7 +33,7 @@ func execute(ctx context.Context, c *call) ending {
 	if w.r.opts.Journal != nil {
 		if err := writeIntent(ctx, c); err != nil {
 			releasePlaces(c)
-			reportError(ctx, c, err)
+			reportError(ctx, c, lathe.CodeUnavailable, err)
 			return fail(lathe.CodeUnavailable)
 		}
 		c.now = w.r.now()
@@ -116,18 +117,18 @@ func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) e
 	c.broke = !inv.returned
 	if !inv.returned {
 		logPanic(ctx, c, inv.err)
-		reportError(ctx, c, inv.err)
+		reportError(ctx, c, lathe.CodeExecutionFailed, inv.err)
 		c.cause = "the tool panicked"
 		return fail(lathe.CodeExecutionFailed)
 	}
 	c.err = inv.err
 	if inv.err == nil {
 		if c.out = inv.out; c.out != nil && c.out.IsError {
-			logError(ctx, c, string(c.out.Data))
+			logError(ctx, c, cmp.Or(callCode(c.out.Code), lathe.CodeExecutionFailed), string(c.out.Data))
 		}
 		return proceed
 	}
-	reportError(ctx, c, inv.err)
+	reportError(ctx, c, cmp.Or(cut, errorCode(inv.err)), inv.err)
 	if cause := (*CauseError)(nil); errors.As(inv.err, &cause) {
 		c.cause = cause.Cause
 	}
@@ -147,14 +148,22 @@ func failWith(c *call, err error) ending {
 		}
 		return fail(f.Code)
 	}
+	c.broke = !errors.As(err, new(*lathe.Error))
+	return fail(errorCode(err))
+}
+
+// errorCode returns the code of a call that ends with the error of its tool.
+func errorCode(err error) lathe.Code {
+	if f := (*Failure)(nil); errors.As(err, &f) {
+		return f.Code
+	}
 	if le := (*lathe.Error)(nil); errors.As(err, &le) {
-		return fail(le.Code)
+		return le.Code
 	}
-	c.broke = true
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(lathe.CodeTimeout)
+		return lathe.CodeTimeout
 	}
-	return fail(lathe.CodeExecutionFailed)
+	return lathe.CodeExecutionFailed
 }
 
 // cutOff ends a call whose deadline has passed or whose run has ended.
@@ -177,13 +186,13 @@ func writeIntent(ctx context.Context, c *call) (err error) {
 	return c.w.r.opts.Journal(ctx, c.info, c.verdict)
 }
 
-// reportError logs the error of a tool and passes it to OnError. It ignores a panic of OnError.
-func reportError(ctx context.Context, c *call, err error) {
+// reportError logs the error of a tool, which ends its call with the code, and passes it to OnError. It ignores a panic of OnError.
+func reportError(ctx context.Context, c *call, code lathe.Code, err error) {
 	text := err.Error()
 	if f := (*Failure)(nil); errors.As(err, &f) && f.Message != "" {
 		text = f.Message
 	}
-	logError(ctx, c, text)
+	logError(ctx, c, code, text)
 	report := c.w.r.opts.OnError
 	if report == nil {
 		return
@@ -196,7 +205,7 @@ func reportError(ctx context.Context, c *call, err error) {
 const maxLoggedError = 500
 
 // logError logs the error text of a tool if Options.LogErrors is set.
-func logError(ctx context.Context, c *call, why string) {
+func logError(ctx context.Context, c *call, code lathe.Code, why string) {
 	opts := &c.w.r.opts
 	if opts.Log == nil || !opts.LogErrors {
 		return
@@ -206,7 +215,7 @@ func logError(ctx context.Context, c *call, why string) {
 	}
 	why = text.Cut(secret.Scrub(strings.ToValidUTF8(why, "\uFFFD")), maxLoggedError)
 	opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool error", slog.String("run_id", c.w.info.RunID), slog.String("tool_name", c.tool),
-		slog.String("tool_call_id", c.ID), slog.String("error", why))
+		slog.String("tool_call_id", c.ID), slog.String("code", string(code)), slog.String("error", why))
 }
 
 func logPanic(ctx context.Context, c *call, err error) {

@@ -3,7 +3,7 @@ package tool
 import (
 	"context"
 	"encoding"
-	stdjson "encoding/json"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lathe-run/lathe"
@@ -22,17 +22,22 @@ import (
 
 // FuncOptions are the properties of a tool that [Func] cannot derive from the Go function.
 type FuncOptions struct {
-	// Show lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. It is required: a tool without it
-	// cannot be registered. []string{"*"} allows all.
+	// Show lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. []string{"*"} allows all.
+	//
+	// If Show is empty, all is shown of an output whose type says what that is: of a string, number or boolean, of a type with the method
+	// MarshalText, of a struct whose exported fields all have a json tag, and of pointers, slices and maps of these. The fields of structs
+	// within it must have tags, too. Any other output, such as one of type any, map[string]any or *[lathe.Output], requires Show: without
+	// it the tool cannot be registered.
 	Show []string
 	// Effect declares whether the function changes anything. A function without an effect is treated as one that writes: policies that
 	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If no approver
-	// is configured, it is withheld from models, and [Work.Withheld] and RunStarted list it with the reason undeclared_effect.
+	// is configured, it is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the
+	// reason undeclared_effect.
 	Effect lathe.Effect
-	// Schema replaces the schema that is derived from the input type.
-	Schema stdjson.RawMessage
+	// Schema replaces the schema that is derived from the input type. [SchemaOf] returns that schema with adjustments.
+	Schema json.RawMessage
 	// OutputSchema, if set, is checked for each output.
-	OutputSchema       stdjson.RawMessage
+	OutputSchema       json.RawMessage
 	SchemaVersion      string
 	Hidden             bool
 	Target             []string
@@ -53,24 +58,32 @@ type FuncOptions struct {
 	CheckOutcome func(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
-// Func makes a tool of a Go function. Its schema is derived from In, which must be a struct or a map: field names and descriptions are
-// those of the tags `json` and `jsonschema`. Arguments are decoded strictly: names are case-sensitive, unknown ones are errors, an integer
-// field accepts every number without a fraction, also 1.0 and 1e2, and a number in a field of type any becomes a [encoding/json.Number]
-// with all its digits. Arguments that match the schema but not the Go types end the call with invalid_arguments.
+// originGo is the default origin of a tool that [Func] makes.
+const originGo = "go"
+
+// Func makes a tool of a Go function. opts may be nil: the tool then has no declared effect and the default Show. Its schema is derived
+// from In, which must be a struct or a map, as [SchemaOf] describes. Arguments are decoded strictly: names are case-sensitive, unknown ones
+// are errors, an integer field accepts every number without a fraction, also 1.0 and 1e2, and a number in a field of type any becomes a
+// [encoding/json.Number] with all its digits. Arguments that match the schema but not the Go types end the call with invalid_arguments.
 //
 // Out is encoded as JSON with sorted map keys, and a Number with its digits. The function may also return a *[lathe.Output]. The model
 // receives the text of an error made by [Fail], and the fixed text of the code for any other error.
 //
-// [Set.Add] returns the error of an unusable definition: In has no JSON form, Show is empty, or Show names a field that Out does not have.
+// [Set.Add] returns the error of an unusable definition: In has no JSON form, a tag of In contradicts its field, Show is empty and Out
+// requires it, or Show names a field that Out does not have.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
 	var o FuncOptions
 	if opts != nil {
 		o = *opts
 	}
 	if o.Origin == "" {
-		o.Origin = "go"
+		o.Origin = originGo
 	}
-	t := &function[In, Out]{fn: fn, checkOutcome: o.CheckOutcome, startsRun: o.StartsRun, spec: lathe.ToolSpec{
+	var unshown error
+	if len(o.Show) == 0 {
+		o.Show, unshown = []string{"*"}, checkShownByDefault(reflect.TypeFor[Out]())
+	}
+	t := &function[In, Out]{fn: fn, err: unshown, checkOutcome: o.CheckOutcome, startsRun: o.StartsRun, spec: lathe.ToolSpec{
 		Name: name, Description: description, Schema: slices.Clone(o.Schema), OutputSchema: slices.Clone(o.OutputSchema),
 		Effect: o.Effect, Allowlist: slices.Clone(o.Show), Hidden: o.Hidden, Target: slices.Clone(o.Target),
 		SchemaVersion: o.SchemaVersion, Timeout: o.Timeout, CacheTTL: o.CacheTTL, Concurrency: o.Concurrency, Rate: o.Rate,
@@ -82,7 +95,7 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if len(t.spec.Schema) == 0 {
 		s, err := schema.For(reflect.TypeFor[In]())
 		if err != nil {
-			t.err = fmt.Errorf("no schema for its input: %w", err)
+			t.err = fmt.Errorf("no schema for its input: %w. Correct the type, or set FuncOptions.Schema: SchemaOf returns a derived schema with adjustments", err)
 		}
 		t.spec.Schema = s
 	}
@@ -128,8 +141,8 @@ func checkShow(out reflect.Type, show []string) error {
 
 // hasOwnJSON reports whether a type encodes its own JSON.
 func hasOwnJSON(t reflect.Type) bool {
-	return t.Implements(reflect.TypeFor[stdjson.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) ||
-		t.Implements(reflect.TypeFor[json.MarshalerTo]())
+	return t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) ||
+		t.Implements(reflect.TypeFor[jsonv2.MarshalerTo]())
 }
 
 type function[In, Out any] struct {
@@ -156,9 +169,9 @@ func (f *function[In, Out]) CheckOutcome(ctx context.Context, call *lathe.CallMe
 	return f.checkOutcome(ctx, call)
 }
 
-func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (*lathe.Output, error) {
+func (f *function[In, Out]) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in In
-	if err := json.Unmarshal(args, &in, strict); err != nil {
+	if err := jsonv2.Unmarshal(args, &in, strict); err != nil {
 		return nil, misfit(err)
 	}
 	v, err := f.fn(ctx, in)
@@ -168,7 +181,7 @@ func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (
 	if out, ok := any(v).(*lathe.Output); ok {
 		return out, nil
 	}
-	data, err := json.Marshal(v, plain)
+	data, err := jsonv2.Marshal(v, plain)
 	if err != nil {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: "tool: write output", Err: err}
 	}
@@ -176,19 +189,19 @@ func (f *function[In, Out]) Call(ctx context.Context, args stdjson.RawMessage) (
 }
 
 // strict contains the options for decoding arguments. It is read-only.
-var strict = json.JoinOptions(
-	json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(readNumber)),
+var strict = jsonv2.JoinOptions(
+	jsonv2.RejectUnknownMembers(true),
+	jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(readNumber)),
 )
 
 // plain contains the options for encoding outputs. It is read-only.
-var plain = json.JoinOptions(
-	json.Deterministic(true),
-	json.WithMarshalers(json.MarshalToFunc(writeDigits)),
+var plain = jsonv2.JoinOptions(
+	jsonv2.Deterministic(true),
+	jsonv2.WithMarshalers(jsonv2.MarshalToFunc(writeDigits)),
 )
 
 // writeDigits encodes a Number as a JSON number; by default it would become a string.
-func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
+func writeDigits(enc *jsontext.Encoder, n json.Number) error {
 	if n == "" { // the zero value
 		n = "0"
 	}
@@ -198,7 +211,7 @@ func writeDigits(enc *jsontext.Encoder, n stdjson.Number) error {
 // misfit returns the error for arguments that do not match the Go types. It does not use the error text of the decoder, which may quote
 // arguments.
 func misfit(err error) error {
-	var se *json.SemanticError
+	var se *jsonv2.SemanticError
 	if errors.As(err, &se) && se.JSONPointer != "" {
 		if se.GoType != nil {
 			return Fail(lathe.CodeInvalidArguments, "the value at %s does not fit %s", se.JSONPointer, se.GoType.Kind())

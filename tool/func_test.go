@@ -159,8 +159,8 @@ func TestFuncThatCannotBeRegistered(t *testing.T) {
 		tool lathe.Tool
 		want string
 	}{
-		"no Show":  {tool.Func("t", "", func(context.Context, struct{}) (int, error) { return 1, nil }, nil), "no allowlist"},
-		"channel":  {tool.Func("t", "", func(context.Context, struct{ C chan int }) (int, error) { return 1, nil }, show), "no schema for its input"},
+		"no Show":  {tool.Func("t", "", func(context.Context, struct{}) (map[string]any, error) { return nil, nil }, nil), `write Show: []string{"*"} in FuncOptions`},
+		"channel":  {tool.Func("t", "", func(context.Context, struct{ C chan int }) (int, error) { return 1, nil }, show), "no schema for its input: field C of struct { C chan int }: chan int has no JSON form. Correct the type, or set FuncOptions.Schema"},
 		"itself":   {tool.Func("t", "", func(context.Context, loop) (int, error) { return 1, nil }, show), "no schema for its input"},
 		"a number": {tool.Func("t", "", func(context.Context, int) (int, error) { return 1, nil }, show), "must be \"object\""},
 		"nil":      {tool.Func[struct{}, int]("t", "", nil, show), "the function is nil"},

@@ -2,11 +2,11 @@ package tool
 
 import (
 	"bytes"
-	stdjson "encoding/json"
+	"encoding/json"
 	"errors"
 	"reflect"
 
-	"github.com/go-json-experiment/json"
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -23,7 +23,7 @@ func readNumber(dec *jsontext.Decoder, v any) error {
 		if err != nil {
 			return err
 		}
-		*free = stdjson.Number(raw)
+		*free = json.Number(raw)
 		return nil
 	}
 	field := reflect.ValueOf(v).Elem()
@@ -39,13 +39,13 @@ func readNumber(dec *jsontext.Decoder, v any) error {
 			raw = whole
 		}
 	}
-	return json.Unmarshal(raw, v)
+	return jsonv2.Unmarshal(raw, v)
 }
 
 // decodesItself reports whether the type of *v implements its own decoding of JSON.
 func decodesItself(v any) bool {
 	switch v.(type) {
-	case json.Unmarshaler, json.UnmarshalerFrom, interface{ UnmarshalText([]byte) error }:
+	case jsonv2.Unmarshaler, jsonv2.UnmarshalerFrom, interface{ UnmarshalText([]byte) error }:
 		return true
 	}
 	return false

@@ -105,9 +105,16 @@ func TestCallErrors(t *testing.T) {
 	if _, err := r.Call(ctx, "strict", json.RawMessage(`{"n":1}`)); lathe.CodeOf(err) != lathe.CodeCancelled {
 		t.Errorf("cancelled: %v", err)
 	}
-	zero, err := tool.NewRunner(newSet(t, reader("t", echo)), nil)
+	set := newSet(t)
+	zero, err := tool.NewRunner(set, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := set.Add(reader("t", echo)); err != nil {
+		t.Fatal(err)
+	}
+	if held := zero.Begin(nil, nil).Withheld(); len(held) != 1 || !strings.Contains(held[0].Explain(), "set tool.Options.Policy") {
+		t.Errorf("withheld by a runner without a policy: %+v", held)
 	}
 	if _, err := zero.Call(t.Context(), "t", nil); lathe.CodeOf(err) != lathe.CodePolicyDenied {
 		t.Errorf("a runner without a policy: %v", err)

@@ -49,6 +49,6 @@ func checkOutput(ctx context.Context, c *call) ending {
 // refuseOutput ends the call with invalid_output. cause is for operators. err may contain output, and is passed only to OnError.
 func refuseOutput(ctx context.Context, c *call, cause string, err error) ending {
 	c.cause = cause
-	reportError(ctx, c, &CauseError{Cause: cause, Err: err})
+	reportError(ctx, c, lathe.CodeInvalidOutput, &CauseError{Cause: cause, Err: err})
 	return fail(lathe.CodeInvalidOutput)
 }

@@ -32,7 +32,7 @@ func redact(ctx context.Context, c *call) ending {
 	shown, ok := c.entry.show.apply(c.data)
 	if c.toolCode == "" && (!ok || hidden && isEmpty(shown)) {
 		c.cause = "the allowlist matches nothing of the output: it names " + text.Cut(strings.Join(c.entry.spec.Allowlist, ", "), maxCause/2)
-		reportError(ctx, c, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
+		reportError(ctx, c, lathe.CodeRedactionFailed, &CauseError{Cause: c.cause, Err: fmt.Errorf("the output has %s", fieldsOf(c.data))})
 		return fail(lathe.CodeRedactionFailed)
 	}
 	c.data = shown // nil if nothing of an error may be shown

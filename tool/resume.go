@@ -119,7 +119,7 @@ func checkOutcome(ctx context.Context, c *call) Recovery {
 		}
 	}
 	if err != nil {
-		reportError(ctx, c, err)
+		reportError(ctx, c, lathe.CodeInterrupted, err)
 		return Recovery{}
 	}
 	return v

@@ -12,13 +12,21 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/digest"
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// Options of a [Runner]. The zero value denies every call.
+// Options of a [Runner].
+//
+// No tool is withheld from a model without a sign. A runner of a set with tools requires a policy. A tool that the policy denies, or that
+// needs an approval without an approver, is listed in [Work.Withheld], in RunStarted and in the result of the run, with a reason that
+// [event.WithheldTool.Explain] puts into words. A function without a declared effect that is withheld for that reason is also a warning in
+// Log. A name in [RunOptions].Allow of which the set has no tool is an error.
 type Options struct {
-	Policy   lathe.Policy               // nil: every call is denied
+	// Policy decides about tools and calls. It may be nil if the set has no tools when the runner is made; each call of a tool that the set
+	// gets later is then denied.
+	Policy   lathe.Policy
 	Approver lathe.Approver             // nil: calls that need an approval are denied
 	Settings lathe.Settings             // for runs whose RunOptions have none
 	Limits   lathe.Limits               // for runs whose RunOptions have none
@@ -27,11 +35,14 @@ type Options struct {
 	// HashMode and HashKey determine args_preview_hash. Only HashKeyed uses HashKey.
 	HashMode HashMode
 	HashKey  []byte
-	// Log receives a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. A sink of
-	// the events writes the line of each call.
+	// Log receives a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. When the
+	// runner is made, it receives a warning for the functions of the set that are withheld since they declare no effect and there is no
+	// approver. A sink of the events, such as observe.NewSlog, writes the line of each call, with its code and without the cause of a
+	// failure. nil: discards.
 	Log *slog.Logger
-	// LogErrors writes a warning to Log with the text of each error that a tool returns, and of each output that reports a failure,
-	// truncated and without text that looks like a key. The text may contain arguments and outputs.
+	// LogErrors writes a warning to Log with the cause of each failed call: the text of the error that the tool returns, or of the output
+	// that reports the failure, with the tool, the run, the id of the call and the code. The text is truncated and without text that looks
+	// like a key. It may contain arguments, outputs and addresses.
 	LogErrors bool
 	// Journal, if set, is called right before each call of a tool, with the verdict that allowed it. An error means that the intent could
 	// not be stored: the tool is not called, and the call ends with unavailable. call may be retained and must not be changed.
@@ -73,11 +84,15 @@ type Runner struct {
 }
 
 // NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code invalid_config, names the option
-// that is not valid: a limit below 0, an unknown hash mode, HashKeyed without a key, or the name of a secret.
+// that is not valid: no policy for a set with tools, a limit below 0, an unknown hash mode, HashKeyed without a key, or the name of a
+// secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	r := &Runner{set: set}
 	if opts != nil {
 		r.opts = *opts
+	}
+	if r.opts.Policy == nil && set != nil && len(set.now.Load().sorted) > 0 {
+		return nil, invalidOption(errors.New("the set has tools and Policy is nil, which denies every call: set Policy to policy.Default() or another policy, or to policy.Effects{} if every call is to be denied"))
 	}
 	if err := setting.Check(&r.opts.Limits); err != nil {
 		return nil, invalidOption(err)
@@ -111,7 +126,24 @@ func NewRunner(set *Set, opts *Options) (*Runner, error) {
 		return nil, invalidOption(err)
 	}
 	r.cache = newCache(r.opts.CacheBytes)
+	warnUndeclared(r)
 	return r, nil
+}
+
+// warnUndeclared logs the Go functions that no run will be offered because they declare no effect and there is no approver. Effects of tools
+// from elsewhere are declared in a configuration.
+func warnUndeclared(r *Runner) {
+	if r.opts.Log == nil || r.opts.Approver != nil || r.set == nil {
+		return
+	}
+	for _, e := range r.set.now.Load().sorted {
+		if e.spec.Effect != lathe.EffectUndeclared || e.spec.Hidden || e.spec.Origin != originGo || judgeTool(r.opts.Policy, &lathe.RunInfo{}, e.spec).Decision != lathe.Ask {
+			continue
+		}
+		held := event.WithheldTool{Tool: e.spec.Name, Reason: event.WithheldUndeclared}
+		r.opts.Log.LogAttrs(context.Background(), slog.LevelWarn, "tool withheld", slog.String("tool_name", held.Tool),
+			slog.String("reason", string(held.Reason)), slog.String("explanation", held.Explain()))
+	}
 }
 
 func invalidOption(err error) error {

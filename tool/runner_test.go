@@ -69,7 +69,7 @@ func TestRunnerStages(t *testing.T) {
 		limit  string
 		detail map[string]any
 	}{
-		{name: "zero options deny", opts: &tool.Options{}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, events: "Proposed Planned Result"},
+		{name: "the zero policy denies", opts: &tool.Options{Policy: policy.Effects{}}, tool: reader("t", nil), call: call("t", "{}"), want: lathe.CodePolicyDenied, events: "Proposed Planned Result"},
 		{name: "unknown tool", tool: reader("t", nil), call: call("u", "{}"), want: lathe.CodeUnknownTool, events: "Proposed Planned Result",
 			detail: map[string]any{"available_tools": []any{"t"}}},
 		{name: "hidden tool is unknown", tool: spec(reader("t", nil), func(s *lathe.ToolSpec) { s.Hidden = true }), call: call("t", "{}"),
@@ -244,7 +244,7 @@ func TestSpecsAreWhatMayBeExecuted(t *testing.T) {
 		approver lathe.Approver
 		want     string
 	}{
-		"no policy":   {nil, later{}, ""},
+		"none":        {policy.Effects{}, later{}, ""},
 		"panics":      {panicPolicy{}, later{}, ""},
 		"all":         {policy.AllowAll(), nil, "a w z"},
 		"asked for":   {policy.Default(), later{}, "a w z"},

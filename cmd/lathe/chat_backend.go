@@ -112,7 +112,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 }
 
 func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
-	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools})
+	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools, AllowAbsent: true})
 	if res == nil {
 		return nil, app.Cause(err)
 	}

@@ -199,7 +199,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}
+	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, AllowAbsent: true, Park: kept != nil}
 	if f.prompt.System != "" {
 		in.Messages = []lathe.Message{lathe.System(f.prompt.System), lathe.User(prompt)}
 	}

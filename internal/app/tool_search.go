@@ -58,7 +58,7 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 		limits, _ := cfg.Limits().Narrow(k.Limits)
 		settings := cfg.Settings()
 		run := &lathe.RunInfo{Principal: name, Profile: name}
-		if err := runner.Check(run, &tool.RunOptions{Allow: allow, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+		if err := runner.Check(run, &tool.RunOptions{Allow: allow, AllowAbsent: true, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
 			out = append(out, "requests of keys."+name+" are refused: "+Cause(err).Error())
 		}
 	}

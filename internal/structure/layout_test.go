@@ -102,7 +102,7 @@ var rules = []rule{
 	{path: "observe", imports: []string{"", "event", "internal/digest", "internal/setting"}, std: []string{"net/http"},
 		outside: []string{"github.com/prometheus/", "go.opentelemetry.io/otel"}},
 	{path: "tool", imports: []string{"", "event", "internal/digest", "internal/rawjson", "internal/schema", "internal/setting", "policy", "secret", "tool/search", "internal/text", "internal/stack"},
-		outside: []string{"github.com/go-json-experiment/json"}},
+		outside: []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	{path: "tool/search", imports: []string{"", "internal/rawjson"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/rawjson"}},
 	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/reconnect", "internal/schema", "internal/sse", "policy", "secret", "tool", "internal/text", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},

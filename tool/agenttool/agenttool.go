@@ -143,7 +143,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 
 // input returns the input of the run.
 func (t *Tool) input(ctx context.Context, scope *tool.Scope, task string) *loop.Input {
-	in := &loop.Input{Allow: t.allowed(scope.Tools), Settings: t.opts.Settings, Target: t.opts.Target}
+	in := &loop.Input{Allow: t.allowed(scope.Tools), AllowAbsent: true, Settings: t.opts.Settings, Target: t.opts.Target}
 	if meta := lathe.CallMetaFrom(ctx); meta != nil { // always set in a call by a runner
 		in.Run = lathe.RunInfo{RequestID: meta.RequestID, Principal: meta.Principal, Profile: meta.Profile}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	served "github.com/lathe-run/lathe/internal/gateway/mcp"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -236,7 +237,7 @@ func TestNothingIsServedWithoutTools(t *testing.T) {
 		t.Error("it ran")
 		return &lathe.Output{}, nil
 	}
-	for _, opts := range []*tool.Options{{}, {Policy: allowAll, Settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}}} {
+	for _, opts := range []*tool.Options{{Policy: policy.Effects{}}, {Policy: allowAll, Settings: lathe.Settings{ToolUseMode: lathe.ModeDisabled}}} {
 		r := newRig(t, opts, nil, reader("it", ran))
 		got := r.lines(nil, hello, ready, call(1, "it", `{}`), `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
 		if !strings.Contains(got["1"][0], "policy_denied") || !strings.Contains(got["2"][0], `"tools":[]`) {
