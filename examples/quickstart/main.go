@@ -1,5 +1,5 @@
-// Command quickstart is the smallest program that runs a model with a tool. The README shows the
-// body of main.
+// Command quickstart is the smallest program that runs a model with a tool. The README shows it
+// without its imports.
 package main
 
 import (
@@ -8,35 +8,31 @@ import (
 	"log"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/agent"
 	"github.com/lathe-run/lathe/sim"
 	"github.com/lathe-run/lathe/tool"
 )
 
+type place struct {
+	City string `json:"city"`
+}
+
+func weather(_ context.Context, in place) (string, error) {
+	return "21 °C and dry in " + in.City, nil
+}
+
 func main() {
-	type place struct {
-		City string `json:"city"`
-	}
-	weather := tool.Func("weather", "Tells the weather of a city.", func(_ context.Context, in place) (string, error) {
-		return "21 °C and dry in " + in.City, nil
-	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}})
-	tools, err := tool.NewSet(weather)
-	if err != nil {
-		log.Fatal(err)
-	}
-	runner, err := tool.NewRunner(tools, &tool.Options{Policy: policy.Default()})
-	if err != nil {
-		log.Fatal(err)
-	}
+	ctx := context.Background()
 	model := sim.New(nil).Model("sim/demo") // or: model, err := provider.OpenAI("gpt-5-mini", &provider.Options{Key: secret.New(key)})
-	l, err := loop.New(model, runner, nil)
+	tools := []lathe.Tool{tool.Func("weather", "Tells the weather of a city.", weather, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}})}
+	a, err := agent.New(model, &agent.Options{Tools: tools})
 	if err != nil {
 		log.Fatal(err)
 	}
-	res, err := l.Do(context.Background(), &loop.Input{Messages: []lathe.Message{lathe.User("What is the weather in Oslo?")}})
+	res, err := a.Run(ctx, lathe.User("What is the weather in Oslo?"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(res.Answer)
+	a.Close(ctx)
 }

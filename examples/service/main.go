@@ -1,0 +1,133 @@
+// Command service answers questions about orders over HTTP. Its runs survive the end of its process; a refund needs an approval and is
+// never repeated. It does not authenticate: a proxy does, and sets X-User.
+//
+//	curl -N -d 'Please refund the order "A-17".' http://127.0.0.1:8080/ask
+//	curl http://127.0.0.1:8080/waiting
+//	curl -X POST -H 'X-User: ann' http://127.0.0.1:8080/approve/DIGEST
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/agent"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/observe"
+	"github.com/lathe-run/lathe/sim"
+	"github.com/lathe-run/lathe/store/sqlite"
+	"github.com/lathe-run/lathe/tool"
+	"github.com/lathe-run/lathe/tool/builtin"
+)
+
+type order struct {
+	Number string `json:"number" jsonschema:"description=such as A-17,pattern=^[A-Z]-[0-9]+$"`
+}
+
+var payments = flag.String("payments", "http://127.0.0.1:8081", "URL to which refunds are posted")
+
+// findOrder only reads: the policy allows it.
+func findOrder(_ context.Context, in order) (string, error) {
+	if in.Number != "A-17" {
+		return "", tool.Fail(lathe.CodeExecutionFailed, "there is no order %s", in.Number) // the model reads this
+	}
+	return "delivered", nil
+}
+
+// refund writes: the policy asks for an approval, and a call that a killed process has begun is not repeated.
+func refund(ctx context.Context, in order) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *payments, strings.NewReader(in.Number))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Idempotency-Key", lathe.CallMetaFrom(ctx).IdempotencyKey)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	return resp.Status, resp.Body.Close()
+}
+
+// stream writes events as server-sent events. Deltas have no id: who reconnects finds their text in the ends of the turns.
+func stream(w http.ResponseWriter, events iter.Seq2[event.Event, error]) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for e, err := range events {
+		if err != nil {
+			fmt.Fprintf(w, "event: error\ndata: %q\n\n", err)
+			return
+		}
+		if e.ID != 0 {
+			fmt.Fprintf(w, "id: %d\n", e.ID)
+		}
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Data.EventType(), must(json.Marshal(e)))
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "address to listen on")
+	file := flag.String("store", "service.db", "SQLite file of the runs")
+	flag.Parse()
+	stopped, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	runs := must(sqlite.Open(*file, nil))
+	defer runs.Close()
+	logger, metrics := slog.Default(), observe.NewMetrics(nil)
+	a := must(agent.New(sim.New(nil).Model("sim/demo"), &agent.Options{ // or a model of package provider
+		Instructions: "You answer questions about orders.",
+		Tools: []lathe.Tool{tool.Func("find_order", "Returns the state of an order.", findOrder, &tool.FuncOptions{Effect: lathe.ReadOnly}),
+			tool.Func("refund", "Refunds an order.", refund, &tool.FuncOptions{Effect: lathe.Writes}), builtin.Calculator()},
+		Store: runs, Sinks: []event.Sink{metrics, observe.NewSlog(logger)}, Log: logger}))
+	must(a.Recover(stopped)) // runs of a killed process continue, and what waited for an approval waits again
+	http.Handle("GET /metrics", metrics.Handler())
+	http.HandleFunc("POST /ask", func(w http.ResponseWriter, r *http.Request) {
+		question, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+		if run, err := a.Start(r.Context(), lathe.User(string(question))); err != nil { // it continues if the client leaves
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		} else {
+			stream(w, a.Events(r.Context(), run, 0))
+		}
+	})
+	http.HandleFunc("GET /runs/{run}", func(w http.ResponseWriter, r *http.Request) {
+		after, _ := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64) // 0 without the header: all events
+		stream(w, a.Events(r.Context(), r.PathValue("run"), after))
+	})
+	http.HandleFunc("GET /waiting", func(w http.ResponseWriter, r *http.Request) {
+		waiting, err := a.Waiting(r.Context())
+		_ = json.NewEncoder(w).Encode(map[string]any{"waiting": waiting, "error": err})
+	})
+	for path, decide := range map[string]func(context.Context, string, string) error{"POST /approve/": a.Approve, "POST /deny/": a.Deny} {
+		http.HandleFunc(path+"{digest}", func(w http.ResponseWriter, r *http.Request) {
+			if err := decide(r.Context(), r.PathValue("digest"), r.Header.Get("X-User")); err != nil {
+				http.Error(w, err.Error(), http.StatusConflict)
+			}
+		})
+	}
+	listener := must(net.Listen("tcp", *addr))
+	logger.Info("ready", "addr", listener.Addr())
+	srv := &http.Server{Handler: http.NewCrossOriginProtection().Handler(http.DefaultServeMux)} // pages of other origins cannot approve
+	go func() { _ = srv.Serve(listener) }()
+	<-stopped.Done()
+	_ = srv.Close()
+	a.Close(context.Background()) // waits for the runs in progress
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
