@@ -118,7 +118,7 @@ func checkAllow(v *view, opts *RunOptions) error {
 		if len(names) > maxToldTools {
 			has += fmt.Sprintf(" and %d more", len(names)-maxToldTools)
 		}
-		return fmt.Errorf("Allow has %.80q, and the set of the runner has no tool of this name: %s", name, text.Suggest(name, names, has))
+		return fmt.Errorf("the list Allow has %.80q, and the set of the runner has no tool of this name: %s", name, text.Suggest(name, names, has))
 	}
 	return nil
 }

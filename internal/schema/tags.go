@@ -80,7 +80,7 @@ func applyTags(s *jsonschema.Schema, f reflect.StructField) (required bool, err 
 			required = true
 			continue
 		}
-		if err := applyWord(s, own, element, seen); err != nil {
+		if err := applyWord(s, element, seen); err != nil {
 			return false, err
 		}
 	}
@@ -118,8 +118,8 @@ func isWords(elements []string) bool {
 	})
 }
 
-// applyWord applies one element of a tag to the schema of a field. own is what the type of the field allows.
-func applyWord(s, own *jsonschema.Schema, element string, seen map[string]bool) error {
+// applyWord applies one element of a tag to the schema of a field.
+func applyWord(s *jsonschema.Schema, element string, seen map[string]bool) error {
 	name, value, ok := strings.Cut(element, "=")
 	w, known := words[name]
 	switch {
@@ -136,7 +136,7 @@ func applyWord(s, own *jsonschema.Schema, element string, seen map[string]bool) 
 		return errors.New("description and the tag jsonschema_description are two descriptions: remove one")
 	}
 	if w.items && s.Type == "array" {
-		s, own = s.Items, own.Items
+		s = s.Items
 	}
 	if kind := s.Type; w.on != "" && kind != w.on && (kind != "integer" || w.on != "number") {
 		return fmt.Errorf("the tag has %s, which restricts a %s, and the JSON form of the field is %s", element, w.on, describeType(s))
