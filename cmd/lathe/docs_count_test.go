@@ -99,7 +99,7 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	pages := map[string]string{}
-	for _, pattern := range []string{"README.md", "AGENTS.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md"} {
+	for _, pattern := range []string{"README.md", "AGENTS.md", "docs/*.md", "docs/go/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md"} {
 		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // Each page of docs/ is in the index docs/README.md once and has one line in llms.txt, and both name no other page.
 func TestIndexesListEveryPage(t *testing.T) {
 	inRoot(t)
-	pages, err := filepath.Glob("docs/*.md")
+	pages, err := docPages()
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("docs has %d pages: %v", len(pages), err)
 	}
@@ -50,10 +50,20 @@ func TestIndexesListEveryPage(t *testing.T) {
 	}
 }
 
+// docPages returns the pages of docs/ and docs/go/.
+func docPages() ([]string, error) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		return nil, err
+	}
+	embed, err := filepath.Glob("docs/go/*.md")
+	return append(pages, embed...), err
+}
+
 // The pages of docs/ link to files and headings that exist.
 func TestPagesLinkToPlacesThatExist(t *testing.T) {
 	inRoot(t)
-	pages, err := filepath.Glob("docs/*.md")
+	pages, err := docPages()
 	if err != nil {
 		t.Fatal(err)
 	}
