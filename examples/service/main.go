@@ -84,7 +84,7 @@ func main() {
 	stopped, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	runs := must(sqlite.Open(*file, nil))
-	defer runs.Close()
+	defer func() { _ = runs.Close() }()
 	logger, metrics := slog.Default(), observe.NewMetrics(nil)
 	a := must(agent.New(sim.New(nil).Model("sim/demo"), &agent.Options{ // or a model of package provider
 		Instructions: "You answer questions about orders.",
