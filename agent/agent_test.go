@@ -267,6 +267,35 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// Events that begin at the first event of a run that has been resumed do not end where it was parked.
+func TestEventsFollowAResumedRun(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		calls := 0
+		a := newAgent(t, lathetest.NewModel(lathetest.Call("refund", `{"order":"A-1"}`), lathetest.Text("Done.")), &agent.Options{Tools: []lathe.Tool{refund(&calls)}})
+		if _, err := a.Run(t.Context(), lathe.User("Refund A-1.")); !errors.Is(err, agent.ErrWaiting) {
+			t.Fatal(err)
+		}
+		waiting, err := a.Waiting(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Approve(t.Context(), waiting[0].Digest, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		var last event.Event
+		for e, err := range a.Events(t.Context(), waiting[0].RunID, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = e
+		}
+		if _, ok := last.Data.(*event.RunFinished); !ok {
+			t.Fatalf("the last event is %s", last.Data.EventType())
+		}
+	}
+}
+
 // Events follows a run from the store into what happens now, and ends with the run.
 func TestEventsFollow(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,7 @@ func (a *Agent) Deny(ctx context.Context, digest, by string) error {
 
 // resume resumes a run that has new input, unless another process executes it, which then reads the input from the store.
 func (a *Agent) resume(ctx context.Context, runID string) {
+	ctx = context.WithoutCancel(ctx) // the input is stored: the run continues whether the caller waits or not
 	if a.supervisor.Notify(runID) {
 		return
 	}
