@@ -47,6 +47,9 @@ type wholeAnswer struct {
 func (a *wholeAnswer) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
+	if d, ok := e.Data.(*event.ModelCallFinished); ok {
+		a.turnEnd = d.Message
+	}
 	return dst
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
-func (co *core) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
-	return stream.NewWriter(w, co.opts.Limits.WriteTimeout, enc.Header)
+func (rv *runViews) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
+	return stream.NewWriter(w, rv.opts.Limits.WriteTimeout, enc.Header)
 }
 
 // stream begins the run of a job and writes its events to the client until the run is over. lost is true, and nothing of
