@@ -172,7 +172,7 @@ func (a *attempt) readStream(ctx context.Context) error {
 			clean := errors.Is(err, io.EOF)
 			fin, ferr := a.answer.Finish(clean)
 			switch {
-			case ctx.Err() != nil:
+			case ctx.Err() != nil && (ferr != nil || !errors.Is(context.Cause(ctx), errNoEnd)):
 				return ctx.Err()
 			case ferr == nil:
 				a.showRest(a.events.Rest())
@@ -192,6 +192,9 @@ func (a *attempt) readStream(ctx context.Context) error {
 		}
 		if err != nil {
 			return a.failed(err, ev.Data)
+		}
+		if a.answer.Finished() {
+			a.watch.finished()
 		}
 	}
 	fin, err := a.answer.Finish(true)

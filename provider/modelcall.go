@@ -19,6 +19,10 @@ const (
 	drainTime  = 50 * time.Millisecond
 )
 
+// endTime limits the silence of a server between the finish reason and the end mark of an answer. Some servers send no end mark and keep the
+// connection open.
+const endTime = 10 * time.Second
+
 // A modelCall is one call of Generate: its request, its state and its deadline.
 type modelCall struct {
 	c *Chat

@@ -58,6 +58,9 @@ func open(t testing.TB, rt http.RoundTripper, change func(*provider.Options)) *p
 	return c
 }
 
+// endTime is how long a server may be silent after its finish reason.
+const endTime = 10 * time.Second
+
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	silent := trip(func(r *http.Request) (*http.Response, error) {
@@ -103,6 +106,14 @@ func TestTimeouts(t *testing.T) {
 			25 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 		{"silence shorter than the timeout", every(4*time.Second, 5, 4*time.Second), func(o *provider.Options) { o.ReadTimeout = 5 * time.Second },
 			24 * time.Second, false, "", "", 0},
+		{"silence in place of the end mark", piped(func(w io.Writer) {
+			_, _ = io.WriteString(w, data(text("x"), finished("stop")))
+			time.Sleep(time.Hour)
+		}), nil, endTime, false, "", "", 0},
+		{"silence in place of the end mark, without a read timeout", piped(func(w io.Writer) {
+			_, _ = io.WriteString(w, data(text("x"), finished("stop")))
+			time.Sleep(time.Hour)
+		}), func(o *provider.Options) { o.ReadTimeout = -1 }, endTime, false, "", "", 0},
 		{"an answer that moves has no time limit", every(time.Second, 10_000, 0), nil, 10_000 * time.Second, false, "", "", 0},
 		{"an answer that moves and then stops", every(time.Second, 200, time.Hour), nil, 320 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 		{"comments before the first delta", piped(func(w io.Writer) {

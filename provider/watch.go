@@ -12,6 +12,7 @@ var (
 	errClientTimeout = errors.New("client_timeout: no answer in time")
 	errOpenTimeout   = errors.New("open_timeout: no connection in time")
 	errReadTimeout   = errors.New("read_timeout: the server was silent for too long")
+	errNoEnd         = errors.New("the server sent no end mark after its finish reason")
 	errDrained       = errors.New("the response did not end in time")
 )
 
@@ -27,6 +28,7 @@ type watch struct {
 	silent    *time.Timer
 	waiting   bool // a read of the server is blocked: time that the consumer takes does not count
 	connected bool // the transport has read from the body of the request
+	ends      bool // the answer has its finish reason
 }
 
 // newWatch starts the timers of an attempt, which run until stop. A zero deadline disables client_timeout.
@@ -90,9 +92,32 @@ func (w *watch) restart() {
 	case !w.waiting || !w.connected:
 		stop(w.silent)
 	case w.silent == nil:
-		w.silent = time.AfterFunc(w.read, func() { w.expire(errReadTimeout) })
+		w.silent = time.AfterFunc(w.read, w.silenced)
 	default:
 		w.silent.Reset(w.read)
+	}
+}
+
+// silenced cancels the attempt after a silence of the server.
+func (w *watch) silenced() {
+	w.mu.Lock()
+	ends := w.ends
+	w.mu.Unlock()
+	if ends {
+		w.cancel(errNoEnd)
+		return
+	}
+	w.expire(errReadTimeout)
+}
+
+// finished records that the answer has its finish reason, so that only its usage and its end mark can follow. From the next read on, the
+// server may be silent for endTime only.
+func (w *watch) finished() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ends = true
+	if w.read <= 0 || w.read > endTime {
+		w.read = endTime
 	}
 }
 

@@ -25,20 +25,15 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 	if a.warm {
 		return h.warmUp(w, a)
 	}
+	x := &chatAnswer{h, w, r, a}
 	for range maxContinued {
-		if h.repeated(w, r, a) || !h.answerChat(w, r, a) {
+		if h.earlier.repeated(w, r, &a.job, a.enc, x) || !x.execute() {
 			return nil
 		}
 		a.restart(r.Context())
 	}
-	h.failChat(w, a, repeatLimit())
+	failStream(w, c, &a.job, a.enc, repeatLimit())
 	return nil
-}
-
-// answerChat executes the job of a and writes the answer. lost is true, and nothing was written, if another run answers the
-// request: see [job.lost].
-func (h *chatHandler) answerChat(w http.ResponseWriter, r *http.Request, a *chat) (lost bool) {
-	return h.stream(w, r, a.caller, &a.job, a.enc)
 }
 
 // A wholeAnswer is the encoder of an answer that is not streamed: it is written in one piece after the run has ended.
@@ -52,6 +47,9 @@ type wholeAnswer struct {
 func (a *wholeAnswer) AppendEvent(dst []byte, e *event.Event) []byte {
 	a.unlock()
 	a.last = max(a.last, e.ID)
+	if d, ok := e.Data.(*event.ModelCallFinished); ok {
+		a.turnEnd = d.Message
+	}
 	return dst
 }
 

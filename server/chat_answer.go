@@ -36,6 +36,7 @@ type chat struct {
 	follows   bool           // another request or process executes the run: missed events are read from its log
 	bytesSent bool           // bytes of the model server were relayed
 	reencodes bool           // the answer began with relayed bytes, and this server encodes the rest
+	turnEnd   *lathe.Message // the message of the last turn, for an answer that is not streamed
 	whole     []byte         // the body of the model server's response, for an answer that is not streamed
 	finished  bool           // the relayed bytes contained the finish reason
 	broken    bool           // the stream has ended, since the run continues without a call whose beginning was written

@@ -196,7 +196,7 @@ func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.S
 		own, resolved := a.caller.resolveItems(j.Messages)
 		j.Messages, j.Changed = own, j.Changed || resolved
 	}
-	if p := h.openCompactions(ctx, a, j); p != nil {
+	if p := h.openCompactions(ctx, a, j, relayed); p != nil {
 		return nil, p
 	}
 	if a.compacts() {
@@ -237,12 +237,11 @@ func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem 
 	if p := a.acceptHosted(m, relayed); p != nil || relayed {
 		return p
 	}
-	if m.Loop.Wire() != a.protocol.Wire() {
-		if a.req.Updated != nil {
-			a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
-		}
-		a.req.Tools = slices.DeleteFunc(a.req.Tools, func(t *lathe.ToolSpec) bool { return slices.Contains(a.req.Removed, t.Name) })
-		a.in.ClientTools = a.req.Tools
+	if m.Loop.Wire() != a.protocol.Wire() && a.req.Updated != nil {
+		a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
+	}
+	if p := a.acceptTools(m); p != nil {
+		return p
 	}
 	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
 	if a.req.Foreign != nil {

@@ -185,8 +185,46 @@ func sealedCompaction(p lathe.Part) string {
 	return ""
 }
 
-// openCompactions replaces the sealed compaction items in the messages of j by their summaries, as messages of the user.
-func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced) *problem {
+// vendorSummary returns the summary of a compaction that a vendor's server made, if it is text: that of a content block of the
+// Messages wire. It returns "" for other parts, and for compactions that only the vendor's server can read.
+func vendorSummary(p lathe.Part) string {
+	o, ok := p.(lathe.Opaque)
+	if !ok || textMember(o.JSON, "type") != "compaction" {
+		return ""
+	}
+	return textMember(o.JSON, "content")
+}
+
+// openVendorSummaries replaces the compactions of the vendor's server whose summary is text by messages of the user, for a
+// model on another wire. Others are parts without a form on that wire: see [Model.checkContent].
+func (a *chat) openVendorSummaries(j *splice.Spliced) {
+	m := a.plan.model
+	if m == nil || m.Loop.Wire() == a.protocol.Wire() || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return vendorSummary(p) != "" }) {
+		return
+	}
+	var out []lathe.Message
+	for _, m := range j.Messages {
+		rest := make([]lathe.Part, 0, len(m.Parts))
+		for _, part := range m.Parts {
+			if summary := vendorSummary(part); summary != "" {
+				out = append(out, lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: summaryHead + summary}}})
+			} else {
+				rest = append(rest, part)
+			}
+		}
+		if m.Parts = rest; len(rest) > 0 {
+			out = append(out, m)
+		}
+	}
+	j.Messages, j.Changed = out, true
+}
+
+// openCompactions replaces the sealed compaction items in the messages of j by their summaries, as messages of the user. It
+// does the same with those of vendors if the model is on another wire, unless the request is relayed.
+func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Spliced, relayed bool) *problem {
+	if !relayed {
+		a.openVendorSummaries(j)
+	}
 	if a.protocol.Wire() != lathe.WireResponses || !pairs.AnyPart(j.Messages, func(p lathe.Part) bool { return sealedCompaction(p) != "" }) {
 		return nil
 	}

@@ -118,7 +118,10 @@ type removalHandler struct{ *sessionsHandler }
 type inputHandler struct{ *runStarter }
 
 // A uiHandler serves the streams of chat pages.
-type uiHandler struct{ *runStarter }
+type uiHandler struct {
+	*runStarter
+	earlier *earlierRuns
+}
 
 // A catalogHandler serves lists of models, tools, limits, evaluations and model calls.
 type catalogHandler struct{ *core }

@@ -58,21 +58,33 @@ func (a *request) sumRequest() requestSum { return a.sumFirst(-1) }
 // sumFirst computes the digest that the request would have if its conversation ended after the first n elements; n < 0
 // stands for all. The model in the path of a Gemini request is part of the digest; whether the answer is streamed is not.
 func (a *request) sumFirst(n int) requestSum {
-	body := a.req.Body
+	head := []string{a.caller.key.Name}
+	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
+		head = append(head, string(w), a.req.Model)
+	}
+	return sumBody(head, a.req.Body, func(name, v []byte) []byte {
+		switch {
+		case rawjson.EqualKey(name, "stream"), rawjson.EqualKey(name, "stream_options"):
+			return nil
+		case n >= 0 && rawjson.EqualKey(name, a.protocol.conversation):
+			return firstElements(v, n)
+		}
+		return v
+	})
+}
+
+// sumBody computes the digest of the texts of head and the members of a body that was checked. member returns the value that
+// counts for a member; nil: the member does not count.
+func sumBody(head []string, body []byte, member func(name, v []byte) []byte) requestSum {
 	members := map[string][]byte{}
 	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
-		if n >= 0 && rawjson.EqualKey(name, a.protocol.conversation) {
-			v = firstElements(v, n)
-		}
-		if !rawjson.EqualKey(name, "stream") && !rawjson.EqualKey(name, "stream_options") {
+		if v = member(name, v); v != nil {
 			members[string(name)] = v
 		}
 	}
 	c := splice.NewHash()
-	c.Text(a.caller.key.Name)
-	if w := a.protocol.Wire(); w != lathe.WireOpenAIChat {
-		c.Text(string(w))
-		c.Text(a.req.Model)
+	for _, text := range head {
+		c.Text(text)
 	}
 	var canonical []byte
 	for _, name := range slices.Sorted(maps.Keys(members)) {

@@ -45,7 +45,7 @@ func New(opts *Options) (*Server, error) {
 	plans := &planner{runStarter: exec, turns: turns, responses: &responseReader{views, turns}, earlier: newEarlierRuns(views)}
 	g := &Server{core: co,
 		chat: &chatHandler{plans}, stored: &responsesHandler{plans}, counter: &tokenCounter{plans},
-		runs: &runsHandler{exec}, removal: &removalHandler{&sessionsHandler{exec}}, inputs: &inputHandler{exec}, ui: &uiHandler{exec}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
+		runs: &runsHandler{exec}, removal: &removalHandler{&sessionsHandler{exec}}, inputs: &inputHandler{exec}, ui: &uiHandler{exec, plans.earlier}, catalog: &catalogHandler{co}, peers: &peerHandler{co},
 		maintain: &maintenance{runStarter: exec, turns: turns}}
 	g.browsers = &signIns{co, newSessions(co.opts.Now, co.opts.Limits.SessionLife), make(chan struct{}, maxSignIns)}
 	g.gate = &gate{co, admission.New(co.opts.Now, co.opts.Limits.MaxConcurrent, co.opts.Limits.MaxWatchers), g.browsers}

@@ -44,6 +44,55 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 	return nil
 }
 
+// acceptTools leaves out of a request that is not relayed what this server or the server of the model m cannot do with the
+// client's tools, and lists it as ignored: tools that only code may call, if the model is on another wire and so has no code
+// execution of the vendor, and `async`, since this server returns a call to the client and calls the model next with its
+// result. A tool choice that forces a tool which is left out is refused.
+func (a *exchange) acceptTools(m *Model) *problem {
+	same := m.Loop.Wire() == a.protocol.Wire()
+	kept := make([]*lathe.ToolSpec, 0, len(a.req.Tools))
+	for _, t := range a.req.Tools {
+		path := a.protocol.tools + "." + t.Name
+		switch {
+		case same:
+		case slices.Contains(a.req.Removed, t.Name):
+			continue
+		case isForCode(t) && a.req.ToolChoice.Mode == lathe.ChoiceFunction && a.req.ToolChoice.Name == t.Name:
+			return badRequest(a.protocol.tools, "The tool choice forces the tool %.64q, which only code may call (allowed_callers), and the server of this model executes no code.", t.Name)
+		case isForCode(t):
+			a.ignored = append(a.ignored, path)
+			continue
+		}
+		if async := func(m lathe.Member) bool { return m.Name == "async" }; string(wire.MemberValue(t.Extra, "async")) == "true" {
+			a.ignored = append(a.ignored, path+".async")
+			own := *t
+			own.Extra = slices.DeleteFunc(slices.Clone(t.Extra), async)
+			t = &own
+		}
+		kept = append(kept, t)
+	}
+	if len(a.in.ClientTools) > 0 { // a compaction has no tools
+		a.in.ClientTools = kept
+	}
+	a.req.Tools = kept
+	return nil
+}
+
+// isForCode reports whether only code that the vendor's server executes may call the tool.
+func isForCode(t *lathe.ToolSpec) bool {
+	callers := wire.MemberValue(t.Extra, "allowed_callers")
+	if wire.Kind(callers) != '[' {
+		return false
+	}
+	n := 0
+	for el := range rawjson.Elements(callers) {
+		if n++; rawjson.Text(el) == "direct" {
+			return false
+		}
+	}
+	return n > 0
+}
+
 // disallowedTool returns a copy of a hosted tool that is marked as one that the model may not call.
 func disallowedTool(tool []byte) json.RawMessage {
 	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.DisallowedMember },

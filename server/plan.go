@@ -94,7 +94,10 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 	if p.relayed {
 		return nil // the model server checks the tool choice itself
 	}
-	if bad = c.checkChoice(req, p.in.Allow); bad == nil && req.place != nil {
+	if req.choice.Mode != "" {
+		bad = c.checkChoice(p.settings.ToolChoice, p.in.ClientTools, p.in.Allow)
+	}
+	if bad == nil && req.place != nil {
 		_, bad = p.model.checkContent(req.messages, req.place)
 	}
 	return bad
@@ -120,23 +123,23 @@ func (c *access) ownTool(name string) *lathe.ToolSpec {
 	return nil
 }
 
-// checkChoice returns a problem if neither the tools of the request nor the allowed tools of this server can satisfy the
-// tool choice. A nil allow stands for all tools of the caller.
-func (c *access) checkChoice(req *runRequest, allow []string) *problem {
-	if req.choice.Mode != lathe.ChoiceRequired && req.choice.Mode != lathe.ChoiceFunction {
+// checkChoice returns a problem if neither the tools of the client nor the allowed tools of this server can satisfy the tool
+// choice. A nil allow stands for all tools of the caller.
+func (c *access) checkChoice(choice lathe.ToolChoice, client []*lathe.ToolSpec, allow []string) *problem {
+	if choice.Mode != lathe.ChoiceRequired && choice.Mode != lathe.ChoiceFunction {
 		return nil
 	}
 	own := allow
 	if own == nil {
 		own = c.toolNames()
 	}
-	switch req.choice.Mode {
+	switch choice.Mode {
 	case lathe.ChoiceRequired:
-		if len(own) == 0 && !slices.ContainsFunc(req.tools, func(t *lathe.ToolSpec) bool { return !t.Disallowed }) {
+		if len(own) == 0 && !slices.ContainsFunc(client, func(t *lathe.ToolSpec) bool { return !t.Disallowed }) {
 			return badRequest("tool_choice", "A call is required, but there are no tools.")
 		}
 	case lathe.ChoiceFunction:
-		if !slices.Contains(own, req.choice.Name) && !slices.ContainsFunc(req.tools, func(t *lathe.ToolSpec) bool { return t.Name == req.choice.Name }) {
+		if !slices.Contains(own, choice.Name) && !slices.ContainsFunc(client, func(t *lathe.ToolSpec) bool { return t.Name == choice.Name }) {
 			return badRequest("tool_choice.function.name", "There is no tool with this name, neither in the request nor on this server.")
 		}
 	}

@@ -26,6 +26,9 @@ type replayed struct {
 // appendWhole appends the body of an answer that is not streamed.
 func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	own := a.added(res)
+	if res.Reasoning != "" && a.turnEnd != nil { // the last message has only reasoning, so the history does not have it
+		own = append(slices.Clip(own), *a.turnEnd)
+	}
 	a.before, a.head.Whole = replayed{}, true
 	a.writer = a.protocol.NewWriter(&a.head)
 	a.calls.writer, a.calls.turn = a.writer, lastTurn(res)
@@ -41,7 +44,7 @@ func (a *chat) appendWhole(dst []byte, res *event.Result) []byte {
 	}
 	dst = a.replay(dst, &replayed{own, res.History, a.handedOver(res)}, a.carriers)
 	if a.carriers != nil {
-		a.carriers.Replay(own, a.job.loop)
+		a.carriers.Replay(a.added(res), a.job.loop)
 	}
 	return a.AppendEnd(dst, res, nil)
 }

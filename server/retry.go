@@ -22,11 +22,11 @@ import (
 //   - Before the first such call of a run, the gateway records in the store that this run answers the request.
 //     The request is identified by a digest. See [tracked].
 //   - If a request finds a record whose run is active, it waits for the end of that run and gets its answer. If the
-//     run has ended with an answer that no client received, the request gets that answer. See [chatHandler.awaitAttached].
+//     run has ended with an answer that no client received, the request gets that answer. See [earlierRuns.repeated].
 //   - If the run failed, or was cancelled because its client left, a new run continues it: the new run takes over the
-//     calls and their results, and calls the model next. See [chatHandler.takeOver].
+//     calls and their results, and calls the model next. See [earlierRuns.takeOver].
 //   - If several requests arrive before there is a record, the run of one of them is recorded. The runs of the others end
-//     before their first call that may write, and those requests attach to the recorded run. See [chatHandler.answer].
+//     before their first call that may write, and those requests attach to the recorded run. See [runStarter.stream].
 //   - When a client has received the answer, the gateway marks the record as delivered. A delivered record matches
 //     only requests that arrived before the delivery.
 //
@@ -39,11 +39,10 @@ const newRunHeader = "X-Lathe-New-Run"
 
 // A tracked is a request whose run may call tools that write. It is a sink of that run, and records the run in the store.
 type tracked struct {
-	earlier *earlierRuns
-	digest  store.RequestDigest
-	arrived time.Time
-	// mayWrite reports whether a call of the tool may do more than read. tool is the name in events.
-	mayWrite func(tool string) bool
+	earlier  *earlierRuns
+	caller   *caller
+	messages []lathe.Message // of the request
+	digest   store.RequestDigest
 	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
 	durable bool
 	fresh   bool // the client requires a new run
@@ -87,7 +86,7 @@ func (h *planner) trackChat(a *chat) {
 	if h.opts.Limits.RetryWindow < 0 || !c.offersWrites(&a.settings, a.in.Allow) {
 		return
 	}
-	a.job.track = &tracked{earlier: h.earlier, digest: store.RequestDigest(a.digest()), arrived: c.arrived, mayWrite: c.setup.mayWrite,
+	a.job.track = &tracked{earlier: h.earlier, caller: c, messages: a.req.Messages, digest: store.RequestDigest(a.digest()),
 		durable: a.job.due == nil, fresh: a.fresh, runID: a.job.follow}
 }
 
@@ -161,7 +160,7 @@ func (t *tracked) take(ctx context.Context, e *event.Event) error {
 			return nil
 		}
 	case *event.ToolCallPlanned:
-		if !t.mayWrite(d.Tool) {
+		if !t.caller.setup.mayWrite(d.Tool) {
 			return nil
 		}
 	default:

@@ -13,36 +13,47 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/stream"
 )
 
-// repeated writes the answer of an earlier run if the request repeats the request of that run. It returns false, and has
-// written nothing, if the request needs a new run.
-func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) bool {
-	t, c := a.job.track, a.caller
-	if t == nil || t.fresh || a.job.resume != "" || a.job.follow != "" {
+// An answerer answers a tracked request in the form of its client.
+type answerer interface {
+	// replay writes the answer of a run that has ended or is suspended and whose client did not receive it.
+	replay(e *earlierRun)
+	// takeOver makes the job of the request a new run that continues e with the messages taken, by [earlierRuns.continueRun].
+	// begun is false if another request has already begun that run.
+	takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem)
+	// execute executes the job and writes the answer. lost is that of [runStarter.stream].
+	execute() (lost bool)
+}
+
+// repeated writes the answer of an earlier run if the request of j repeats the request of that run. It returns false, and has
+// written nothing of an answer, if the request needs a new run.
+func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, x answerer) bool {
+	t := j.track
+	if t == nil || t.fresh || j.resume != "" || j.follow != "" {
 		return false
 	}
 	for range maxContinued {
-		e, p := h.earlier.findEarlier(r.Context(), a)
+		e, p := er.findEarlier(r.Context(), t)
 		if e == nil && p == nil {
 			return false
 		}
 		attached := p == nil && !e.over
 		if attached {
-			e, p = h.awaitAttached(w, r, a, e.id)
+			e, p = er.awaitAttached(w, r, j, enc, e.id)
 		}
 		switch {
 		case r.Context().Err() != nil:
-			c.code = "client_gone"
+			t.caller.code = "client_gone"
 			return true
 		case p != nil:
-			h.failChat(w, a, p)
+			failStream(w, t.caller, j, enc, p)
 			return true
 		case e.completed():
-			h.replay(w, r, a, e)
+			x.replay(e)
 			return true
 		case attached && !e.abandoned(): // the run failed while this request waited for it: this request gets the same failure
 			p := problems.Ended(e.res)
 			t.permit(e.res, p)
-			h.failChat(w, a, p)
+			failStream(w, t.caller, j, enc, p)
 			return true
 		}
 		taken := e.takenOver()
@@ -50,16 +61,16 @@ func (h *chatHandler) repeated(w http.ResponseWriter, r *http.Request, a *chat) 
 			t.forget()
 			return false
 		}
-		begun, p := h.takeOver(r.Context(), a, e, taken)
+		begun, p := x.takeOver(e, taken)
 		if p != nil {
-			h.failChat(w, a, p)
+			failStream(w, t.caller, j, enc, p)
 			return true
 		}
-		if begun && !h.answerChat(w, r, a) {
+		if begun && !x.execute() {
 			return true
 		}
 	}
-	h.failChat(w, a, repeatLimit())
+	failStream(w, t.caller, j, enc, repeatLimit())
 	return true
 }
 
@@ -70,44 +81,44 @@ func (t *tracked) forget() {
 	t.looked, t.known, t.runID = true, t.runID, ""
 }
 
-// failChat writes a problem: into the stream if it has begun, else as the response.
-func (h *chatHandler) failChat(w http.ResponseWriter, a *chat, p *problem) {
-	if out := a.job.out; out != nil && out.Started {
-		a.caller.code = p.Code
-		_ = out.Write(a.AppendEnd(nil, nil, p)) // an error means that the client has left
+// failStream writes a problem: into the stream of j if it has begun, else as the response.
+func failStream(w http.ResponseWriter, c *caller, j *job, enc stream.Encoder, p *problem) {
+	if j.out != nil && j.out.Started {
+		c.code = p.Code
+		_ = j.out.Write(enc.AppendEnd(nil, nil, p)) // an error means that the client has left
 		return
 	}
-	a.Header(w.Header())
-	a.caller.fail(w, p)
+	enc.Header(w.Header())
+	c.fail(w, p)
 }
 
 // awaitAttached waits for the end of the active run id and returns it. Meanwhile a client that streams gets keep-alives.
-func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *chat, id string) (e *earlierRun, p *problem) {
-	a.caller.runID = id
-	if !a.req.Stream {
-		return h.earlier.awaitEarlier(r.Context(), a, id)
+func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, id string) (e *earlierRun, p *problem) {
+	j.track.caller.runID = id
+	if isWhole(enc) {
+		return er.awaitEarlier(r.Context(), j.track, id)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e, p = h.earlier.awaitEarlier(ctx, a, id)
+		e, p = er.awaitEarlier(ctx, j.track, id)
 	}()
 	defer func() {
 		cancel()
 		<-done
 	}()
-	if a.job.out == nil {
-		a.job.out = h.newStreamWriter(w, a)
+	if j.out == nil {
+		j.out = er.newStreamWriter(w, enc)
 	}
-	tick := time.NewTicker(h.opts.Limits.KeepAlive)
+	tick := time.NewTicker(er.opts.Limits.KeepAlive)
 	defer tick.Stop()
 	for {
 		select {
 		case <-done:
 			return e, p
 		case <-tick.C:
-			if err := a.job.out.Write(stream.AppendKeepAlive(nil, a)); err != nil {
+			if err := j.out.Write(stream.AppendKeepAlive(nil, enc)); err != nil {
 				return nil, clientGone()
 			}
 		}
@@ -116,7 +127,7 @@ func (h *chatHandler) awaitAttached(w http.ResponseWriter, r *http.Request, a *c
 
 // awaitEarlier waits until a run has ended or is suspended, in this process or in another one. While it waits, a run that
 // this process executes for another request is not cancelled when the client of that request leaves.
-func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (er *earlierRuns) awaitEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	if f := er.inflight.find(id); f != nil {
 		if leave := f.join(); leave != nil {
 			defer leave()
@@ -125,7 +136,7 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 	notified, remove := er.waiters.channel(id)
 	defer remove()
 	for {
-		e, p := er.readEarlier(ctx, a, id)
+		e, p := er.readEarlier(ctx, t, id)
 		if p != nil || e.over {
 			return e, p
 		}
@@ -140,21 +151,23 @@ func (er *earlierRuns) awaitEarlier(ctx context.Context, a *chat, id string) (*e
 	}
 }
 
-// replay writes the answer of a run that has ended and whose client did not receive it.
-func (h *chatHandler) replay(w http.ResponseWriter, r *http.Request, a *chat, e *earlierRun) {
-	t := a.job.track
+// A chatAnswer answers one request of a chat.
+type chatAnswer struct {
+	*chatHandler
+	w http.ResponseWriter
+	r *http.Request
+	a *chat
+}
+
+func (x *chatAnswer) execute() (lost bool) { return x.stream(x.w, x.r, x.a.caller, &x.a.job, x.a.enc) }
+
+func (x *chatAnswer) replay(e *earlierRun) {
+	a := x.a
 	a.caller.runID, a.continues = e.id, e.continues
-	a.answerAs(r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
+	a.answerAs(x.r.Context(), runlog.AnswerID{Run: e.id, After: e.after}, e)
 	a.calls.turn = lastTurn(e.res)
 	a.before = replayed{afterMessages(e.res.History, e.base), e.res.History, a.handedOver(e.res)}
-	out := a.job.out
-	if out == nil {
-		out = h.newStreamWriter(w, a.enc)
-	}
-	defer out.End()
-	if err := t.deliver(r.Context(), e.res, func() error { return out.Write(a.enc.AppendEnd(nil, e.res, nil)) }); err != nil {
-		a.caller.code = "client_gone"
-	}
+	x.earlier.deliver(x.w, x.r, &a.job, a.enc, e, func() []byte { return a.enc.AppendEnd(nil, e.res, nil) })
 }
 
 // answerAs prepares the answer as one of the run e, under the given id.
@@ -163,34 +176,51 @@ func (a *content) answerAs(ctx context.Context, id runlog.AnswerID, e *earlierRu
 	a.base = e.base
 }
 
-// takeOver sets the job to a new run that continues e with the messages taken. begun is false if another request has
-// already begun that run: then the caller attaches to it. Until the run has begun, a lock prevents other requests of this
-// process from beginning it.
-func (h *chatHandler) takeOver(ctx context.Context, a *chat, e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
-	next := continuation(e.id)
-	unlock, p := h.locks.lock(ctx, "continue "+e.id)
-	if p != nil {
+func (x *chatAnswer) takeOver(e *earlierRun, taken []lathe.Message) (begun bool, p *problem) {
+	a, ctx := x.a, x.r.Context()
+	unlock, p := x.earlier.continueRun(ctx, &a.job, e, taken)
+	if unlock == nil {
 		return false, p
 	}
-	if has, p := h.earlier.hasRun(ctx, a.caller, next); has || p != nil {
-		unlock()
-		return false, p
-	}
-	a.unlock = sync.OnceFunc(unlock)
-	in := &a.in
-	in.Messages = slices.Concat(e.res.History[:e.base], taken)
-	in.Continues, in.TakenOver, in.Run.RunID = e.id, len(taken), next
-	a.continues = e.id
-	if t := a.job.track; t != nil {
-		t.continued, t.failed = e.continued+1, ""
-		if p := problems.Failure(e.res); p != nil {
-			t.failed = p.Code
-		}
-	}
-	a.answerAs(ctx, runlog.AnswerID{Run: next}, e)
-	a.before = replayed{messages: taken, history: in.Messages}
-	a.job.due, a.job.claim = nil, newFirst() // the first event of the run is stored at once: it decides which process continues e
+	a.unlock, a.continues = unlock, e.id
+	a.answerAs(ctx, runlog.AnswerID{Run: a.in.Run.RunID}, e)
+	a.before = replayed{messages: taken, history: a.in.Messages}
 	return true, nil
+}
+
+// deliver writes the whole answer of e, which encode returns, as the answer to the tracked request of j.
+func (er *earlierRuns) deliver(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, e *earlierRun, encode func() []byte) {
+	out := j.out
+	if out == nil {
+		out = er.newStreamWriter(w, enc)
+	}
+	defer out.End()
+	if err := j.track.deliver(r.Context(), e.res, func() error { return out.Write(encode()) }); err != nil {
+		j.track.caller.code = "client_gone"
+	}
+}
+
+// continueRun sets the job to a new run that continues e with the messages taken. unlock is nil if another request has
+// already begun that run: then the caller attaches to it. Until unlock is called, once the run has begun, a lock prevents
+// other requests of this process from beginning it. unlock may be called twice.
+func (er *earlierRuns) continueRun(ctx context.Context, j *job, e *earlierRun, taken []lathe.Message) (unlock func(), p *problem) {
+	next := continuation(e.id)
+	unlock, p = er.locks.lock(ctx, "continue "+e.id)
+	if p != nil {
+		return nil, p
+	}
+	if has, p := er.hasRun(ctx, j.track.caller, next); has || p != nil {
+		unlock()
+		return nil, p
+	}
+	j.in.Messages = slices.Concat(e.res.History[:e.base], taken)
+	j.in.Continues, j.in.TakenOver, j.in.Run.RunID = e.id, len(taken), next
+	j.track.continued, j.track.failed = e.continued+1, ""
+	if p := problems.Failure(e.res); p != nil {
+		j.track.failed = p.Code
+	}
+	j.due, j.claim = nil, newFirst() // the first event of the run is stored at once: it decides which process continues e
+	return sync.OnceFunc(unlock), nil
 }
 
 // restart sets the job to a new run again, after the record of another run superseded the first one.

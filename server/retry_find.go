@@ -77,8 +77,8 @@ func newEarlierRuns(views *runViews) *earlierRuns {
 }
 
 // findEarlier returns the run that answers the request; nil if the request needs a new run.
-func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *problem) {
-	l := &lookup{earlierRuns: er, chat: a, track: a.job.track, began: time.Now()}
+func (er *earlierRuns) findEarlier(ctx context.Context, t *tracked) (*earlierRun, *problem) {
+	l := &lookup{earlierRuns: er, track: t, began: time.Now()}
 	for {
 		e, next, p := l.look(ctx)
 		if p == nil && next == lookLater {
@@ -96,7 +96,6 @@ func (er *earlierRuns) findEarlier(ctx context.Context, a *chat) (*earlierRun, *
 // A lookup is the state of one call of [earlierRuns.findEarlier].
 type lookup struct {
 	*earlierRuns
-	chat       *chat
 	track      *tracked
 	began      time.Time
 	slow, fast int // number of lookups that left open whether the request arrived before a delivery
@@ -114,7 +113,7 @@ const (
 // look makes one lookup.
 func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	t := l.track
-	waited := time.Since(t.arrived)
+	waited := time.Since(t.caller.arrived)
 	delivery := l.deliveries.of(t.digest) // read before the record: if the delivery ends in between, the record does not have it yet
 	record, err := l.requests.FindRequest(ctx, t.digest)
 	switch {
@@ -122,7 +121,7 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 		t.found("")
 		return nil, lookDone, nil
 	case err != nil: // record looks again before the first call that may write
-		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", l.chat.caller.requestID, "code", lathe.CodeOf(err))
+		l.opts.Log.Warn("the store could not say whether a request is a repetition", "request_id", t.caller.requestID, "code", lathe.CodeOf(err))
 		t.mu.Lock()
 		t.unsure = true
 		t.mu.Unlock()
@@ -130,7 +129,7 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	case record.Delivered && !t.before && waited+l.opts.Limits.RepeatWindow <= record.DeliveredAge:
 		return nil, l.delivered(&record, waited), nil
 	}
-	e, p := l.followEarlier(ctx, l.chat, record.RunID)
+	e, p := l.followEarlier(ctx, t, record.RunID)
 	t.before = t.before || e != nil && !e.completed() // the earlier run had no answer yet, so none was delivered
 	if p != nil {
 		return l.missing(&record, p)
@@ -142,7 +141,7 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 // have waited for a connection to the store, and the answer may have been delivered in that time: the age of the record is
 // then newer than waited, and only a faster lookup can decide.
 func (l *lookup) delivered(record *store.RequestRecord, waited time.Duration) nextLook {
-	after := time.Since(l.track.arrived)
+	after := time.Since(l.track.caller.arrived)
 	isSlow := after-waited > slowLookup
 	if isSlow {
 		l.slow++
@@ -224,15 +223,15 @@ func continuation(id string) string {
 }
 
 // followEarlier returns the last run of the chain that begins with id, in which each run continues the one before.
-func (er *earlierRuns) followEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (er *earlierRuns) followEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	for n := range maxContinued {
 		next := continuation(id)
-		has, p := er.hasRun(ctx, a.caller, next)
+		has, p := er.hasRun(ctx, t.caller, next)
 		switch {
 		case p != nil:
 			return nil, p
 		case !has:
-			e, p := er.readEarlier(ctx, a, id)
+			e, p := er.readEarlier(ctx, t, id)
 			if e != nil {
 				e.continued = n
 			}
@@ -257,18 +256,18 @@ func (er *earlierRuns) hasRun(ctx context.Context, c *caller, id string) (bool, 
 
 // readEarlier returns the run with the id. Without a store, it is an active run of this process or the result of an ended
 // one.
-func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*earlierRun, *problem) {
+func (er *earlierRuns) readEarlier(ctx context.Context, t *tracked, id string) (*earlierRun, *problem) {
 	if er.opts.Index == nil {
 		active := er.inflight.find(id) != nil // looked up first: a run is removed from inflight only after its result is in results
 		if r := er.results.find(id); r != nil {
-			return r.earlier(id, a.req.Messages), nil
+			return r.earlier(id, t.messages), nil
 		}
 		if active {
 			return &earlierRun{id: id}, nil
 		}
 		return nil, noRun()
 	}
-	v, p := er.viewOther(ctx, a.caller, id)
+	v, p := er.viewOther(ctx, t.caller, id)
 	if p != nil {
 		return nil, p
 	}
@@ -277,7 +276,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 		if p := er.takes(); p != nil { // while the server drains, the next process may still resume the run
 			return nil, p
 		}
-		if v, p = er.viewOther(ctx, a.caller, id); p != nil {
+		if v, p = er.viewOther(ctx, t.caller, id); p != nil {
 			return nil, p
 		}
 		over = true
@@ -285,7 +284,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, a *chat, id string) (*ea
 	e := &earlierRun{id: id, over: over, continues: v.State.Continues, updated: v.Summary.Run.Updated, ran: v.MayHaveRun}
 	if e.over {
 		e.res = v.Result()
-		e.base = requestEnd(e.res.History, v.State.Start-v.State.TakenOver, a.req.Messages)
+		e.base = requestEnd(e.res.History, v.State.Start-v.State.TakenOver, t.messages)
 		if e.base > v.State.Start {
 			e.after = v.WaitBefore(e.base)
 		}

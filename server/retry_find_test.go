@@ -9,24 +9,19 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/testdata"
-	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/store"
 )
 
 // unstored returns the earlier runs of a server whose runs no store keeps, and a request that looks for one.
-func unstored() (*earlierRuns, *chat) {
+func unstored() (*earlierRuns, *tracked) {
 	er := newEarlierRuns(&runViews{&core{opts: Options{Limits: Limits{}.withDefaults(), Now: time.Now}}})
-	track := &tracked{earlier: er, digest: store.RequestDigest{1}, arrived: time.Now()}
-	a := &chat{}
-	a.request = request{caller: &caller{}, members: members{req: &wire.ClientRequest{}}}
-	a.job.track = track
-	return er, a
+	return er, &tracked{earlier: er, caller: &caller{arrived: time.Now()}, digest: store.RequestDigest{1}}
 }
 
 // A run that ends while a request looks for it has its result where no store keeps runs.
 func TestRunThatEndsDuringLookupHasResult(t *testing.T) {
 	t.Parallel()
-	er, a := unstored()
+	er, track := unstored()
 	for range testdata.Cases(500) {
 		id := "run_1"
 		er.results = results{max: 1, maxBytes: 1 << 10}
@@ -39,7 +34,7 @@ func TestRunThatEndsDuringLookupHasResult(t *testing.T) {
 			er.inflight.remove(f)
 		}()
 		for over := false; !over; {
-			e, p := er.readEarlier(t.Context(), a, id)
+			e, p := er.readEarlier(t.Context(), track, id)
 			if p != nil {
 				t.Fatalf("the run is not found: %+v", p)
 			}
@@ -80,9 +75,8 @@ func TestLookupDuringDelivery(t *testing.T) {
 		for _, slow := range []int{1, maxFastLookups - 1} {
 			for _, after := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					er, a := unstored()
+					er, track := unstored()
 					er.requests = &slowRequests{er.requests, slow, wait}
-					track := a.job.track
 					if err := er.requests.PutRequest(t.Context(), track.digest, "run_1", ""); err != nil {
 						t.Fatal(err)
 					}
@@ -95,11 +89,11 @@ func TestLookupDuringDelivery(t *testing.T) {
 					if after {
 						deliver()
 						time.Sleep(wait / 2)
-						track.arrived = time.Now()
+						track.caller.arrived = time.Now()
 					} else {
 						time.AfterFunc(wait/2, deliver)
 					}
-					e, p := er.findEarlier(t.Context(), a)
+					e, p := er.findEarlier(t.Context(), track)
 					if p != nil || (e == nil) != after {
 						t.Errorf("%d lookups of %v, request after the delivery %v: got %+v, %+v", slow, wait, after, e, p)
 					}

@@ -53,12 +53,10 @@ func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	if !found {
 		return nil // without an interrupted run the conversation is valid as the client sent it
 	}
-	first, req := *a, *a.req
-	req.Messages = req.Messages[:k]
-	first.req = &req
-	e, p := er.followEarlier(ctx, &first, record.RunID)
+	first := &tracked{caller: a.caller, messages: a.req.Messages[:k]}
+	e, p := er.followEarlier(ctx, first, record.RunID)
 	if p == nil && !e.over {
-		e, p = er.awaitEarlier(ctx, &first, e.id)
+		e, p = er.awaitEarlier(ctx, first, e.id)
 	}
 	if p != nil || er.opts.Now().Sub(e.updated) > er.opts.Limits.RetryWindow {
 		return gone(ctx)

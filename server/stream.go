@@ -13,8 +13,8 @@ import (
 )
 
 // newStreamWriter returns a writer for the response. The encoder sets the headers before the first byte.
-func (ex *runStarter) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
-	return stream.NewWriter(w, ex.opts.Limits.WriteTimeout, enc.Header)
+func (rv *runViews) newStreamWriter(w http.ResponseWriter, enc stream.Encoder) *stream.Writer {
+	return stream.NewWriter(w, rv.opts.Limits.WriteTimeout, enc.Header)
 }
 
 // stream begins the run of a job and writes its events to the client until the run is over. lost is true, and nothing of
@@ -105,14 +105,14 @@ func (s *openStream) close() {
 }
 
 // isWhole reports whether the answer is not streamed: the client gets it in one piece.
-func (s *openStream) isWhole() bool {
-	_, whole := s.enc.(*wholeAnswer)
+func isWhole(enc stream.Encoder) bool {
+	_, whole := enc.(*wholeAnswer)
 	return whole
 }
 
 // count adds n to the metric of clients that read a stream.
 func (s *openStream) count(n int) {
-	if m := s.ex.opts.Metrics; m != nil && !s.isWhole() {
+	if m := s.ex.opts.Metrics; m != nil && !isWhole(s.enc) {
 		m.AddStreamClients(n)
 	}
 }
@@ -150,7 +150,7 @@ func (s *openStream) step() (over, lost bool) {
 			return true, false
 		}
 	case s.run.detach && s.ex.stopped.Err() != nil: // a later process resumes the run
-		if bad, over = problems.FailureFor(lathe.ReasonInterrupted), true; s.isWhole() {
+		if bad, over = problems.FailureFor(lathe.ReasonInterrupted), true; isWhole(s.enc) {
 			return s.failWhole(b, bad), false
 		}
 		b = s.enc.AppendEnd(b, nil, bad)
@@ -167,7 +167,7 @@ func (s *openStream) hold() bool {
 		return false
 	}
 	hold := s.ex.holdFor(s.caller, s.job, s.run.res)
-	if s.isWhole() {
+	if isWhole(s.enc) {
 		hold = min(hold, maxWholeHold)
 	}
 	if hold <= 0 || s.paused == pausedAt(s.enc) {

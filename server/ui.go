@@ -22,23 +22,35 @@ import (
 // requests an approval, its stream ends with that request. The page then sends the decision in a further request, which
 // resumes the same run; the page shows both streams as one message. Resuming requires a store of runs.
 
-// uiChat handles POST /api/chat.
+// uiChat handles POST /api/chat. If another run takes precedence, it tries again, at most maxContinued times.
 func (h *uiHandler) uiChat(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	u, p := h.readUI(r, c)
 	if p != nil {
 		return p
 	}
-	if p := h.resumeSuspended(r.Context(), c, u); p != nil {
-		return p
-	}
-	defer u.unlock()
-	if u.job.loop == nil { // no suspended run waits for this request
-		if p = h.planUI(r.Context(), c, u); p != nil {
-			return p
+	defer func() { u.unlock() }()
+	x := &uiAnswer{h, w, r, u}
+	for n := range maxContinued {
+		if h.earlier.repeated(w, r, &u.job, u, x) {
+			return nil
 		}
+		p := h.resumeSuspended(r.Context(), c, u)
+		if p != nil && p.Code == ownedElsewhere().Code && u.job.track != nil && n == 0 {
+			continue // an equal request has resumed the run meanwhile
+		}
+		if p == nil && u.job.loop == nil { // no suspended run waits for this request
+			p = h.planUI(r.Context(), c, u)
+		}
+		if p != nil {
+			failStream(w, c, &u.job, u, p)
+			return nil
+		}
+		if !x.execute() {
+			return nil
+		}
+		u.begin(job{})
 	}
-	u.enc = uistream.NewEncoder(u.protocol, &u.encode)
-	h.stream(w, r, c, &u.job, u)
+	failStream(w, c, &u.job, u, repeatLimit())
 	return nil
 }
 
@@ -54,6 +66,13 @@ type uiChat struct {
 	buffered []byte // events that are written only after the head: if the run fails before its first output, the response is an error status
 	headSent bool
 	unlock   func() // unlocks the run that the request resumes; it may be called twice
+}
+
+// begin sets the job, and begins the stream of its run. What the client has received of the response, and the tracked request,
+// stay.
+func (u *uiChat) begin(j job) {
+	j.track, j.out = u.job.track, u.job.out
+	u.job, u.enc, u.buffered, u.headSent = j, uistream.NewEncoder(u.protocol, &u.encode), nil, false
 }
 
 func (u *uiChat) Header(h http.Header) {
@@ -89,8 +108,8 @@ func (u *uiChat) AppendEvent(dst []byte, e *event.Event) []byte {
 // AppendEnd implements [stream.Encoder].
 func (u *uiChat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	dst, u.buffered = append(dst, u.buffered...), nil
-	if res == nil { // the run continues in another process
-		return u.enc.AppendFailure(dst, lathe.Code(p.Code), "the server stops; the run goes on")
+	if res == nil { // the run continues in another process, or did not begin
+		return u.enc.AppendFailure(dst, lathe.Code(p.Code), p.Message)
 	}
 	return u.enc.AppendEnd(dst)
 }
@@ -147,7 +166,8 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	if u.protocol == uistream.AGUI {
 		u.encode.RunID = req.RunID
 	}
-	return u, nil
+	u.begin(job{})
+	return u, h.trackUI(r, u)
 }
 
 // badUI converts an error of the parser of a page's request to a problem.
@@ -175,7 +195,7 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	// and a further request has their results only in its conversation.
 	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
 	p.in.Park, p.in.HandOver = h.opts.Index != nil, !names
-	u.job = job{loop: p.model.Loop, in: &p.in, detach: u.options.detach}
+	u.begin(job{loop: p.model.Loop, in: &p.in, detach: u.options.detach})
 	return nil
 }
 
@@ -302,7 +322,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		return p
 	}
 	u.encode.MessageID = u.req.Last.MessageID
-	u.job = job{loop: l, resume: id, answers: answers, stepped: v.Stepped(), detach: u.options.detach && h.opts.Supervisor != nil}
+	u.begin(job{loop: l, resume: id, answers: answers, stepped: v.Stepped(), detach: u.options.detach && h.opts.Supervisor != nil})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/lathe-run/lathe"
@@ -20,12 +21,12 @@ type soundness struct {
 }
 
 // judge reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first, calls
-// follow one another with id and name, and the finish reason matches the content. It returns false for deviations that at least one
+// follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the content. It returns false for deviations that at least one
 // official client cannot read.
 func (a *Assembler) judge() bool {
 	in := &a.chunk
 	switch {
-	case len(a.Faults) > 0, a.Err != nil, a.damage != (damage{}), a.holdsBack():
+	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != FaultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
 		return false
 	case in.whole:
 		return a.judgeWhole()

@@ -98,6 +98,22 @@ func TestMendingGoesOnFromEveryEvent(t *testing.T) {
 	}
 }
 
+// A name in several pieces is passed on as it came: the first piece was sent when the others come, so nothing written anew
+// could complete the name.
+func TestNameInPiecesIsSound(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, delta := range []string{`{"role":"assistant","tool_calls":[{"index":0,"id":"c0","type":"function","function":{"name":"get_","arguments":""}}]}`,
+		`{"tool_calls":[{"index":0,"function":{"name":"weather"}}]}`, `{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`} {
+		lines = append(lines, `{"id":"u","choices":[{"index":0,"delta":`+delta+`,"finish_reason":null}]}`)
+	}
+	lines = append(lines, `{"id":"u","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`, "[DONE]")
+	calls := assembled(t, frames(lines)).Message.Calls()
+	if len(calls) != 1 || calls[0].Name != "get_weather" {
+		t.Errorf("the calls are %+v", calls)
+	}
+}
+
 // Text that comes as one string after the other costs the judgement nothing.
 func TestSoundTextDoesNotAllocate(t *testing.T) {
 	testdata.CountsAllocations(t)

@@ -8,6 +8,7 @@ package uistream
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -241,7 +242,9 @@ func NewEncoder(p Protocol, opts *Options) *Encoder {
 	case AssistantTransport:
 		e.w = &transportWriter{mark: mark}
 		if e.opts.State != nil {
-			e.w = &stateWriter{transportWriter: transportWriter{mark: mark}, state: e.opts.State}
+			own := *e.opts.State // which the writer changes
+			own.calls = maps.Clone(own.calls)
+			e.w = &stateWriter{transportWriter: transportWriter{mark: mark}, state: &own}
 		}
 	case AGUI:
 		e.w = &aguiWriter{mark: mark}
