@@ -2,8 +2,8 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// RuleDisabled is the rule of the verdicts by which [Disabled] denies.
-const RuleDisabled = "disabled"
+// ruleDisabled is the rule of the verdicts by which [Disabled] denies.
+const ruleDisabled = "disabled"
 
 // Disabled is a guard that denies the tools for which Is returns true, such as those that an operator disables while runs use them. Is is
 // called for each decision, from several goroutines at once. A nil Is denies every tool.
@@ -24,7 +24,7 @@ func (d Disabled) Call(c *lathe.CallInfo) lathe.Verdict { return d.verdict(c.Too
 
 func (d Disabled) verdict(name string) lathe.Verdict {
 	if d.Is == nil || d.Is(name) {
-		return lathe.Verdict{Decision: lathe.Deny, Rule: RuleDisabled, Reason: "an operator has disabled this tool"}
+		return lathe.Verdict{Decision: lathe.Deny, Rule: ruleDisabled, Reason: "an operator has disabled this tool"}
 	}
 	return guardPassed()
 }

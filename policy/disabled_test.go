@@ -15,7 +15,7 @@ func TestDisabledToolsAreDenied(t *testing.T) {
 		return &lathe.CallInfo{Run: &lathe.RunInfo{}, Call: &lathe.ToolCall{Name: s.Name}, Tool: s}
 	}
 	for _, v := range []lathe.Verdict{p.Tool(&lathe.RunInfo{}, write), p.Call(call(write))} {
-		if v.Decision != lathe.Deny || v.Rule != policy.RuleDisabled || v.Reason == "" {
+		if v.Decision != lathe.Deny || v.Rule != "disabled" || v.Reason == "" {
 			t.Errorf("write: %+v", v)
 		}
 	}
@@ -25,7 +25,7 @@ func TestDisabledToolsAreDenied(t *testing.T) {
 		}
 	}
 	_, findings := policy.Explain(p, call(read))
-	if len(findings) != 2 || findings[1].Rule != policy.RuleDisabled || findings[1].Matched || findings[1].Decision != lathe.Deny {
+	if len(findings) != 2 || findings[1].Rule != "disabled" || findings[1].Matched || findings[1].Decision != lathe.Deny {
 		t.Errorf("the findings are %+v", findings)
 	}
 	off = "" // enabled again, and at once

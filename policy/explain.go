@@ -56,7 +56,7 @@ func guardFinding(p lathe.Policy) Finding {
 	case Budget:
 		f.Rule = "budget"
 	case Disabled:
-		f.Rule, f.Decision, f.Why = RuleDisabled, lathe.Deny, "the tool is enabled"
+		f.Rule, f.Decision, f.Why = ruleDisabled, lathe.Deny, "the tool is enabled"
 	}
 	return f
 }

@@ -114,7 +114,7 @@ func TestDisabledToolIsWithheldAndDenied(t *testing.T) {
 		t.Errorf("the tool is not withheld: %s", first)
 	}
 	got := h.tool("write")
-	if got.Advertised || got.Policy != "deny" || got.Rule != policy.RuleDisabled || got.Disabled == nil || got.Disabled.By != "root" || got.Disabled.Reason != "it writes twice" {
+	if got.Advertised || got.Policy != "deny" || got.Rule != "disabled" || got.Disabled == nil || got.Disabled.By != "root" || got.Disabled.Reason != "it writes twice" {
 		t.Errorf("%+v", got)
 	}
 	h.key = text("ann")

@@ -47,7 +47,7 @@ func (s *Server) checkNames() error {
 		if other, ok := by[name]; ok {
 			return fmt.Errorf("the tools %.128q and %.128q are both renamed to %s", other, remote, name)
 		}
-		if of := serverOf(name); of != name && of != s.Name && ValidServerName(of) {
+		if of := serverOf(name); of != name && of != s.Name && validServerName(of) {
 			return fmt.Errorf("the tool %.128q is renamed to %s, which is a name of the server %s", remote, name, of)
 		}
 		by[name] = remote

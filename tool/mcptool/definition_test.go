@@ -93,7 +93,7 @@ func TestT6_T42_NamesAreUnique(t *testing.T) {
 				t.Fatalf("%q is no name", n)
 			}
 		}
-		if !ValidServerName(s1) || !ValidServerName(s2) || serverOf(a) != s1 {
+		if !validServerName(s1) || !validServerName(s2) || serverOf(a) != s1 {
 			t.Fatalf("%q does not lead to %q", a, s1)
 		}
 		if s1 != s2 && a == b {
@@ -101,7 +101,7 @@ func TestT6_T42_NamesAreUnique(t *testing.T) {
 		}
 	})
 	for _, bad := range []string{"", "A", "a__b", "a_", "_a", "a--b", "a.b", "ä", strings.Repeat("a", 33)} {
-		if ValidServerName(bad) {
+		if validServerName(bad) {
 			t.Errorf("%q names a server", bad)
 		}
 	}

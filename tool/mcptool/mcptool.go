@@ -164,7 +164,7 @@ func (s *Server) withDefaults() Server {
 // Check returns an error if the configuration of the server is not valid.
 func (s *Server) Check() error {
 	switch {
-	case !ValidServerName(s.Name):
+	case !validServerName(s.Name):
 		return fmt.Errorf("the server name %.80q is not 1 to 32 of a-z, 0-9 and single _ or - between them", s.Name)
 	case s.Command == "" && s.URL == "":
 		return errors.New("neither a command nor a url")

@@ -12,9 +12,9 @@ const maxServerName = 32
 // separator separates the names of server and tool. No server name contains it.
 const separator = "__"
 
-// ValidServerName reports whether s is a valid server name: lower-case letters and digits, with single _ or - between them. So the server
+// validServerName reports whether s is a valid server name: lower-case letters and digits, with single _ or - between them. So the server
 // name always ends at the first `__` of a tool's name.
-func ValidServerName(s string) bool {
+func validServerName(s string) bool {
 	if s == "" || len(s) > maxServerName {
 		return false
 	}

@@ -148,7 +148,7 @@ func (f *Folder) read(name string) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := ParseManifest(text)
+	m, err := parseManifest(text)
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}

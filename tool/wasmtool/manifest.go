@@ -126,8 +126,8 @@ var (
 	guestDir = lazy.Regexp(`^/[A-Za-z0-9_./-]*$`)
 )
 
-// ParseManifest parses a manifest. It does not check the schema and the allowlist: [tool.Set.Add] does.
-func ParseManifest(text []byte) (*Manifest, error) {
+// parseManifest parses a manifest. It does not check the schema and the allowlist: [tool.Set.Add] does.
+func parseManifest(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("the manifest is larger than %d bytes", maxManifest)
 	}

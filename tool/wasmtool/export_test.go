@@ -1,0 +1,4 @@
+package wasmtool
+
+// ParseManifest is parseManifest for tests.
+var ParseManifest = parseManifest
