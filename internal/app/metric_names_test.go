@@ -35,7 +35,7 @@ func TestUnknownMetricNamesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := app.LoadConfig(path, &app.LoadOptions{Environ: []string{}})
-	if lathe.CodeOf(err) != lathe.CodeInvalidConfig || !strings.Contains(err.Error(), "telemetry.metric_names") || !strings.Contains(err.Error(), "did you mean seeds") {
+	if lathe.CodeOf(err) != lathe.CodeInvalidConfig || !strings.Contains(err.Error(), "telemetry.metric_names") || !strings.Contains(err.Error(), `did you mean "seeds"`) {
 		t.Errorf("got %v", err)
 	}
 }
