@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -118,3 +119,28 @@ func ExampleTestTool() {
 }
 
 func newMyModel() lathe.Model { return lathetest.NewModel() }
+
+func ExampleNewModel() {
+	model := lathetest.NewModel(
+		lathetest.Step{Text: "Let me look.", Calls: []lathe.ToolCall{{Name: "weather", Arguments: `{"city":"Oslo"}`}}},
+		lathetest.Text("It is 21 °C."),
+	)
+	rec := lathetest.Run(&testing.T{}, model, "What is the weather in Oslo?", &lathetest.Options{
+		Tools:   []lathe.Tool{weather()},
+		Context: context.Background(), // left out in a test
+	})
+	fmt.Println(rec.Result.Answer)
+	for _, req := range model.Requests() { // what the model received
+		fmt.Println(len(req.Messages), len(req.Tools))
+	}
+	// Output:
+	// It is 21 °C.
+	// 1 1
+	// 3 1
+}
+
+func ExampleTestStore() {
+	_ = func(t *testing.T) {
+		lathetest.TestStore(t, func() store.Store { return store.NewMemory(nil) }) // your store in place of this one
+	}
+}

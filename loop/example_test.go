@@ -6,6 +6,8 @@ import (
 	"iter"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/tool"
@@ -32,6 +34,34 @@ func Example() {
 	res, err := l.Do(context.Background(), &loop.Input{Messages: []lathe.Message{lathe.User("7 and 35?")}})
 	fmt.Println(res.Answer, err)
 	// Output: The sum is 42. <nil>
+}
+
+// The events of a run, and its result in the last one.
+func ExampleLoop_Run() {
+	set, err := tool.NewSet()
+	if err != nil {
+		panic(err)
+	}
+	runner, err := tool.NewRunner(set, nil)
+	if err != nil {
+		panic(err)
+	}
+	l, err := loop.New(lathetest.NewModel(lathetest.Text("Good day.")), runner, &loop.Options{Limits: lathe.Limits{MaxIterations: 3}})
+	if err != nil {
+		panic(err)
+	}
+	for e := range l.Run(context.Background(), &loop.Input{Messages: []lathe.Message{lathe.User("Hello!")}}) {
+		switch d := e.Data.(type) {
+		case *event.TextDelta:
+			fmt.Print(d.Text)
+		case *event.RunFinished:
+			res := loop.Ended(d)
+			fmt.Println("\n"+string(res.Reason), loop.Failure(res))
+		}
+	}
+	// Output:
+	// Good day.
+	// answered <nil>
 }
 
 // adder is a model that asks for a sum, then says it.

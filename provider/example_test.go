@@ -51,6 +51,57 @@ func ExampleOpenAI() {
 	// stop, 7 tokens
 }
 
+// The other wires have the same options.
+func ExampleAnthropic() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.URL.Path, r.Header.Get("X-Api-Key"))
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":5,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Good day."}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`)
+	}))
+	defer server.Close()
+
+	model, err := provider.Anthropic("claude-sonnet-4-5", &provider.Options{
+		BaseURL: server.URL, // left out for Anthropic itself
+		Key:     secret.New("key"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer model.CloseIdleConnections()
+
+	for d, err := range model.Generate(context.Background(), &lathe.Request{Messages: []lathe.Message{lathe.User("Hello!")}}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if d.Kind == lathe.DeltaFinish {
+			fmt.Println(d.Finish.Message.Text(), d.Finish.Reason, d.Finish.Usage.TotalTokens)
+		}
+	}
+	// Output:
+	// /v1/messages key
+	// Good day. stop 8
+}
+
 func ExampleOpenAI_errors() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)

@@ -2,12 +2,15 @@ package tool_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -57,6 +60,56 @@ func ExampleNewSetWithSearch() {
 	// tool_search, weather_now
 	// tool_search, weather_now
 	// It rains. <nil>
+}
+
+// Of an error the model sees the code only, except for the text of Fail.
+func ExampleFail() {
+	open := map[string]bool{"A-1": true}
+	closeOrder := tool.Func("close_order", "Closes an order.", func(_ context.Context, in struct {
+		ID string `json:"id"`
+	}) (string, error) {
+		if !open[in.ID] {
+			return "", tool.Fail(lathe.CodeInvalidArguments, "there is no open order %s: list the orders first", in.ID)
+		}
+		return "closed", nil
+	}, &tool.FuncOptions{Effect: lathe.Writes})
+	model := lathetest.NewModel(lathetest.Call("close_order", `{"id":"B-2"}`), lathetest.Text("There is none."))
+	rec := lathetest.Run(&testing.T{}, model, "Close B-2.", &lathetest.Options{Tools: []lathe.Tool{closeOrder}, Context: context.Background()})
+	for _, res := range lathetest.Only[*event.ToolCallResult](rec.Events) {
+		fmt.Println(res.Result)
+	}
+	// Output: {"ok":false,"error":{"code":"invalid_arguments","message":"The arguments are not what the tool takes. Correct what the error names and call the tool again.","detail":"there is no open order B-2: list the orders first"}}
+}
+
+// Around is called in place of each tool, after policy and approval.
+func ExampleOptions_around() {
+	double := tool.Func("double", "Doubles a number.", func(_ context.Context, in struct {
+		N int `json:"n"`
+	}) (int, error) {
+		return 2 * in.N, nil
+	}, &tool.FuncOptions{Effect: lathe.ReadOnly})
+	set, err := tool.NewSet(double)
+	if err != nil {
+		panic(err)
+	}
+	runner, err := tool.NewRunner(set, &tool.Options{Policy: policy.Default(), Around: func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error) {
+		fmt.Println("before", t.Spec().Name)
+		out, err := t.Call(ctx, args)
+		fmt.Println("after", t.Spec().Name)
+		return out, err
+	}})
+	if err != nil {
+		panic(err)
+	}
+	out, err := runner.Call(context.Background(), "double", json.RawMessage(`{"n":21}`))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%s\n", out.Data)
+	// Output:
+	// before double
+	// after double
+	// 42
 }
 
 // The tags of a field restrict its values, and those of a list its elements. All of the output is shown, since its fields have tags.
