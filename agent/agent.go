@@ -87,12 +87,14 @@ type parts struct {
 	log          *slog.Logger
 	now          func() time.Time
 	sampling     lathe.Sampling
+	tools        *tool.Set
 	loop         *loop.Loop
 	engine       *engine.Engine
 	supervisor   *engine.Supervisor
 	runs         store.RunIndex
 	queue        *approval.Queue
 	bus          *observe.Bus
+	metrics      []*observe.Metrics // those of the sinks
 
 	mu      sync.Mutex
 	timers  map[string]*time.Timer // of the requests for approval that wait, by digest
@@ -112,6 +114,9 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
+	}
+	if model == nil {
+		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: errors.New("a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")}
 	}
 	if o.Store == nil {
 		o.Store = store.NewMemory(nil)
@@ -143,19 +148,24 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	if runner.Log == nil {
 		runner.Log = o.Log
 	}
-	set, err := tool.NewSet(o.Tools...)
+	var err error
+	if a.tools, err = tool.NewSet(o.Tools...); err != nil {
+		return err
+	}
+	r, err := tool.NewRunner(a.tools, &runner)
 	if err != nil {
 		return err
 	}
-	r, err := tool.NewRunner(set, &runner)
-	if err != nil {
-		return err
-	}
-	if o.Prepare != nil && model != nil {
+	if o.Prepare != nil {
 		model = prepared{Model: model, prepare: o.Prepare}
 	}
 	if a.loop, err = loop.New(model, r, &o.Loop); err != nil {
 		return err
+	}
+	for _, s := range o.Sinks {
+		if m, ok := s.(*observe.Metrics); ok {
+			a.metrics = append(a.metrics, m)
+		}
 	}
 	sinks := append(slices.Clone(o.Sinks), a.bus, withdrawal{a.queue})
 	if a.engine, err = engine.New(&engine.Options{Store: o.Store, Sinks: sinks, Log: o.Log, Now: a.now}); err != nil {
@@ -295,9 +305,36 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 // Leave implements [engine.Leaver].
 func (p *pipe) Leave(string) { close(p.done) }
 
-// Start begins a run in the background and returns its id. The run has the values of ctx, and is not cancelled with it.
+// Start begins a run in the background and returns its id once its first event is stored, so that the run survives the process from then
+// on. The run has the values of ctx, and is not cancelled with it.
 func (a *Agent) Start(ctx context.Context, prompt ...lathe.Message) (runID string, err error) {
-	return a.supervisor.Start(ctx, a.loop, a.input(prompt), nil)
+	s := &starting{first: make(chan event.Event, 1)}
+	if runID, err = a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{s}}); err != nil {
+		return "", err
+	}
+	if e := <-s.first; e.ID == 0 { // the end of a run that cannot be stored
+		return "", loop.Failure(loop.Ended(e.Data))
+	}
+	return runID, nil
+}
+
+// starting is a sink that passes on the first event of a run.
+type starting struct {
+	once  sync.Once
+	first chan event.Event
+}
+
+var _ engine.Leaver = (*starting)(nil)
+
+// Emit implements [event.Sink].
+func (s *starting) Emit(_ context.Context, e event.Event) { s.once.Do(func() { s.first <- e }) }
+
+// Leave implements [engine.Leaver]: a run may be left before its first event.
+func (s *starting) Leave(runID string) {
+	res := &event.Result{RunID: runID, Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: start", Err: errors.New("the run was left before its first event was stored")}}
+	s.once.Do(func() {
+		s.first <- event.Event{RunID: runID, Data: &event.RunFinished{Reason: res.Reason, Result: res}}
+	})
 }
 
 // Wait waits until a run that this process executes ends or is parked; the result of any other run is read from the store. The result and
@@ -318,9 +355,9 @@ func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error) {
 	s, err := a.engine.State(ctx, runID)
 	if err != nil {
-		return nil, err
+		return nil, &lathe.Error{Code: lathe.CodeOf(err), Op: "agent: run " + runID, Err: errors.Unwrap(err)}
 	}
-	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
+	res := &event.Result{RunID: runID, Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
 	for i := range s.Open {
 		res.Pending = append(res.Pending, s.Open[i].ToolCall)
 	}

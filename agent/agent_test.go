@@ -153,6 +153,9 @@ func TestApproval(t *testing.T) {
 				t.Fatalf("%+v, %v", waiting, err)
 			}
 			id := waiting[0].RunID
+			if id != res.RunID || waiting[0].Effect != "writes" || len(waiting[0].Details) == 0 {
+				t.Errorf("run %q, request %+v", res.RunID, waiting[0])
+			}
 			if err := a.Answer(t.Context(), waiting[0].Digest, approval.Answer{Verb: verb, By: "ann"}); err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +239,8 @@ func TestRecover(t *testing.T) {
 		t.Fatalf("%d runs resumed, %v", n, err)
 	}
 	waiting, err := second.Waiting(t.Context())
-	if err != nil || len(waiting) != 1 || waiting[0].Tool != "refund" || string(waiting[0].Arguments) != `{"order":"A-1"}` {
+	if err != nil || len(waiting) != 1 || waiting[0].Tool != "refund" || string(waiting[0].Arguments) != `{"order":"A-1"}` ||
+		waiting[0].Effect != "writes" || waiting[0].Origin != "go" || len(waiting[0].Details) == 0 {
 		t.Fatalf("%+v, %v", waiting, err)
 	}
 	if err := second.Approve(t.Context(), waiting[0].Digest, "ann"); err != nil {
@@ -323,6 +327,29 @@ func TestEventsFollow(t *testing.T) {
 		if lathe.CodeOf(err) != lathe.CodeNotFound {
 			t.Errorf("no such run: %v", err)
 		}
+	}
+}
+
+// A run whose first event cannot be stored has not begun.
+func TestStartIsStored(t *testing.T) {
+	t.Parallel()
+	runs, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, lathetest.NewModel(lathetest.Text("hi"), lathetest.Text("hi")), &agent.Options{Store: runs})
+	id, err := a.Start(t.Context(), lathe.User("hi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := a.Wait(t.Context(), id); err != nil || res.RunID != id || res.Answer != "hi" {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := runs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := a.Start(t.Context(), lathe.User("hi")); err == nil || id != "" {
+		t.Errorf("started %q on a closed store", id)
 	}
 }
 

@@ -20,7 +20,23 @@ func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 			return nil, err
 		}
 	}
-	return a.queue.Pending(""), nil
+	waiting := a.queue.Pending("")
+	for i := range waiting {
+		a.describe(&waiting[i])
+	}
+	return waiting, nil
+}
+
+// describe adds what the log of a run does not have to a request that was read from it.
+func (a *Agent) describe(r *approval.Request) {
+	t, ok := a.tools.Lookup(r.Tool)
+	if !ok || r.Details != nil {
+		return
+	}
+	spec := t.Spec()
+	r.Effect, r.Origin = spec.Effect.String(), spec.Origin
+	r.Details = approval.Details(&lathe.ApprovalRequest{CallInfo: lathe.CallInfo{Tool: spec, Args: r.Arguments}, Digest: r.Digest, ExpiresAt: r.ExpiresAt,
+		Verdict: lathe.Verdict{Rule: r.Rule, Reason: r.Reason}}, a.now())
 }
 
 // Answer stores the decision on a request, by its digest, and resumes the run in the background: see [Agent.Wait]. The decision is stored
@@ -102,8 +118,13 @@ func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
 	}
 	resumed, err = a.supervisor.Recover(ctx, own, loopFor)
 	requests, rerr := a.queue.Restore(ctx, own)
+	open := map[string]int{}
 	for _, r := range requests {
 		a.watch(r)
+		open[r.RunID]++
+	}
+	for _, m := range a.metrics {
+		_ = m.RecountApprovals(func() (map[string]int, error) { return open, rerr }) // the error is returned below
 	}
 	if _, shared := a.runs.(store.Shared); shared {
 		a.serve(loopFor)

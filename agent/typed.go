@@ -19,7 +19,8 @@ import (
 
 // RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The JSON Schema of T, which is derived as that of the
 // input of [tool.Func], is sent in the form that the model's server takes, also together with tools. An answer that does not match it is
-// sent back with the error, max_answer_repairs times. If no answer matches, the error has the code invalid_answer, and the result has the
+// sent back with the error, max_answer_repairs times. A type without a JSON object, such as a slice, is the member value of one. If the run is parked,
+// the error wraps [ErrWaiting], and [ValueOf] reads the answer later. If no answer matches, the error has the code invalid_answer, and the result has the
 // text of the last one.
 func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value T, res *event.Result, err error) {
 	f, err := formatOf[T]()
@@ -31,6 +32,15 @@ func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value
 	}
 	err = f.read(res, &value)
 	return value, res, err
+}
+
+// ValueOf returns the answer of a run of [RunAs] as a value of type T, from the result that [Agent.Wait] returns: of a run that was parked.
+func ValueOf[T any](res *event.Result) (value T, err error) {
+	f, err := formatOf[T]()
+	if err == nil {
+		err = f.read(res, &value)
+	}
+	return value, err
 }
 
 // A Partial is a value of a run that is in progress, or its answer.

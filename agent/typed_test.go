@@ -72,9 +72,24 @@ func TestRunAsOtherTypes(t *testing.T) {
 func TestRunAsWaits(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	a := newAgent(t, lathetest.NewModel(lathetest.Call("refund", `{"order":"A-1"}`)), &agent.Options{Tools: []lathe.Tool{refund(&calls)}})
-	if _, res, err := agent.RunAs[summary](t.Context(), a, lathe.User("Refund.")); !errors.Is(err, agent.ErrWaiting) || res == nil {
-		t.Errorf("%+v, %v", res, err)
+	a := newAgent(t, lathetest.NewModel(lathetest.Call("refund", `{"order":"A-1"}`), lathetest.Text(`{"orders":["A-1"],"total":1}`)),
+		&agent.Options{Tools: []lathe.Tool{refund(&calls)}})
+	_, res, err := agent.RunAs[summary](t.Context(), a, lathe.User("Refund."))
+	if !errors.Is(err, agent.ErrWaiting) || res == nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	waiting, err := a.Waiting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Approve(t.Context(), waiting[0].Digest, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err = a.Wait(t.Context(), res.RunID); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := agent.ValueOf[summary](res); err != nil || got.Total != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

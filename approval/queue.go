@@ -2,6 +2,7 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -255,12 +256,12 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	}
 	switch {
 	case e == nil:
-		return fail(lathe.CodeNotFound, fmt.Errorf("%w: the queue has no request with this digest: it has expired or was withdrawn, or an earlier process asked it and Queue.Restore was not called", lathe.ErrNotFound))
+		return fail(lathe.CodeNotFound, fmt.Errorf("%w: no request with this digest waits: it was decided and its run went on, or it has expired, or an earlier process asked it (Queue.Restore, or Recover of an agent, reads the requests of a store)", lathe.ErrNotFound))
 	case e.answer != nil && e.print == fingerprint(&a):
 		q.mu.Unlock()
 		return nil
 	case e.answer != nil:
-		return fail(lathe.CodeConflict, errors.New("the request has another answer"))
+		return fail(lathe.CodeConflict, fmt.Errorf("%s has %s the call already", cmp.Or(e.answer.By, "another approver"), e.answer.Verb.Past()))
 	case !q.opts.Now().Before(e.req.ExpiresAt):
 		return fail(lathe.CodeApprovalExpired, errors.New("the request has expired"))
 	}

@@ -135,7 +135,7 @@ func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks
 	case c.runs[id] != nil:
 		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run is under way already")}
 	case len(c.runs) >= c.max:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("too many runs at once")}
+		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("%d runs are in progress, as many as MaxRuns allows", c.max)}
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &ownedRun{cancel: cancel, done: make(chan struct{})}

@@ -5,6 +5,7 @@ import "github.com/lathe-run/lathe"
 // A Result says how a run ended. History can always be sent to a model again: each call id in it
 // is answered exactly once, except the Pending ones of a run that was parked or handed over.
 type Result struct {
+	RunID   string // "" of a loop whose input has none
 	Reason  lathe.Reason
 	Answer  string
 	History []lathe.Message // everything from the first message on, the answer included

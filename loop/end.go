@@ -90,7 +90,7 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 
 // finish emits the last event of the run: RunFinished, or RunPaused alone if the run is parked.
 func (r *run) finish() {
-	r.result.Reason = r.reason
+	r.result.RunID, r.result.Reason = r.info.RunID, r.reason
 	// The request of the loop would otherwise be answered by a later run.
 	if r.followUp.unanswered() {
 		r.req.Messages = r.req.Messages[:len(r.req.Messages)-1]

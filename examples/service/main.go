@@ -107,7 +107,11 @@ func main() {
 	})
 	http.HandleFunc("GET /waiting", func(w http.ResponseWriter, r *http.Request) {
 		waiting, err := a.Waiting(r.Context())
-		_ = json.NewEncoder(w).Encode(map[string]any{"waiting": waiting, "error": err})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"waiting": waiting})
 	})
 	for path, decide := range map[string]func(context.Context, string, string) error{"POST /approve/": a.Approve, "POST /deny/": a.Deny} {
 		http.HandleFunc(path+"{digest}", func(w http.ResponseWriter, r *http.Request) {
