@@ -176,7 +176,8 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 }
 
 // With returns an agent whose runs begin with in: ids, session and labels, limits, settings and sampling, tools of the caller, and messages
-// before those of the run. It shares everything else with a.
+// before those of the run. It shares everything else with a, so only one of the two needs [Agent.Close]. A RunID in in is for one run: leave
+// it empty for an agent that executes several.
 func (a *Agent) With(in loop.Input) *Agent { return &Agent{parts: a.parts, in: in} }
 
 // input returns the input of a run.
@@ -219,8 +220,8 @@ func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result
 	return a.finish(a.Stream(ctx, prompt...))
 }
 
-// Stream executes one run, as [Agent.Run] does, and yields its events, which the receiver may keep. The run goes on only as fast as they
-// are received. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has it, and no
+// Stream executes one run, as [Agent.Run] does, and yields its events, which the receiver may keep. The run continues only as fast as
+// they are received. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has it, and no
 // event. [loop.Ended] returns the result in the last event.
 func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
 	in := a.input(prompt)
@@ -338,7 +339,7 @@ func (s *starting) Leave(runID string) {
 }
 
 // Wait waits until a run that this process executes ends or is parked; the result of any other run is read from the store. The result and
-// the error are those of [Agent.Run]. The error is that of ctx if ctx is done earlier; the run goes on then.
+// the error are those of [Agent.Run]. The error is that of ctx if ctx is done earlier; the run then continues.
 func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 	res, here, err := a.supervisor.Wait(ctx, runID)
 	if !here {
