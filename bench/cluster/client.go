@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/testkit/enginetest"
 )
 
@@ -155,12 +157,13 @@ func (b *balancer) begin(ctx context.Context, model, tag string) *run {
 	return r
 }
 
-// see follows a run to its end and approves its calls. Between two connections it waits a little. It reports whether it saw
-// the end before ctx was done.
+// see follows a run to its end, approves its calls, and resumes it when it is parked as interrupted. Between two connections it
+// waits a little. It reports whether it saw the end: it did not if ctx was done first, or if a request failed.
 func (b *balancer) see(ctx context.Context, r *run) bool {
 	for ctx.Err() == nil {
-		if b.follow(ctx, r) {
-			return true
+		over, ok := b.follow(ctx, r)
+		if over || !ok {
+			return over
 		}
 		b.repeat("a stream broke")
 		select {
@@ -171,30 +174,33 @@ func (b *balancer) see(ctx context.Context, r *run) bool {
 	return false
 }
 
-// follow watches a run over one connection, and reports whether it has seen its end.
-func (b *balancer) follow(ctx context.Context, r *run) (over bool) {
+// follow watches a run over one connection. over reports whether it has seen the end of the run; ok is false if a request has
+// failed, so that the run may wait forever.
+func (b *balancer) follow(ctx context.Context, r *run) (over, ok bool) {
 	last := "0"
 	if n := len(r.tail.IDs); n > 0 {
 		last = strconv.FormatInt(r.tail.IDs[n-1], 10)
-		b.approve(ctx, r) // of the request for it the client may have lost the event
+		if !b.unpause(ctx, r) { // the client may have lost the event of the pause
+			return false, false
+		}
 	}
 	resp, err := b.send(ctx, "GET", b.address()+"/api/runs/"+r.id+"/events", "", []string{"Last-Event-ID", last})
 	if err != nil {
-		return false
+		return false, true
 	}
 	defer func() { _ = resp.Body.Close() }() // it is read, or broken
 	if resp.StatusCode != http.StatusOK {
 		if resp.StatusCode < 500 {
 			b.fail(fmt.Sprintf("GET /api/runs/…/events: %d", resp.StatusCode))
 		}
-		return false
+		return false, resp.StatusCode >= 500
 	}
 	lines := bufio.NewReader(resp.Body)
 	var id, kind string
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			return false
+			return false, true
 		}
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch name {
@@ -209,49 +215,64 @@ func (b *balancer) follow(ctx context.Context, r *run) (over bool) {
 			n, err := strconv.ParseInt(id, 10, 64)
 			if err != nil {
 				b.fail("the id of an event is no number")
-				return false
+				return false, false
 			}
 			r.tail.IDs, r.tail.Lines = append(r.tail.IDs, n), append(r.tail.Lines, value)
 		case "":
 			switch {
 			case kind == "RunFinished" && id != "":
 				r.tail.Whole = true
-				return true
-			case kind == "RunPaused" && id != "":
-				b.approve(ctx, r)
+				return true, true
+			// A keep-alive: a node that was killed may have acknowledged a resumption before it stored one.
+			case kind == "RunPaused" && id != "", value == "keep-alive":
+				if !b.unpause(ctx, r) {
+					return false, false
+				}
 			}
 			id, kind = "", ""
 		}
 	}
 }
 
-// approve answers what a run waits for.
-func (b *balancer) approve(ctx context.Context, r *run) {
+// unpause answers what a run waits for, except calls of which an approval was acknowledged. A run that is parked as interrupted
+// it resumes, as an operator does: on a busy machine nodes may lose their claims on it as often as if it crashed them. ok is false
+// if a request failed.
+func (b *balancer) unpause(ctx context.Context, r *run) (ok bool) {
 	answer, ok := b.do(ctx, "GET", "/api/runs/"+r.id, "", nil, http.StatusOK)
 	if !ok {
-		return
+		return false
 	}
 	var now struct {
-		Open []struct {
+		Status, Reason string
+		Open           []struct {
 			ID     string `json:"tool_call_id"`
 			Digest string `json:"args_digest"`
 		} `json:"open_calls"`
 	}
 	if err := json.Unmarshal(answer, &now); err != nil {
 		b.fail("GET /api/runs/…: an answer that cannot be read")
-		return
+		return false
 	}
 	for _, c := range now.Open {
-		if c.Digest == "" {
+		if c.Digest == "" || slices.Contains(r.approved, c.ID) {
 			continue
 		}
 		// 404 and 409: the run went on between the two requests, with an approval that was sent before.
 		body := fmt.Sprintf(`{"decision":"approve","digest":%q}`, c.Digest)
 		answer, ok := b.do(ctx, "POST", "/api/runs/"+r.id+"/approvals/"+c.ID, body, nil, http.StatusOK, http.StatusAccepted, http.StatusNotFound, http.StatusConflict)
-		if ok && code(answer) == "" {
+		if !ok {
+			return false
+		}
+		if code(answer) == "" {
 			r.approved = append(r.approved, c.ID)
 		}
 	}
+	if now.Status != "parked" || now.Reason != string(lathe.ReasonInterrupted) {
+		return true
+	}
+	b.repeat("an interrupted run was resumed")
+	_, ok = b.do(ctx, "POST", "/api/runs/"+r.id+"/resume", "", nil, http.StatusOK, http.StatusAccepted, http.StatusConflict) // 409: it went on between the two requests
+	return ok
 }
 
 // A load is the runs that clients make, each one after the other.

@@ -286,12 +286,12 @@ func (r *rig) requests(ctx context.Context, out io.Writer, b *balancer, ids []st
 // decide approves the call that a run waits for, and waits until the run has ended.
 func (b *balancer) decide(ctx context.Context, id string) error {
 	run := &run{id: id}
-	b.approve(ctx, run)
+	b.unpause(ctx, run)
 	if len(run.approved) != 1 {
 		return fmt.Errorf("%d calls of %s were approved: %v", len(run.approved), id, b.failed)
 	}
 	if !b.see(ctx, run) {
-		return ctx.Err()
+		return errors.Join(fmt.Errorf("the end of %s was not seen: %v", id, b.failed), ctx.Err())
 	}
 	var last struct{ Data struct{ Reason string } }
 	if err := json.Unmarshal([]byte(run.tail.Lines[len(run.tail.Lines)-1]), &last); err != nil || !strings.HasPrefix(last.Data.Reason, "answered") {
