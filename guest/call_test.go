@@ -39,7 +39,7 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 		asks   string // another name than the tool's
 
 		code   lathe.Code
-		rc     string // tool_call_failures_total
+		rc     string // lathe_tool_call_failures_total
 		reason lathe.Reason
 		read   string // a part of the text that the model reads
 	}{
@@ -141,7 +141,7 @@ func TestGuestFunctionOutcomes(t *testing.T) {
 				want = []string{tc.rc}
 			}
 			if got := w.rc(t); !slices.Equal(got, want) {
-				t.Errorf("tool_call_failures_total: %q, want %q", got, want)
+				t.Errorf("lathe_tool_call_failures_total: %q, want %q", got, want)
 			}
 			if got := w.ends(); !slices.Equal(got, []lathe.Reason{tc.reason}) {
 				t.Errorf("runs end %q, want %q", got, tc.reason)
@@ -226,7 +226,7 @@ func TestGuestFunctionsGoThroughTheRunner(t *testing.T) {
 				t.Errorf("%d results, want one %s", len(calls), tc.code)
 			}
 			if got := w.rc(t); !slices.Equal(got, []string{string(tc.code) + "=1"}) {
-				t.Errorf("tool_call_failures_total: %q", got)
+				t.Errorf("lathe_tool_call_failures_total: %q", got)
 			}
 			if r.at("choices", 0, "message", "content") != "done" {
 				t.Errorf("the answer: %s", r.out)

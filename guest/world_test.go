@@ -112,11 +112,11 @@ func (w *world) ends() (out []lathe.Reason) {
 	return out
 }
 
-// rc is what tool_call_failures_total says, as label=count.
+// rc is what lathe_tool_call_failures_total says, as label=count.
 func (w *world) rc(t testing.TB) (out []string) {
 	t.Helper()
 	for line := range strings.Lines(scrape(t, w.metrics)) {
-		if rest, ok := strings.CutPrefix(line, `tool_call_failures_total{rc="`); ok {
+		if rest, ok := strings.CutPrefix(line, `lathe_tool_call_failures_total{rc="`); ok {
 			label, count, _ := strings.Cut(rest, `"} `)
 			if count = strings.TrimSpace(count); count != "0" {
 				out = append(out, label+"="+count)

@@ -67,14 +67,14 @@ func ExampleMetrics_Handler() {
 	rec := httptest.NewRecorder()
 	m.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(rec.Body.String()) {
-		if strings.HasPrefix(line, "tool_calls_proposed_total") {
+		if strings.HasPrefix(line, "lathe_tool_calls_proposed_total") {
 			fmt.Print(line)
 		}
 	}
 	// Output:
-	// tool_calls_proposed_total{tool="client"} 0
-	// tool_calls_proposed_total{tool="clock"} 1
-	// tool_calls_proposed_total{tool="unknown"} 0
+	// lathe_tool_calls_proposed_total{tool="client"} 0
+	// lathe_tool_calls_proposed_total{tool="clock"} 1
+	// lathe_tool_calls_proposed_total{tool="unknown"} 0
 }
 
 func ExampleBus() {

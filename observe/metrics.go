@@ -70,10 +70,24 @@ type MetricsOptions struct {
 	MaxTools int
 	// Conventions is the version of OpenTelemetry's conventions that the metrics follow if the versions differ.
 	Conventions Conventions
+	// Names selects the names of ten older metrics; "": MetricNamesLathe.
+	Names MetricNames
 	// Process adds the Prometheus collectors of the Go runtime and of the process to Handler. They are not part of the collector: a registry
 	// in which Metrics is registered has its own.
 	Process bool
 }
+
+// MetricNames selects the names of ten metrics of tool calls and of the harmony dialect that are older than the prefix lathe_: those that
+// begin with tool_ or harmony_ in docs/events.md. Each other metric has one name: it begins with lathe_, or is that of OpenTelemetry's
+// conventions.
+type MetricNames string
+
+// The choices. [NewMetrics] treats any other value as MetricNamesLathe.
+const (
+	MetricNamesLathe MetricNames = "lathe" // with the prefix: lathe_tool_calls_total; without tool_call_latency_ms, see lathe_tool_call_duration_seconds
+	MetricNamesSeeds MetricNames = "seeds" // without a prefix: tool_calls_total; the default of the gateway
+	MetricNamesBoth  MetricNames = "both"  // under both names, with equal values
+)
 
 type toolSeries struct {
 	ok, failed, proposed, succeeded, unsuccessful prometheus.Counter
@@ -90,11 +104,11 @@ type providerSeries struct {
 // maxKnownTools is the maximum number of MetricsOptions.Tools; further ones are ignored.
 const maxKnownTools = 1024
 
-// NewMetrics returns metrics with all counters 0. opts may be nil.
+// NewMetrics returns metrics with all counters 0, under the names of [MetricNamesLathe] unless opts selects others. opts may be nil.
 func NewMetrics(opts *MetricsOptions) *Metrics {
 	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
 	if opts != nil {
-		o.Process, o.Conventions = opts.Process, opts.Conventions
+		o.Process, o.Conventions, o.Names = opts.Process, opts.Conventions, opts.Names
 		if opts.Version != "" {
 			o.Version = opts.Version
 		}
@@ -106,7 +120,7 @@ func NewMetrics(opts *MetricsOptions) *Metrics {
 		}
 		o.Tools = opts.Tools[:min(len(opts.Tools), maxKnownTools)]
 	}
-	r := registry{prometheus.NewRegistry()}
+	r := registry{prometheus.NewRegistry(), o.Names}
 	m := &Metrics{registry: r, pending: map[string]int{}, rc: map[callKey]int{}}
 	served := prometheus.Gatherers{r.Registry}
 	m.makeToolSeries(r, o.Tools, o.MaxTools)

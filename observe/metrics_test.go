@@ -21,7 +21,7 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// contract is every metric with its type and sorted labels.
+// contract is every metric with its type and sorted labels, under the names of MetricNamesSeeds.
 var contract = map[string]string{
 	"tool_calls_total":                  "counter status,tool",
 	"tool_call_latency_ms":              "histogram tool",
@@ -103,7 +103,7 @@ func emit(s event.Sink, runID string, data ...event.Data) {
 
 func TestMetricsContract(t *testing.T) {
 	t.Parallel()
-	m := observe.NewMetrics(&observe.MetricsOptions{Version: "v1.2.3", Revision: "abc"})
+	m := observe.NewMetrics(&observe.MetricsOptions{Version: "v1.2.3", Revision: "abc", Names: observe.MetricNamesSeeds})
 	rc := -28
 	emit(m, "run_1",
 		&event.RunStarted{},
@@ -271,7 +271,7 @@ func TestMetricsHaveBoundedSeries(t *testing.T) {
 	}
 	tools := map[string]bool{}
 	for s := range after {
-		if rest, ok := strings.CutPrefix(s, `tool_calls_proposed_total{tool="`); ok {
+		if rest, ok := strings.CutPrefix(s, `lathe_tool_calls_proposed_total{tool="`); ok {
 			tools[rest] = true
 		}
 	}
@@ -297,7 +297,7 @@ func TestClientToolsHaveOneLabel(t *testing.T) {
 	_, series := scrape(t, m)
 	got := map[string]string{}
 	for s, n := range series {
-		if tool, ok := strings.CutPrefix(s, `tool_calls_proposed_total{tool=`); ok {
+		if tool, ok := strings.CutPrefix(s, `lathe_tool_calls_proposed_total{tool=`); ok {
 			got[tool] = n
 		}
 	}
@@ -305,7 +305,7 @@ func TestClientToolsHaveOneLabel(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("proposed (-want +got):\n%s", diff)
 	}
-	if n := series[`tool_calls_total{status="error",tool="client"}`]; n != "1000" {
+	if n := series[`lathe_tool_calls_total{status="error",tool="client"}`]; n != "1000" {
 		t.Errorf("results of clients' tools: %s", n)
 	}
 }
@@ -374,7 +374,7 @@ func TestMetricsKnowTheVocabulary(t *testing.T) {
 	_, series := scrape(t, observe.NewMetrics(nil))
 	for _, tt := range []struct{ file, typ, format string }{
 		{"../settings.go", "Reason", "lathe_runs_total{reason=%s}"},
-		{"../error.go", "Code", "tool_call_failures_total{rc=%s}"},
+		{"../error.go", "Code", "lathe_tool_call_failures_total{rc=%s}"},
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), tt.file, nil, 0)
 		if err != nil {

@@ -39,7 +39,7 @@ func TestSinksOfARealRun(t *testing.T) {
 	}
 	var lines, log bytes.Buffer
 	var rec observe.Recorder
-	m := observe.NewMetrics(nil)
+	m := observe.NewMetrics(&observe.MetricsOptions{Names: observe.MetricNamesSeeds})
 	bus := observe.NewBus(nil)
 	watch := bus.Subscribe("")
 	defer watch.Close()

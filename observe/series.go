@@ -45,7 +45,27 @@ func errno(s string) bool {
 	return err == nil && n < 0 && n >= -133 && strconv.Itoa(n) == s
 }
 
-type registry struct{ *prometheus.Registry }
+type registry struct {
+	*prometheus.Registry
+	names MetricNames
+}
+
+// hasOldNames reports whether the registry has metrics under names without a prefix.
+func (r registry) hasOldNames() bool {
+	return r.names == MetricNamesSeeds || r.names == MetricNamesBoth
+}
+
+// renamed registers a counter under its old name, which has no prefix, under the same name with the prefix lathe_, or under both.
+func (r registry) renamed(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	if r.hasOldNames() {
+		r.MustRegister(v)
+	}
+	if r.names != MetricNamesSeeds {
+		prometheus.WrapRegistererWithPrefix("lathe_", r).MustRegister(v)
+	}
+	return v
+}
 
 func (r registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -65,14 +85,16 @@ func child(v *prometheus.CounterVec) func(string) prometheus.Counter {
 }
 
 func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
-	total := r.counter("tool_calls_total", "Tool calls that were answered, by tool and status of the result.", "tool", "status")
-	proposed := r.counter("tool_calls_proposed_total", "Tool calls that models asked for.", "tool")
-	executed := r.counter("tool_calls_executed_total", "Tool calls whose tool ran, or was answered from the cache.", "tool", "success")
+	total := r.renamed("tool_calls_total", "Tool calls that were answered, by tool and status of the result.", "tool", "status")
+	proposed := r.renamed("tool_calls_proposed_total", "Tool calls that models asked for.", "tool")
+	executed := r.renamed("tool_calls_executed_total", "Tool calls whose tool ran, or was answered from the cache.", "tool", "success")
 	latency := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "tool_call_latency_ms", Help: "Time from accepting a tool call to its result, in milliseconds.",
 		Buckets: []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000},
 	}, []string{"tool"})
-	r.MustRegister(latency)
+	if r.hasOldNames() { // else it is counted and not shown: seconds has the same in the base unit
+		r.MustRegister(latency)
+	}
 	seconds := r.histogram("lathe_tool_call_duration_seconds", "Time from accepting a tool call to its result.",
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "tool")
 	executions := r.histogram("gen_ai_execute_tool_duration_seconds", "Time of a tool call that is executed by this server, as OpenTelemetry has it.", toolBuckets,
@@ -105,14 +127,14 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 		m.codes[c] = true
 	}
 	m.failures = newVocabulary(rest, codes, 256, errno,
-		child(r.counter("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc")))
-	m.parseErrors = r.counter("tool_call_parse_errors_total", "Tool calls written as text that could not be read.").WithLabelValues()
-	m.iterations = r.counter("tool_call_iterations_total", "Turns that were begun.").WithLabelValues()
-	m.outputBytes = r.counter("tool_output_bytes_total", "Bytes that tools put out.").WithLabelValues()
+		child(r.renamed("tool_call_failures_total", "Tool calls that failed, by a WASM tool's return code, else by error code.", "rc")))
+	m.parseErrors = r.renamed("tool_call_parse_errors_total", "Tool calls written as text that could not be read.").WithLabelValues()
+	m.iterations = r.renamed("tool_call_iterations_total", "Turns that were begun.").WithLabelValues()
+	m.outputBytes = r.renamed("tool_output_bytes_total", "Bytes that tools put out.").WithLabelValues()
 	m.stages = newVocabulary(rest, []string{"unknown_channel", "tool_call"}, 32, lowerWord,
-		child(r.counter("harmony_parse_error_total", "Harmony text that could not be read, by stage.", "stage")))
+		child(r.renamed("harmony_parse_error_total", "Harmony text that could not be read, by stage.", "stage")))
 	m.orders = newVocabulary(rest, []string{"extra_final", "analysis_after_final", "commentary_after_final", "interleaved_final"}, 32, lowerWord,
-		child(r.counter("harmony_unexpected_order_total", "Harmony messages out of order, by type.", "type")))
+		child(r.renamed("harmony_unexpected_order_total", "Harmony messages out of order, by type.", "type")))
 }
 
 func (m *Metrics) makeRunSeries(r registry) {

@@ -295,7 +295,7 @@ func TestSinksTakeManyRunsAtOnce(t *testing.T) {
 	if got, want := len(r.Events()), 4*20*len(events); got != want {
 		t.Errorf("recorded %d events, want %d", got, want)
 	}
-	if _, series := scrape(t, metrics); series["tool_call_parse_errors_total"] != "80" {
-		t.Errorf("parse errors: got %s, want 80", series["tool_call_parse_errors_total"])
+	if _, series := scrape(t, metrics); series["lathe_tool_call_parse_errors_total"] != "80" {
+		t.Errorf("parse errors: got %s, want 80", series["lathe_tool_call_parse_errors_total"])
 	}
 }

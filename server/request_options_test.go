@@ -153,7 +153,7 @@ func TestToolsAreListedAndCalled(t *testing.T) {
 			t.Errorf("%s: %d %s", name, resp.StatusCode, body)
 		}
 	}
-	if _, body := f.do("GET", "/metrics", ""); !strings.Contains(body, `tool_calls_total{status="ok",tool="calculator"} 1`) {
+	if _, body := f.do("GET", "/metrics", ""); !strings.Contains(body, `lathe_tool_calls_total{status="ok",tool="calculator"} 1`) {
 		t.Errorf("calls by hand are not counted")
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/observe"
 )
 
@@ -64,10 +65,10 @@ var (
 	labelNames = regexp.MustCompile(`[{,]([a-z_]+)="`)
 )
 
-// The document lists each metric with its type and labels.
+// The document lists each metric with its type and labels, under the names that the program has by default.
 func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
-	m := observe.NewMetrics(nil)
+	m := newMetrics(config.Default(), false)
 	m.CountRequest("GET /v1/models", 200)
 	m.ObserveRequest("GET /v1/models", time.Second)
 	m.ObserveFirstByte("GET /v1/models", time.Second)

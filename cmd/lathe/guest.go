@@ -263,7 +263,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if isSimulated(first.ModelName) && name == "" && cfg.DefaultModel == "" {
 		note("no model is configured: the simulated " + first.ModelName + " answers; --base-url and --model reach a real one")
 	}
-	out := f.sinks(cmd, view, log)
+	out := f.localSinks(cmd, cfg, view, log)
 	engineOpts := &engine.Options{Sinks: out.all, Log: log}
 	if kept != nil {
 		engineOpts.Store = kept

@@ -161,7 +161,7 @@ func (f *mcpServeFlags) outputs(cfg *config.Config, log *slog.Logger) (*mcpOutpu
 		o.sinks = append(o.sinks, o.lines)
 	}
 	if f.Metrics != "" {
-		o.metrics = newMetrics(false)
+		o.metrics = newMetrics(cfg, false)
 		o.sinks = append(o.sinks, o.metrics)
 	}
 	if f.Log != "" {

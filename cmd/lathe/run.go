@@ -257,7 +257,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON)
 	person := approver(view)
-	out := f.sinks(cmd, view, log)
+	out := f.localSinks(cmd, cfg, view, log)
 	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
 	if _, suspends := person.(parking); suspends {
 		opts.AgentApprover = nil
@@ -359,17 +359,24 @@ func (f *runFlags) sinks(cmd *cobra.Command, view *screen, log *slog.Logger) *ou
 			o.all[i] = wordless{o.all[i]}
 		}
 	}
+	return o
+}
+
+// localSinks returns the sinks of a run in this process, and adds metrics if --metrics-file is given.
+func (f *runFlags) localSinks(cmd *cobra.Command, cfg *config.Config, view *screen, log *slog.Logger) *outputs {
+	o := f.sinks(cmd, view, log)
 	if f.Metrics != "" {
-		o.metrics = newMetrics(false)
+		o.metrics = newMetrics(cfg, false)
 		o.all = append(o.all, o.metrics)
 	}
 	return o
 }
 
-// newMetrics returns metrics with the version of the program. If process is true, they include those of the process.
-func newMetrics(process bool) *observe.Metrics {
+// newMetrics returns metrics with the version of the program and the names that the configuration selects. If process is true, they
+// include those of the process.
+func newMetrics(cfg *config.Config, process bool) *observe.Metrics {
 	v := currentVersion()
-	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process})
+	return observe.NewMetrics(&observe.MetricsOptions{Version: v.Version, Revision: v.Revision, Process: process, Names: observe.MetricNames(cfg.Telemetry.MetricNames)})
 }
 
 // A wordless is a sink that removes the error texts of model servers and tools from events.

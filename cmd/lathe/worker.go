@@ -74,7 +74,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	v := currentVersion()
-	metrics := newMetrics(true)
+	metrics := newMetrics(cfg, true)
 	traces, err := app.OpenTraces(cfg, &app.TracesOptions{Version: v.Version, Log: log, Lost: metrics.AddLostSpans})
 	if err != nil {
 		return err

@@ -105,7 +105,8 @@ func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	if opts != nil {
 		a.opts = *opts
 	}
-	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true, Conventions: conventions(lookup(environOf(a.opts.Environ)))})
+	a.metrics = observe.NewMetrics(&observe.MetricsOptions{Version: a.opts.Version, Revision: a.opts.Revision, Process: true,
+		Conventions: conventions(lookup(environOf(a.opts.Environ))), Names: observe.MetricNames(cfg.Telemetry.MetricNames)})
 	if a.opts.Log != nil {
 		a.log = slog.New(observe.CountLostLines(a.opts.Log.Handler(), a.metrics.AddLostLines))
 	}

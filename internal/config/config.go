@@ -238,6 +238,9 @@ type Telemetry struct {
 	// Requests that pass on the caller's W3C `baggage`, if spans are sent: `none`, those of `tools`, or `all`, also those to
 	// models. Read at start.
 	Baggage string `key:"baggage" default:"none" of:"none tools all"`
+	// Names of ten older metrics: `seeds` without a prefix, such as `tool_calls_total`; `lathe` with the prefix, such as
+	// `lathe_tool_calls_total`, and times in seconds; `both`. See docs/events.md. Read at start.
+	MetricNames string `key:"metric_names" default:"seeds" of:"seeds lathe both" also:"metrics_prefix metric_prefix"`
 	// Key of the `keyed` hash, as a reference, of at least 16 bytes.
 	ArgsPreviewKey Ref `key:"args_preview_key" is:"key"`
 	// Log why tools failed: the text of their errors and of outputs that report a failure, without what looks like a key. It may hold
