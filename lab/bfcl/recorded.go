@@ -64,7 +64,7 @@ func readOutputs(r io.Reader) (map[string][]byte, error) {
 		return true, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading outputs: %w", err)
+		return nil, err
 	}
 	return outputs, nil
 }
