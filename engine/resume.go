@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -175,7 +176,7 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 		in: loop.Input{Run: g.state.Run, Resume: g.state, Answers: answers}}
 	s.run = &s.in.Run
 	if s.step != nil {
-		s.in.Suspend, s.in.Suspended, s.in.Elapsed = s.step.suspend, s.step.suspended, s.step.elapsed
+		*runinput.Of(&s.in) = runinput.Extra{Suspend: s.step.suspend, Suspended: s.step.suspended, Elapsed: s.step.elapsed}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -69,12 +70,14 @@ type Waiting struct {
 // has no id, Accept generates one; it returns the id. If the store contains the run already, Accept changes nothing and returns no error,
 // so that a caller may repeat it.
 //
-// The log records the executor of the run: in.Executor, or `steps` if that is "". No [Supervisor] acquires such a run, and [Engine.Resume]
-// and [Engine.Cancel] return an error for it.
+// The log records the executor of the run: the name of the server's Executor if a server has started the run, else `steps`. No [Supervisor]
+// acquires such a run, and [Engine.Resume] and [Engine.Cancel] return an error for it.
 func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks ...event.Sink) (string, error) {
 	own := *in
-	own.Park, own.Executor = true, cmp.Or(own.Executor, "steps")
-	own.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
+	own.Park = true
+	extra := runinput.Of(&own)
+	extra.Executor = cmp.Or(extra.Executor, "steps")
+	extra.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
 	if own.Run.RunID == "" {
 		own.Run.RunID = e.opts.NewID("run_")
 	} else if _, err := e.State(ctx, own.Run.RunID); lathe.CodeOf(err) != lathe.CodeNotFound {
@@ -149,14 +152,14 @@ func (e *Engine) Step(ctx context.Context, l *loop.Loop, runID string, opts *Ste
 
 // stepping is the state that suspends a claimed run after one step.
 type stepping struct {
-	suspended bool          // value of [loop.Input].Suspended
-	elapsed   time.Duration // value of [loop.Input].Elapsed
+	suspended bool          // value of [runinput.Extra].Suspended
+	elapsed   time.Duration // value of [runinput.Extra].Elapsed
 	settle    bool
 	progress  bool // an event of the step was stored, other than RunStarted and RunResumed
 	next      *NextStep
 }
 
-// suspend implements [loop.Input].Suspend: it returns true if the step has made progress, or settles.
+// suspend implements [runinput.Extra].Suspend: it returns true if the step has made progress, or settles.
 func (s *stepping) suspend(call *lathe.ToolCall, spec *lathe.ToolSpec) bool {
 	if !s.progress && !s.settle {
 		return false

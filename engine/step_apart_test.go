@@ -5,6 +5,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -42,7 +43,7 @@ func TestStepsAndSupervisorsAreApart(t *testing.T) {
 	}
 
 	in := parkable("run_2")
-	in.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
+	runinput.Of(in).Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return true }
 	if _, err := e.Run(t.Context(), s.loop(), in, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestAcceptNamesTheExecutor(t *testing.T) {
 	e := newEngine(t, &engine.Options{Store: kept})
 	for id, name := range map[string]string{"run_1": "", "run_2": "temporal"} {
 		in := parkable(id)
-		in.Executor = name
+		runinput.Of(in).Executor = name
 		if _, err := e.Accept(t.Context(), newLoop(t, model{pieces: 1}), in); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -108,7 +109,7 @@ func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers, Allow: []string{}, AllowAbsent: true}
+	in := runinput.With(&loop.Input{Run: req.Run, Messages: req.Messages, ClientTools: req.Offers, Allow: []string{}}, runinput.Extra{AllowAbsent: true})
 	runner := h.runner.Over(nil)
 	if req.Auto {
 		set, err := h.opts.Tools.With(req.Tools...)

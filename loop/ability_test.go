@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/sim"
@@ -71,7 +72,7 @@ func TestDecoratorKeepsAbilities(t *testing.T) {
 				t.Errorf("the loop relays %q, want %q", got, wire)
 			}
 			in, took := user("x"), 0
-			in.Relay = &lathe.Relay{Wire: lathe.WireOpenAIChat, Stream: true, Take: func(*lathe.Raw) { took++ }}
+			runinput.Of(in).Relay = &lathe.Relay{Wire: lathe.WireOpenAIChat, Stream: true, Take: func(*lathe.Raw) { took++ }}
 			for e := range l.Run(t.Context(), in) {
 				if s, ok := e.Data.(*event.RunStarted); ok && (s.Provider != "p" || s.Model != "m" || s.ToolUseMode != lathe.ModeDisabled) {
 					t.Errorf("the run is of %q %q, mode %q", s.Provider, s.Model, s.ToolUseMode)

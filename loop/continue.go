@@ -48,10 +48,10 @@ func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Me
 
 // taken returns the last TakenOver messages of the input, or nil if the run continues no other run.
 func (in *Input) taken() []lathe.Message {
-	if in.Continues == "" {
+	if in.extra.Continues == "" {
 		return nil
 	}
-	return in.Messages[len(in.Messages)-min(max(in.TakenOver, 0), len(in.Messages)):]
+	return in.Messages[len(in.Messages)-min(max(in.extra.TakenOver, 0), len(in.Messages)):]
 }
 
 // takenCalls returns a trace of each call that has a result in the messages.

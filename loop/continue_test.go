@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -74,7 +75,7 @@ func TestContinuedRunCountsItsCalls(t *testing.T) {
 	in := func(taken ...lathe.Message) *loop.Input {
 		in := user("hi")
 		in.Messages = append(in.Messages, taken...)
-		in.Continues, in.TakenOver, in.Park = "run_0", len(taken), true
+		runinput.Of(in).Continues, runinput.Of(in).TakenOver, in.Park = "run_0", len(taken), true
 		in.Settings = &lathe.Settings{ToolUseMode: lathe.ModeEnforced, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}}
 		return in
 	}

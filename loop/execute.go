@@ -18,7 +18,7 @@ func (r *run) execute(ctx context.Context) {
 		r.suspended = true
 	case out.Parked: // pending calls remain pending: answerCalls has checked ctx
 		r.pause(lathe.ReasonAwaitingApproval)
-	case len(out.Pending) > 0 && r.in.Park && !r.in.HandOver:
+	case len(out.Pending) > 0 && r.in.Park && !r.in.extra.HandOver:
 		r.pause(lathe.ReasonAwaitingToolResults)
 	case len(out.Pending) > 0:
 		r.reason = lathe.ReasonClientToolCalls
@@ -43,7 +43,7 @@ func (r *run) pause(reason lathe.Reason) {
 // the history.
 func (r *run) answerCalls(ctx context.Context, refuse lathe.Code) tool.Outcome {
 	calls := r.call.asked
-	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls && r.in.Relay == nil
+	single := r.settings.ParallelToolCalls != nil && !*r.settings.ParallelToolCalls && r.in.extra.Relay == nil
 	for i := range calls {
 		switch {
 		case refuse != "":

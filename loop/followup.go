@@ -100,7 +100,7 @@ const askAgain = "The last message is not an answer in the required format: %s. 
 func (f *followUp) askInFormat(violation string) bool {
 	r := f.run
 	switch {
-	case r.in.Relay != nil: // the client has already received the answer
+	case r.in.extra.Relay != nil: // the client has already received the answer
 		return false
 	case !f.formatted && leftOutFormat(*r.turnTrace()):
 		f.inFormat()

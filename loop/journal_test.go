@@ -17,6 +17,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -189,7 +190,7 @@ func journalLoop(t *testing.T, w *world, a approve) *loop.Loop {
 
 func journalInput() *loop.Input {
 	in := user("x")
-	in.Park, in.Target, in.User = true, "main", "ann"
+	in.Park, in.Target, runinput.Of(in).User = true, "main", "ann"
 	in.Run.Principal, in.Run.Labels, in.Run.SessionID = "key 1", map[string]string{"team": "a"}, "s"
 	in.ClientTools = []*lathe.ToolSpec{{Name: "mine", Schema: json.RawMessage(`{"type":"object"}`)}}
 	in.Settings, in.Limits = &lathe.Settings{MaxParallel: 2}, &lathe.Limits{MaxIterations: 5, ApprovalTTL: 24 * time.Hour}

@@ -15,7 +15,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/setting"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -114,7 +114,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	return l, nil
 }
 
-// Relays returns the wire whose bytes the loop's model passes to [Input].Relay, or "" if it passes none.
+// Relays returns the wire whose bytes the loop's model passes to [lathe.Request].Relay, or "" if it passes none.
 func (l *Loop) Relays() lathe.Wire { return l.relays }
 
 // Wire returns the wire of the model's server.
@@ -130,60 +130,29 @@ type Input struct {
 	// ClientTools are tools that the caller will execute.
 	ClientTools []*lathe.ToolSpec
 	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
-	// starts ends it with invalid_request. AllowAbsent permits such names, for sets whose sources may add tools later. A resumed run permits
-	// them, too.
-	Allow       []string
-	AllowAbsent bool
+	// starts ends it with invalid_request. A resumed run permits such names.
+	Allow []string
 	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
 	Sampling *lathe.Sampling
 	// Overrides are additional members of each model request. Those of the loop take precedence.
 	Overrides []lathe.Member
-	// HostedTools are tools that the model's server executes: see [lathe.Request].
-	HostedTools []json.RawMessage
-	// Betas and APIVersion are those of each model request: see [lathe.Request].
-	Betas      []string
-	APIVersion string
-	// User is an opaque end-user id that the wire may carry.
-	User string
-	// Relay receives the bytes of the server's answer if its Wire is that of [Loop.Relays]. Its client receives the calls of the answer
-	// with these bytes, so the client must execute all of them, whatever their names, and the run has one turn.
-	Relay *lathe.Relay
 	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains
 	// the Result; there is no RunFinished then. Its RunStarted contains its input, as content.
 	Park bool
-	// HandOver ends a resumable run, like one that is not resumable, if only results of the caller's tools are pending. It has no effect
-	// after the run was resumed.
-	HandOver bool
-	// Continues is the id of the run whose messages this run takes over: the last TakenOver of Messages, which are that run's messages
-	// after those that both runs start from. The calls in them count as calls of this run, except for limits.
-	Continues string
-	TakenOver int
-	// Replays is the id of the run whose conversation this run repeats. It is recorded in RunStarted, and has no other effect.
-	Replays string
-	// Executor is the name of the engine that executes the run step by step. It is recorded in RunStarted, and has no other effect in this
-	// package. [engine.Engine.Accept] sets it.
-	Executor string
-	// Client is stored with a run that can be resumed, as content, for the caller: see [State.Client]. It must be JSON.
-	Client json.RawMessage
 	// Target is stored with a resumable run: the name by which the caller finds the loop that resumes the run.
 	Target string
 	// Resume continues a run that was started with Park, from the state of its events: a parked run, or one whose process stopped before
-	// its end. Of the other fields, only Answers, Suspend, Suspended and Elapsed are then used.
+	// its end. Of the other fields, only Answers is then used.
 	Resume *State
-	// Suspend, if set, is called before each model call with nil, and before each tool call that may have an effect with the call and the
-	// definition of its tool, as in [tool.RunOptions].Suspend. If it returns true, the range ends without a further event and without a
-	// result; the state of the events can be resumed. Suspend is not called before a model call that answers the loop's own request, which
-	// belongs to the previous step.
-	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
-	// Suspended reports that Suspend ended the run in the state Resume, and that nothing has happened since. No RunResumed is then yielded.
-	Suspended bool
-	// Elapsed is the time for which the run was executed before it was suspended. It counts for the time limit and the latency of the run.
-	Elapsed time.Duration
 	// Answers are the results of calls that clients executed, by call id. Calls without a result remain pending.
 	Answers map[string]lathe.Output
+
+	extra runinput.Extra // of it, a run with Resume uses only Suspend, Suspended and Elapsed
 }
+
+func init() { runinput.Find = func(in any) *runinput.Extra { return &in.(*Input).extra } }
 
 // Run executes in to its end and yields its events, with Turn and Data set. It runs on the goroutine that ranges over it; each range is a
 // new run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run `internal`,
@@ -196,8 +165,8 @@ func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	}
 }
 
-// Do executes in to its end. The result is nil only if Suspend has ended the run. If the run failed or was cancelled, the error is Err of
-// the result; if it was answered, parked, handed over or limited, the error is nil.
+// Do executes in to its end. The result is nil only if the engine has suspended the run, as
+// engine.Engine.Step does after one step. If the run failed or was cancelled, the error is Err of the result; if it was answered, parked, handed over or limited, the error is nil.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
 	for e := range l.Run(ctx, in) {

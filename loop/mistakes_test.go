@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
@@ -44,7 +45,7 @@ func TestMistakesAreNotSilent(t *testing.T) {
 		"an untagged field": {tool.Func("weather", "w", func(context.Context, place) (report, error) { return report{}, nil }, nil), usual(), loop.Input{}, []string{"invalid_config", "field Secret", `write Show: []string{"*"}`}},
 		"a typo in Allow":   {weather(reads), usual(), loop.Input{Allow: []string{"wether"}}, []string{"invalid_request", `Allow has "wether"`, "did you mean weather?"}},
 		"another in Allow":  {weather(reads), usual(), loop.Input{Allow: []string{"weather", "forecast"}}, []string{"invalid_request", `Allow has "forecast"`, "it has weather"}},
-		"an absent one":     {weather(reads), usual(), loop.Input{Allow: []string{"weather", "forecast"}, AllowAbsent: true}, []string{"answered"}},
+		"an absent one":     {weather(reads), usual(), *runinput.With(&loop.Input{Allow: []string{"weather", "forecast"}}, runinput.Extra{AllowAbsent: true}), []string{"answered"}},
 		"none":              {weather(reads), usual(), loop.Input{Allow: []string{}}, []string{"answered"}},
 	} {
 		got := outcomeOf(t, tt.tool, tt.opts, tt.in)

@@ -41,7 +41,7 @@ func (c *modelCall) choice() lathe.ToolChoice {
 	r := c.run
 	choice := r.settings.ToolChoice
 	forced := choice.Mode == lathe.ChoiceRequired || choice.Mode == lathe.ChoiceFunction
-	if forced && (r.turn > 1 || r.in.Continues != "") && !r.settings.ToolChoiceEveryTurn {
+	if forced && (r.turn > 1 || r.in.extra.Continues != "") && !r.settings.ToolChoiceEveryTurn {
 		return lathe.ToolChoice{}
 	}
 	return choice

@@ -95,8 +95,8 @@ func (c *modelCall) startAttempt(withTools bool) {
 		// Messages API: thinking in the history is bound to the tool definitions before it, so they remain, and the choice forbids calls.
 		r.req.Tools, r.req.ToolChoice = r.specs, lathe.ToolChoice{Mode: lathe.ChoiceNone}
 	}
-	if r.req.Relay = r.in.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
-		relay := *r.in.Relay
+	if r.req.Relay = r.in.extra.Relay; r.req.Relay != nil && r.req.Relay.Request != nil && len(r.req.Tools) != len(r.in.ClientTools) {
+		relay := *r.in.extra.Relay
 		relay.Request = nil // these bytes of the client contain tools that are not sent
 		r.req.Relay = &relay
 	}

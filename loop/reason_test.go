@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -302,7 +303,7 @@ func TestBlankAnswersAreNoAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := user("x")
-			in.Relay = tc.relay
+			runinput.Of(in).Relay = tc.relay
 			res, events := collect(t, t.Context(), l, in)
 			checkRun(t, res, events)
 			if res.Reason != tc.reason || res.Blank != tc.blank || len(m.asked) != tc.requests {

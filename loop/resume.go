@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -42,10 +43,10 @@ type start struct {
 func (in *Input) startJSON() (json.RawMessage, error) {
 	s := start{
 		Version: startPlain, Depth: in.Run.Depth, ClientTools: in.ClientTools, Allow: in.Allow, AllowNone: in.Allow != nil && len(in.Allow) == 0,
-		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.User, Overrides: in.Overrides,
-		HostedTools: in.HostedTools, Betas: in.Betas, APIVersion: in.APIVersion, Client: in.Client,
+		Settings: in.Settings, Limits: in.Limits, Sampling: in.Sampling, User: in.extra.User, Overrides: in.Overrides,
+		HostedTools: in.extra.HostedTools, Betas: in.extra.Betas, APIVersion: in.extra.APIVersion, Client: in.extra.Client,
 	}
-	if len(in.HostedTools) > 0 || len(in.Betas) > 0 || in.APIVersion != "" {
+	if len(in.extra.HostedTools) > 0 || len(in.extra.Betas) > 0 || in.extra.APIVersion != "" {
 		s.Version = startVersion
 	}
 	text, err := json.Marshal(&s)
@@ -80,7 +81,8 @@ func readStart(raw json.RawMessage) (*start, error) {
 	return s, nil
 }
 
-// Client returns [Input].Client of the input of the run; nil: it was not set, or its content was removed.
+// Client returns what the gateway stored for the client with the input of the run, as JSON; nil: it stored nothing, or the content was
+// removed.
 func (s *State) Client() json.RawMessage {
 	old, err := readStart(s.input)
 	if err != nil {
@@ -105,8 +107,10 @@ func (in *Input) again() (*Input, error) {
 		allow = []string{}
 	}
 	return &Input{Run: s.Run, Messages: s.Messages[:s.Start], ClientTools: old.ClientTools, Allow: allow, Settings: old.Settings, Limits: old.Limits,
-		Sampling: old.Sampling, User: old.User, Overrides: old.Overrides, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion, Park: true, Target: s.Target, Executor: s.Executor, Continues: s.Continues, TakenOver: s.TakenOver, Resume: s, Answers: in.Answers,
-		Suspend: in.Suspend, Suspended: in.Suspended, Elapsed: in.Elapsed}, err
+		Sampling: old.Sampling, Overrides: old.Overrides, Park: true, Target: s.Target, Resume: s, Answers: in.Answers,
+		extra: runinput.Extra{User: old.User, HostedTools: old.HostedTools, Betas: old.Betas, APIVersion: old.APIVersion,
+			Executor: s.Executor, Continues: s.Continues, TakenOver: s.TakenOver,
+			Suspend: in.extra.Suspend, Suspended: in.extra.Suspended, Elapsed: in.extra.Elapsed}}, err
 }
 
 // history returns the messages of the first request of this process.

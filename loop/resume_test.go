@@ -15,6 +15,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -432,7 +433,7 @@ func TestResumedRunKeepsItsHostedTools(t *testing.T) {
 	opts := &tool.Options{Policy: askOf{"write"}, Approver: approve(notYet)}
 	turns := byHistory{ask(call("w1", "write", `{}`)), textTurn("done")}
 	in := user("x")
-	in.Park, in.HostedTools, in.Betas, in.APIVersion = true, []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, []string{"b-1", "b-2"}, "2023-01-01"
+	in.Park, runinput.Of(in).HostedTools, runinput.Of(in).Betas, runinput.Of(in).APIVersion = true, []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}, []string{"b-1", "b-2"}, "2023-01-01"
 	for process, want := range []lathe.Reason{lathe.ReasonAwaitingApproval, lathe.ReasonAnswered} {
 		m := &keepsRequest{byHistory: turns}
 		lp, err := loop.New(m, newRunner(t, opts, w.tool("write", lathe.Writes)), nil)
@@ -451,7 +452,7 @@ func TestResumedRunKeepsItsHostedTools(t *testing.T) {
 	for _, hosted := range []bool{false, true} {
 		plain, first := user("x"), &log{}
 		if plain.Park = true; hosted {
-			plain.HostedTools = []json.RawMessage{json.RawMessage(`{}`)}
+			runinput.Of(plain).HostedTools = []json.RawMessage{json.RawMessage(`{}`)}
 		}
 		lp, err := loop.New(turns, newRunner(t, opts, w.tool("write", lathe.Writes)), nil)
 		if err != nil {

@@ -37,7 +37,7 @@ type run struct {
 
 	turn      int
 	reason    lathe.Reason // "": the run continues; otherwise the reason for its end
-	suspended bool         // Input.Suspend has ended this range; the run itself continues later
+	suspended bool         // Suspend of the input has ended this range; the run itself continues later
 	limit     string
 	errorCode string
 	toolsOff  bool // no more tools for the rest of the run: only an answer is wanted
@@ -116,11 +116,11 @@ func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
 		Messages:    append([]lathe.Message{}, in.history()...),
 		Sampling:    l.opts.Sampling,
 		Overrides:   overrides(in.Overrides, l.opts.Overrides),
-		Relay:       in.Relay,
-		HostedTools: in.HostedTools,
-		Betas:       in.Betas,
-		APIVersion:  in.APIVersion,
-		User:        in.User,
+		Relay:       in.extra.Relay,
+		HostedTools: in.extra.HostedTools,
+		Betas:       in.extra.Betas,
+		APIVersion:  in.extra.APIVersion,
+		User:        in.extra.User,
 		RequestID:   in.Run.RequestID,
 
 		MaxPayloadBytes: payload,
@@ -142,7 +142,7 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 }
 
 func (r *run) run(parent context.Context) {
-	r.started = r.loop.opts.Now().Add(-r.in.Elapsed)
+	r.started = r.loop.opts.Now().Add(-r.in.extra.Elapsed)
 	r.info.Depth = max(r.info.Depth, depthOf(parent))
 	if call := lathe.CallMetaFrom(parent); call != nil && r.info.ParentRunID == "" {
 		r.info.ParentRunID, r.info.ParentCallID = call.RunID, call.CallID
@@ -152,7 +152,7 @@ func (r *run) run(parent context.Context) {
 		ctx, r.cancel = context.WithCancel(parent)
 	} else {
 		r.timeout.after = r.limits.RunTimeout
-		ctx, r.cancel = context.WithTimeoutCause(parent, max(r.limits.RunTimeout-r.in.Elapsed, 0), &r.timeout)
+		ctx, r.cancel = context.WithTimeoutCause(parent, max(r.limits.RunTimeout-r.in.extra.Elapsed, 0), &r.timeout)
 	}
 	defer r.cancel()
 	r.done = ctx.Done()
@@ -170,13 +170,13 @@ func (r *run) run(parent context.Context) {
 
 // begin starts the work of the runner and emits the first event of the run.
 func (r *run) begin() {
-	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, AllowAbsent: r.in.AllowAbsent || r.in.Resume != nil, History: r.in.history(),
-		HandOver: r.in.Relay != nil, Suspend: r.in.Suspend,
-		Defer: r.in.Relay == nil && r.settings.ToolUseMode != lathe.ModeDisabled}
+	r.runOpts = tool.RunOptions{Settings: &r.settings, Limits: &r.limits, ClientTools: r.in.ClientTools, Allow: r.in.Allow, AllowAbsent: r.in.extra.AllowAbsent || r.in.Resume != nil, History: r.in.history(),
+		HandOver: r.in.extra.Relay != nil, Suspend: r.in.extra.Suspend,
+		Defer: r.in.extra.Relay == nil && r.settings.ToolUseMode != lathe.ModeDisabled}
 	switch {
 	case r.in.Resume != nil:
 		r.runOpts.Resumed = r.in.Resume.before()
-	case r.in.Continues != "":
+	case r.in.extra.Continues != "":
 		r.runOpts.Resumed = &tool.Resumed{Calls: takenCalls(r.in.taken())}
 	}
 	r.work = r.loop.runner.Begin(&r.info, &r.runOpts)
@@ -194,14 +194,14 @@ func (r *run) begin() {
 			RunTimeoutMS: max(r.limits.RunTimeout, 0).Milliseconds(),
 		},
 		ParentRunID: r.info.ParentRunID, ParentToolCallID: r.info.ParentCallID,
-		Continues: r.in.Continues, TakenOver: len(r.in.taken()), Replays: r.in.Replays, Executor: r.in.Executor,
+		Continues: r.in.extra.Continues, TakenOver: len(r.in.taken()), Replays: r.in.extra.Replays, Executor: r.in.extra.Executor,
 		Messages: slices.Clip(r.req.Messages), Principal: r.info.Principal, Profile: r.info.Profile, Labels: r.info.Labels, Target: r.in.Target,
 		Retention: r.loop.Retention(),
 	}
 	switch {
 	case r.in.Resume != nil:
 		r.turn = r.in.Resume.Turn
-		if !r.in.Suspended || r.in.Resume.Paused != "" {
+		if !r.in.extra.Suspended || r.in.Resume.Paused != "" {
 			r.emit(r.in.Resume.resumed())
 		}
 	case r.in.Park:
@@ -275,7 +275,7 @@ func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
 	}
-	if r.in.Suspend != nil && !r.followUp.unanswered() && r.in.Suspend(nil, nil) {
+	if r.in.extra.Suspend != nil && !r.followUp.unanswered() && r.in.extra.Suspend(nil, nil) {
 		r.suspended = true
 		return
 	}
@@ -339,7 +339,7 @@ func (r *run) answer() {
 	case r.reason != lathe.ReasonAnswered:
 	case violation != "" && r.followUp.format.checked:
 		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
-	case r.call.blank && (r.in.Relay == nil || !r.in.Relay.Opaque):
+	case r.call.blank && (r.in.extra.Relay == nil || !r.in.extra.Relay.Opaque):
 		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the model's answer is blank: Blank of the run's RunFinished event has the likely cause"))
 	}
 }
@@ -347,7 +347,7 @@ func (r *run) answer() {
 // afterResults reports whether the input ends with results of tools that the caller executed.
 func (in *Input) afterResults() bool {
 	given := in.Messages
-	return in.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
+	return in.extra.Relay == nil && len(given) > 0 && given[len(given)-1].Role == lathe.RoleTool
 }
 
 // enforce applies tool_use_mode enforced to an answered run: the run fails if it made no call. It also fails if a tool ended with a

@@ -35,8 +35,8 @@ type State struct {
 	// Continues is the id of the run whose calls and results this run took over: the last TakenOver of the first Start messages.
 	Continues string
 	TakenOver int
-	Replays   string // value of Input.Replays
-	Executor  string // value of Input.Executor
+	Replays   string // the id of the run whose conversation this run repeats; "": none
+	Executor  string // the name of the engine that executes the run step by step; "": none
 
 	Turn    int
 	Attempt int // number of the current attempt of an unfinished model call; 0: none

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -78,7 +79,7 @@ func (s *scene) playSteps(t *testing.T, suspend bool) (log string, steps int) {
 			t.Fatal(err)
 		}
 		progress, suspended := false, false
-		in.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool {
+		runinput.Of(in).Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool {
 			suspended = suspend && progress
 			return suspended
 		}
@@ -98,7 +99,7 @@ func (s *scene) playSteps(t *testing.T, suspend bool) (log string, steps int) {
 		if !suspended {
 			break
 		}
-		in = &loop.Input{Run: in.Run, Resume: state, Suspended: true, Elapsed: in.Elapsed}
+		in = runinput.With(&loop.Input{Run: in.Run, Resume: state}, runinput.Extra{Suspended: true, Elapsed: runinput.Of(in).Elapsed})
 	}
 	var b strings.Builder
 	for _, e := range events {
@@ -138,7 +139,7 @@ func TestSuspendNamesTheNextStep(t *testing.T) {
 	in := user("x")
 	in.Park = true
 	var next []string
-	in.Suspend = func(c *lathe.ToolCall, spec *lathe.ToolSpec) bool {
+	runinput.Of(in).Suspend = func(c *lathe.ToolCall, spec *lathe.ToolSpec) bool {
 		if c == nil {
 			next = append(next, "model")
 		} else {
@@ -174,7 +175,7 @@ func TestElapsedTimeCountsForTheTimeLimit(t *testing.T) {
 		var res *event.Result
 		for range 20 {
 			progress := false
-			in.Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return progress }
+			runinput.Of(in).Suspend = func(*lathe.ToolCall, *lathe.ToolSpec) bool { return progress }
 			began := time.Now()
 			var end *event.Result
 			for e := range l.Run(t.Context(), in) {
@@ -190,7 +191,7 @@ func TestElapsedTimeCountsForTheTimeLimit(t *testing.T) {
 			if res = end; res != nil {
 				break
 			}
-			in = &loop.Input{Run: in.Run, Resume: state, Suspended: true, Elapsed: in.Elapsed + time.Since(began)}
+			in = runinput.With(&loop.Input{Run: in.Run, Resume: state}, runinput.Extra{Suspended: true, Elapsed: runinput.Of(in).Elapsed + time.Since(began)})
 		}
 		if res == nil || res.Reason != lathe.ReasonRunTimeout || state.Finished.LatencyMS != 5_000 {
 			t.Fatalf("the run ended %+v after %d ms, want run_timeout after 5000", res, state.Finished.LatencyMS)

@@ -106,10 +106,10 @@ func (a *attempt) send(ctx context.Context, cancel context.CancelCauseFunc, thro
 // receive reads the response. An error that is not a *lathe.UpstreamError comes from the transport.
 func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	c := a.v.c
-	a.body = newResponseBody(resp, a.watch, c.opts.MaxResponseBytes)
+	a.body = newResponseBody(resp, a.watch, c.opts.Limits.MaxResponseBytes)
 	switch {
 	case a.status >= 400:
-		body, _ := a.body.readAll(int(c.opts.MaxErrorBytes)) // a partial body is enough for an error
+		body, _ := a.body.readAll(int(c.opts.Limits.MaxErrorBytes)) // a partial body is enough for an error
 		a.refusal = c.wire.ParseError(a.status, body)
 		if a.unreadable(a.refusal) {
 			a.endUnreadable()

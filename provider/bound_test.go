@@ -42,8 +42,7 @@ func TestThinkingIsSentBehindItsToolsOnly(t *testing.T) {
 	t.Parallel()
 	server := &recorded{next: sim.New(nil).Transport()}
 	entry := func() lathe.Model {
-		m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: "anthropic", Entry: "x",
-			Accepts: map[string]string{"thinking_binding": "keep"}})
+		m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: provider.Server{Kind: "anthropic", Accepts: map[string]string{"thinking_binding": "keep"}}, Entry: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +134,7 @@ func TestReasoningOfAnotherModelIsLeftOut(t *testing.T) {
 func TestThinkingIsLeftToAServerThatDropsIt(t *testing.T) {
 	t.Parallel()
 	server := &recorded{next: sim.New(nil).Transport()}
-	m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: "anthropic", Entry: "x",
-		Accepts: map[string]string{"thinking_binding": "drop_block"}})
+	m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://sim.invalid", Transport: server, Server: provider.Server{Kind: "anthropic", Accepts: map[string]string{"thinking_binding": "drop_block"}}, Entry: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,26 +111,26 @@ func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	if err != nil {
 		return wrong(err)
 	}
-	strict, err := o.Strict.wire()
+	strict, err := o.Server.Strict.wire()
 	if err != nil {
 		return wrong(err)
 	}
-	accepts, err := destination.Accepts(o.Accepts)
+	accepts, err := destination.Accepts(o.Server.Accepts)
 	if err != nil {
 		return wrong(fmt.Errorf("accepts: %w", err))
 	}
 	c := &Chat{
 		model: model, wire: codec, op: "provider: call " + o.Name, base: base, header: seal(header), secrets: secretsOf(&o),
 		transport: o.Transport,
-		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.NoUsage, ReasoningField: o.ReasoningField,
-			MaxCompletionTokens: o.MaxCompletionTokens, TopK: o.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
-			Takes: destination.For(codec.Wire(), o.Server, base.Host, model).With(&accepts)},
+		encode: wire.EncodeOptions{Stream: true, IncludeUsage: !o.Server.NoUsage, ReasoningField: o.Server.ReasoningField,
+			MaxCompletionTokens: o.Server.MaxCompletionTokens, TopK: o.Server.TopK, MaxTokens: o.MaxTokens, Entry: o.Entry, Strict: strict, Definitions: &wire.Definitions{},
+			Takes: destination.For(codec.Wire(), o.Server.Kind, base.Host, model).With(&accepts)},
 		accepts: accepts,
 		// With RawUTF8, the assembler joins the parts of a character that a server split between events.
-		assemble: wire.AssemblerOptions{MaxBytes: o.MaxAnswerBytes, MaxCalls: o.MaxAnswerCalls},
-		events:   sse.Options{MaxLine: o.MaxLineBytes, MaxEvent: o.MaxEventBytes, RawUTF8: true},
+		assemble: wire.AssemblerOptions{MaxBytes: o.Limits.MaxAnswerBytes, MaxCalls: o.Limits.MaxAnswerCalls},
+		events:   sse.Options{MaxLine: o.Limits.MaxLineBytes, MaxEvent: o.Limits.MaxEventBytes, RawUTF8: true},
 	}
-	c.fit = wire.Fit{Codec: codec, Drop: o.DropContent, Marker: o.ContentMarker}
+	c.fit = wire.Fit{Codec: codec, Drop: o.Server.DropContent, Marker: o.Server.ContentMarker}
 	_, c.server, _ = strings.Cut(httpname.Origin(base), "://")
 	if c.transport == nil {
 		c.own = newTransport(nil)
@@ -169,7 +169,7 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 
 // Describe returns the description of the model. See [lathe.Model].
 func (c *Chat) Describe() lathe.ModelInfo {
-	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.NoTools, NoParallel: c.opts.NoParallel}
+	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.Server.NoTools, NoParallel: c.opts.Server.NoParallel}
 }
 
 // CheckContent returns a *[lathe.Error] with the code invalid_request for the first content in the messages after the last answer that

@@ -369,7 +369,7 @@ func TestHazards(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			chat := serve(t, c.h, func(o *provider.Options) { o.MaxResponseBytes = 2 << 20; o.Retry.Attempts = 1 })
+			chat := serve(t, c.h, func(o *provider.Options) { o.Limits.MaxResponseBytes = 2 << 20; o.Retry.Attempts = 1 })
 			a := ask(t, t.Context(), chat)
 			gotArgs := ""
 			if len(a.calls) > 0 {

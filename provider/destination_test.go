@@ -70,7 +70,7 @@ func TestDestinations(t *testing.T) {
 				body := ""
 				m := w.model(t, func(rw http.ResponseWriter, hr *http.Request) {
 					body = string(w.answer(t, rw, hr, finishOf(lathe.FinishStop, lathe.Text{Text: "{}"})).Body)
-				}, func(o *provider.Options) { o.Server, o.NoUsage = server, true })
+				}, func(o *provider.Options) { o.Server.Kind, o.Server.NoUsage = server, true })
 				var dropped []string
 				for d, err := range m.Generate(t.Context(), r.make(model)) {
 					if err != nil {
@@ -144,7 +144,7 @@ func TestDestinationKeepsThePrefix(t *testing.T) {
 			var bodies []string
 			m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
 				bodies = append(bodies, string(w.answer(t, rw, r, finishOf(lathe.FinishStop, lathe.Text{Text: "x"})).Body))
-			}, func(o *provider.Options) { o.Server = server })
+			}, func(o *provider.Options) { o.Server.Kind = server })
 			msgs := everyRule("").Messages
 			msgs = append(msgs, lathe.Assistant("a"), lathe.System("N"), lathe.User("w"), call("bcdefghij", "f", "{}"), result("bcdefghij", "s"))
 			for n, end := range []int{3, 5, 7, 8, 10, len(msgs)} {
@@ -287,7 +287,7 @@ func TestAcceptsReplacesRules(t *testing.T) {
 			body := ""
 			m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {
 				body = string(w.answer(t, rw, r, finishOf(lathe.FinishStop, lathe.Text{Text: "x"})).Body)
-			}, func(o *provider.Options) { o.Accepts = c.accepts })
+			}, func(o *provider.Options) { o.Server.Accepts = c.accepts })
 			req := &lathe.Request{Messages: []lathe.Message{{Role: lathe.RoleDeveloper, Parts: []lathe.Part{lathe.Text{Text: "D"}}}}, Relay: &lathe.Relay{Wire: w.wire, Stream: true, Opaque: c.opaque,
 				Take: func(*lathe.Raw) {}, Request: []byte(`{"model":"m","stream":true,"messages":[{"role":"developer","content":"D"}],"x":1}`)}}
 			for _, err := range m.Generate(t.Context(), req) {
@@ -300,7 +300,7 @@ func TestAcceptsReplacesRules(t *testing.T) {
 			}
 		}
 	})
-	if _, err := provider.OpenAI("m", &provider.Options{Accepts: map[string]string{"sistem": "one"}}); err == nil || !strings.Contains(err.Error(), "did you mean system?") {
+	if _, err := provider.OpenAI("m", &provider.Options{Server: provider.Server{Accepts: map[string]string{"sistem": "one"}}}); err == nil || !strings.Contains(err.Error(), "did you mean system?") {
 		t.Error(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func takes(c *Chat, model string, refused []string) destination.Row {
 	row := c.encode.Takes
 	if model != c.model {
-		row = destination.For(c.wire.Wire(), c.opts.Server, c.base.Host, model).With(&c.accepts)
+		row = destination.For(c.wire.Wire(), c.opts.Server.Kind, c.base.Host, model).With(&c.accepts)
 	}
 	if slices.Contains(refused, wire.FeatureSystem) {
 		row = row.With(&destination.Row{System: destination.Leading})

@@ -29,11 +29,11 @@ func TestRequestBodies(t *testing.T) {
 		{"plain", provider.Options{}, lathe.Request{Messages: []lathe.Message{lathe.System("Be short."), lathe.User("Hi <b> & \u2028 ü \"q\"")}}},
 		{"tools", provider.Options{}, lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceFunction, Name: "add"}, ParallelToolCalls: &par,
 			Messages: []lathe.Message{lathe.User("1 + 2?"), call("call_1", "add", `{"a": 1,"b":2}`), result("call_1", "3")}}},
-		{"sampling", provider.Options{NoUsage: true}, lathe.Request{User: "u-1", Model: "other",
+		{"sampling", provider.Options{Server: provider.Server{NoUsage: true}}, lathe.Request{User: "u-1", Model: "other",
 			Sampling:  lathe.Sampling{Temperature: &temp, TopP: &top, MaxTokens: &maxTokens, Seed: &seed, Stop: []string{"\n\n"}, ReasoningEffort: "low", ResponseFormat: json.RawMessage(`{"type": "json_object"}`)},
 			Overrides: []lathe.Member{{Name: "provider", Value: json.RawMessage(`{"sort": "price"}`)}, {Name: "model", Value: json.RawMessage(`"evil"`)}},
 			Messages:  []lathe.Message{lathe.User("x")}}},
-		{"reasoning", provider.Options{ReasoningField: "reasoning_content", MaxCompletionTokens: true}, lathe.Request{Sampling: lathe.Sampling{MaxTokens: &maxTokens}, Messages: []lathe.Message{lathe.User("x"),
+		{"reasoning", provider.Options{Server: provider.Server{ReasoningField: "reasoning_content", MaxCompletionTokens: true}}, lathe.Request{Sampling: lathe.Sampling{MaxTokens: &maxTokens}, Messages: []lathe.Message{lathe.User("x"),
 			{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Reasoning{Text: "hm", Field: "reasoning"}, lathe.Text{Text: "y"}}}, lathe.User("z")}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -159,7 +159,7 @@ level=DEBUG msg="model call attempt" provider=openai model=m attempt=1 status=20
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	c := open(t, nil, func(o *provider.Options) { o.Name, o.NoTools, o.NoParallel = "vllm", true, true })
+	c := open(t, nil, func(o *provider.Options) { o.Name, o.Server.NoTools, o.Server.NoParallel = "vllm", true, true })
 	if got, want := c.Describe(), (lathe.ModelInfo{Provider: "vllm", Model: "m", Wire: lathe.WireOpenAIChat, Server: "model.test:80", NoTools: true, NoParallel: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -186,7 +186,7 @@ func FuzzResponse(f *testing.F) {
 			return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(&pieces{body, max(piece, 1)})}, nil
 		}), func(o *provider.Options) {
 			o.Key, o.Retry.Attempts = secret.New(key), 1
-			o.MaxResponseBytes, o.MaxErrorBytes, o.MaxLineBytes, o.MaxEventBytes = 1<<20, 1<<12, 1<<12, 1<<14
+			o.Limits.MaxResponseBytes, o.Limits.MaxErrorBytes, o.Limits.MaxLineBytes, o.Limits.MaxEventBytes = 1<<20, 1<<12, 1<<12, 1<<14
 		})
 		a := ask(t, t.Context(), c)
 		if a.err == nil {

@@ -22,12 +22,12 @@ func TestResponsesAboveALimitNameTheSetting(t *testing.T) {
 		limits func(*provider.Options)
 		want   string
 	}{
-		"calls":    {calls, 1, false, func(o *provider.Options) { o.MaxAnswerCalls = 1 }, "the answer is above max_answer_calls"},
-		"text":     {text, 20, false, func(o *provider.Options) { o.MaxAnswerBytes = 100 }, "the answer is above max_answer_bytes"},
-		"line":     {text, 1, false, func(o *provider.Options) { o.MaxLineBytes = 20 }, "the response is above max_line_bytes"},
-		"event":    {text, 1, false, func(o *provider.Options) { o.MaxEventBytes = 20 }, "the response is above max_event_bytes"},
-		"response": {text, 20, false, func(o *provider.Options) { o.MaxResponseBytes = 300 }, "the response is above max_response_bytes"},
-		"whole":    {text, 1, true, func(o *provider.Options) { o.MaxEventBytes = 20 }, "the response is above max_event_bytes"},
+		"calls":    {calls, 1, false, func(o *provider.Options) { o.Limits.MaxAnswerCalls = 1 }, "the answer is above max_answer_calls"},
+		"text":     {text, 20, false, func(o *provider.Options) { o.Limits.MaxAnswerBytes = 100 }, "the answer is above max_answer_bytes"},
+		"line":     {text, 1, false, func(o *provider.Options) { o.Limits.MaxLineBytes = 20 }, "the response is above max_line_bytes"},
+		"event":    {text, 1, false, func(o *provider.Options) { o.Limits.MaxEventBytes = 20 }, "the response is above max_event_bytes"},
+		"response": {text, 20, false, func(o *provider.Options) { o.Limits.MaxResponseBytes = 300 }, "the response is above max_response_bytes"},
+		"whole":    {text, 1, true, func(o *provider.Options) { o.Limits.MaxEventBytes = 20 }, "the response is above max_event_bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,11 +24,11 @@ type loading struct {
 func (l *loading) told() int { return min(l.polls, 1) }
 
 // wait returns the pause before the next request. It returns false if the call does not wait, because the failure is another one, or
-// Options.LoadingTimeout has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,
+// Timeouts.Loading has passed. Once the server has reported that it loads the model, a refused connection is part of the wait,
 // because a server that restarts accepts none for a moment.
 func (l *loading) wait(v *modelCall, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	var up *lathe.UpstreamError
-	limit := v.c.opts.LoadingTimeout
+	limit := v.c.opts.Timeouts.Loading
 	if limit <= 0 || a.begun || !errors.As(err, &up) {
 		return 0, false
 	}

@@ -46,10 +46,10 @@ func TestLoadingServerIsWaitedFor(t *testing.T) {
 		kind     lathe.UpstreamKind
 		attempts []int // that were reported as failed
 	}{
-		{"until it answers", 100 * time.Second, answers, func(o *provider.Options) { o.Retry.Attempts, o.ClientTimeout = 1, 10*time.Second },
+		{"until it answers", 100 * time.Second, answers, func(o *provider.Options) { o.Retry.Attempts, o.Timeouts.Client = 1, 10*time.Second },
 			[2]time.Duration{100 * time.Second, 105 * time.Second}, "", []int{1}},
 		{"until loading_timeout", time.Hour, answers, nil, [2]time.Duration{2 * time.Minute, 2 * time.Minute}, lathe.UpstreamLoading, []int{1}},
-		{"not, where it is turned off", time.Hour, answers, func(o *provider.Options) { o.LoadingTimeout = -1 },
+		{"not, where it is turned off", time.Hour, answers, func(o *provider.Options) { o.Timeouts.Loading = -1 },
 			[2]time.Duration{750 * time.Millisecond, time.Second}, lathe.UpstreamLoading, []int{1, 2}},
 		{"and attempts count from its end on", 10 * time.Second, fails, nil, [2]time.Duration{10 * time.Second, 20 * time.Second}, lathe.Upstream5xx, []int{1, 2, 3}},
 	} {

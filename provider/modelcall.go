@@ -42,7 +42,7 @@ type modelCall struct {
 
 // startClock sets the deadline of the first delta (client_timeout).
 func (v *modelCall) startClock() {
-	if d := v.c.opts.ClientTimeout; d > 0 {
+	if d := v.c.opts.Timeouts.Client; d > 0 {
 		v.deadline = time.Now().Add(d)
 	}
 }
@@ -191,7 +191,7 @@ func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, b
 	if a.begun || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
 		return 0, false
 	}
-	if up.Kind == lathe.UpstreamLoading && v.c.opts.LoadingTimeout > 0 {
+	if up.Kind == lathe.UpstreamLoading && v.c.opts.Timeouts.Loading > 0 {
 		return 0, false // load.wait has handled it
 	}
 	wait := up.RetryAfter

@@ -15,8 +15,7 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Options configure the access to a model server. The zero value uses the vendor's server without a key. The comment of each limit and
-// timeout states its default, for 0.
+// Options configure the access to a model server. The zero value uses the vendor's server without a key.
 type Options struct {
 	// Name is the provider's label in events and metrics. The default is "openai", "anthropic" or "gemini", depending on the wire.
 	Name string
@@ -37,22 +36,37 @@ type Options struct {
 	// sent to another server.
 	Transport http.RoundTripper
 
-	// ClientTimeout is the timeout of the first delta, including all attempts and the pauses between them; 120 s. Once a stream has
-	// begun, only ReadTimeout and the caller's context limit it. An answer that is not streamed must be complete within ClientTimeout.
-	ClientTimeout time.Duration
-	// OpenTimeout is the timeout of an attempt until its connection accepts the request: name resolution, TCP and TLS; 10 s.
-	OpenTimeout time.Duration
-	// ReadTimeout is the timeout of the response's header and of each further read; default: ClientTimeout.
-	ReadTimeout time.Duration
-	// LoadingTimeout limits the wait for a server that answers that it loads the model; 2 min. The wait does not count towards
-	// ClientTimeout. A negative value disables any of the four timeouts.
-	LoadingTimeout time.Duration
+	Timeouts Timeouts
+	Retry    Retry
+	Server   Server
+	Limits   Limits
+	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
+	MaxTokens int
+	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
+	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
+	Entry string
+	// Log receives one debug line for each attempt, with status, kind of failure and request id; nil: no log.
+	Log *slog.Logger
+}
 
-	Retry Retry
+// Timeouts are those of one model call. 0 is the default, which each comment states; a negative value disables the timeout.
+type Timeouts struct {
+	// Client is the timeout of the first delta, including all attempts and the pauses between them; 120 s. Once a stream has begun, only
+	// Read and the caller's context limit it. An answer that is not streamed must be complete within Client.
+	Client time.Duration
+	// Open is the timeout of an attempt until its connection accepts the request: name resolution, TCP and TLS; 10 s.
+	Open time.Duration
+	// Read is the timeout of the response's header and of each further read; default: Client.
+	Read time.Duration
+	// Loading limits the wait for a server that answers that it loads the model; 2 min. The wait does not count towards Client.
+	Loading time.Duration
+}
 
-	// Server names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset for that
+// A Server describes what the model server takes and supports. The zero value leaves that to the rules of its kind.
+type Server struct {
+	// Kind names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset for that
 	// server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the rules of the wire apply.
-	Server string
+	Kind string
 	// Accepts overrides rules about what the server supports, by their names in docs/destinations.md, such as "system": "one".
 	Accepts map[string]string
 	// ReasoningField is the member in which reasoning is sent back to the model, such as "reasoning_content". "*", the default, is the
@@ -67,11 +81,6 @@ type Options struct {
 	// Strict sets strict on the tools that the server executes, so that the model server constrains the arguments of their calls to
 	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
 	Strict StrictTools
-	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
-	MaxTokens int
-	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
-	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
-	Entry string
 	// DropContent omits content of a user that the wire has no form for: audio, video, files, images by reference. By default, a request
 	// with such content after the last answer is an error, and ContentMarker replaces the content in older messages.
 	DropContent bool
@@ -80,7 +89,10 @@ type Options struct {
 	ContentMarker string
 	// NoTools and NoParallel say what the model does not support; see lathe.ModelInfo.
 	NoTools, NoParallel bool
+}
 
+// Limits bound what is read from the model server. 0 is the default, which each comment states.
+type Limits struct {
 	MaxResponseBytes int64 // 64 MiB; of one response, decompressed
 	MaxErrorBytes    int64 // 64 KiB; of the body of an error; the rest is not read
 	MaxLineBytes     int   // 1 MiB; of one line of a stream
@@ -89,9 +101,6 @@ type Options struct {
 	MaxAnswerCalls   int   // 256; tool calls of one answer
 	// MaxContinuations is how often one answer is continued that the server pauses (pause_turn of Messages); 8.
 	MaxContinuations int
-
-	// Log receives one debug line for each attempt, with status, kind of failure and request id; nil: no log.
-	Log *slog.Logger
 }
 
 // StrictTools selects on which tools strict is set.
@@ -157,16 +166,16 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 	}
 	def(&c.Name, vendors[codec.Wire()])
 	def(&c.BaseURL, codec.DefaultBaseURL())
-	def(&c.ClientTimeout, defaultClientTimeout)
-	def(&c.OpenTimeout, defaultOpenTimeout)
-	def(&c.ReadTimeout, c.ClientTimeout)
-	def(&c.LoadingTimeout, defaultLoadingTimeout)
-	c.ClientTimeout = max(c.ClientTimeout, 0)
-	c.OpenTimeout = max(c.OpenTimeout, 0)
-	c.ReadTimeout = max(c.ReadTimeout, 0)
-	def(&c.ReasoningField, openai.ReasoningSame)
-	if c.ReasoningField == noReasoning {
-		c.ReasoningField = ""
+	def(&c.Timeouts.Client, defaultClientTimeout)
+	def(&c.Timeouts.Open, defaultOpenTimeout)
+	def(&c.Timeouts.Read, c.Timeouts.Client)
+	def(&c.Timeouts.Loading, defaultLoadingTimeout)
+	c.Timeouts.Client = max(c.Timeouts.Client, 0)
+	c.Timeouts.Open = max(c.Timeouts.Open, 0)
+	c.Timeouts.Read = max(c.Timeouts.Read, 0)
+	def(&c.Server.ReasoningField, openai.ReasoningSame)
+	if c.Server.ReasoningField == noReasoning {
+		c.Server.ReasoningField = ""
 	}
 	def(&c.Retry.Attempts, 3)
 	def(&c.Retry.Base, 500*time.Millisecond)
@@ -175,9 +184,9 @@ func (o *Options) withDefaults(codec wire.Upstream) Options {
 	if c.Retry.Jitter == nil {
 		c.Retry.Jitter = rand.Float64
 	}
-	def(&c.MaxContinuations, defaultContinuations)
-	def(&c.MaxResponseBytes, defaultMaxResponseBytes)
-	def(&c.MaxErrorBytes, defaultMaxErrorBytes)
+	def(&c.Limits.MaxContinuations, defaultContinuations)
+	def(&c.Limits.MaxResponseBytes, defaultMaxResponseBytes)
+	def(&c.Limits.MaxErrorBytes, defaultMaxErrorBytes)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -106,16 +107,16 @@ func TestOptionsDefaults(t *testing.T) {
 	t.Parallel()
 	var none *Options
 	o := none.withDefaults(openai.Upstream{})
-	if o.ClientTimeout != 120*time.Second || o.OpenTimeout != 10*time.Second || o.ReadTimeout != 120*time.Second || o.Retry.Attempts != 3 {
+	if o.Timeouts.Client != 120*time.Second || o.Timeouts.Open != 10*time.Second || o.Timeouts.Read != 120*time.Second || o.Retry.Attempts != 3 {
 		t.Errorf("got %+v", o)
 	}
-	o = (&Options{ClientTimeout: 7 * time.Second}).withDefaults(openai.Upstream{})
-	if o.ReadTimeout != 7*time.Second {
-		t.Errorf("read timeout is %v, want the client timeout", o.ReadTimeout)
+	o = (&Options{Timeouts: Timeouts{Client: 7 * time.Second}}).withDefaults(openai.Upstream{})
+	if o.Timeouts.Read != 7*time.Second {
+		t.Errorf("read timeout is %v, want the client timeout", o.Timeouts.Read)
 	}
-	o = (&Options{ClientTimeout: -1, OpenTimeout: -1}).withDefaults(openai.Upstream{})
-	if o.ClientTimeout != 0 || o.OpenTimeout != 0 || o.ReadTimeout != 0 {
-		t.Errorf("timeouts that are off: got %v %v %v", o.ClientTimeout, o.OpenTimeout, o.ReadTimeout)
+	o = (&Options{Timeouts: Timeouts{Client: -1, Open: -1}}).withDefaults(openai.Upstream{})
+	if o.Timeouts.Client != 0 || o.Timeouts.Open != 0 || o.Timeouts.Read != 0 {
+		t.Errorf("timeouts that are off: got %v %v %v", o.Timeouts.Client, o.Timeouts.Open, o.Timeouts.Read)
 	}
 	in := &Options{Key: secret.New("k")}
 	c, err := OpenAI("m", in)
@@ -176,5 +177,11 @@ func TestHeaders(t *testing.T) {
 	}
 	if got := c.String(); got != "openai/m" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestOptionsShowFewFields(t *testing.T) {
+	if n := reflect.TypeFor[Options]().NumField(); n > 12 {
+		t.Errorf("Options has %d fields, want at most 12: group them as Timeouts, Server and Limits do", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// defaultContinuations is the default of Options.MaxContinuations.
+// defaultContinuations is the default of Limits.MaxContinuations.
 const defaultContinuations = 8
 
 // pausing is implemented by codecs of wires on which a server may end an answer before the model has finished its turn. The client sends
@@ -44,7 +44,7 @@ func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool
 
 // next returns the request that continues the turn of req. It returns an error after MaxContinuations requests.
 func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
-	if t.continued == c.opts.MaxContinuations {
+	if t.continued == c.opts.Limits.MaxContinuations {
 		return nil, c.failure(c.protocol(0, fmt.Sprintf("the server paused the answer more than max_continuations (%d) times", t.continued), nil))
 	}
 	t.continued++

@@ -108,7 +108,7 @@ func TestContinuationsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{0, 2} {
 		p := &pausingServer{answers: [][]string{{pausedCall, "pause_turn"}}}
-		m := serveOn(t, lathe.WireMessages, p.ServeHTTP, func(o *provider.Options) { o.MaxContinuations = limit })
+		m := serveOn(t, lathe.WireMessages, p.ServeHTTP, func(o *provider.Options) { o.Limits.MaxContinuations = limit })
 		a := ask(t, t.Context(), m)
 		if limit == 0 {
 			limit = 8

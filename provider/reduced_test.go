@@ -25,7 +25,7 @@ func TestReducedSchema(t *testing.T) {
 		{lathe.WireMessages, provider.StrictSubset, "tools[0].schema.properties.n.minimum tools[0].schema.properties.s.pattern", "tools[0].strict"},
 		{lathe.WireGemini, provider.StrictOff, "tools[0].schema.properties.s.pattern", ""},
 	} {
-		m, err := provider.New(c.wire, "m", &provider.Options{Strict: c.strict, BaseURL: "http://127.0.0.1:1"})
+		m, err := provider.New(c.wire, "m", &provider.Options{Server: provider.Server{Strict: c.strict}, BaseURL: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,15 +96,15 @@ func TestTimeouts(t *testing.T) {
 		retries int
 	}{
 		{"no response: client timeout by default", silent, nil, 120 * time.Second, false, lathe.UpstreamTimeout, "client_timeout", 0},
-		{"no response", silent, func(o *provider.Options) { o.ReadTimeout = 7 * time.Second }, 7 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
+		{"no response", silent, func(o *provider.Options) { o.Timeouts.Read = 7 * time.Second }, 7 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 		{"no connection", unconnected, nil, 30*time.Second + 750*time.Millisecond, true, lathe.UpstreamTimeout, "open_timeout", 2},
-		{"no connection, one attempt", unconnected, func(o *provider.Options) { o.OpenTimeout = time.Second; o.Retry.Attempts = 1 },
+		{"no connection, one attempt", unconnected, func(o *provider.Options) { o.Timeouts.Open = time.Second; o.Retry.Attempts = 1 },
 			time.Second, true, lathe.UpstreamTimeout, "open_timeout", 0},
-		{"the read timeout waits for the connection", unconnected, func(o *provider.Options) { o.ReadTimeout = time.Second; o.Retry.Attempts = 1 },
+		{"the read timeout waits for the connection", unconnected, func(o *provider.Options) { o.Timeouts.Read = time.Second; o.Retry.Attempts = 1 },
 			10 * time.Second, true, lathe.UpstreamTimeout, "open_timeout", 0},
-		{"silence within the answer", every(4*time.Second, 5, time.Hour), func(o *provider.Options) { o.ReadTimeout = 5 * time.Second },
+		{"silence within the answer", every(4*time.Second, 5, time.Hour), func(o *provider.Options) { o.Timeouts.Read = 5 * time.Second },
 			25 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
-		{"silence shorter than the timeout", every(4*time.Second, 5, 4*time.Second), func(o *provider.Options) { o.ReadTimeout = 5 * time.Second },
+		{"silence shorter than the timeout", every(4*time.Second, 5, 4*time.Second), func(o *provider.Options) { o.Timeouts.Read = 5 * time.Second },
 			24 * time.Second, false, "", "", 0},
 		{"silence in place of the end mark", piped(func(w io.Writer) {
 			_, _ = io.WriteString(w, data(text("x"), finished("stop")))
@@ -113,7 +113,7 @@ func TestTimeouts(t *testing.T) {
 		{"silence in place of the end mark, without a read timeout", piped(func(w io.Writer) {
 			_, _ = io.WriteString(w, data(text("x"), finished("stop")))
 			time.Sleep(time.Hour)
-		}), func(o *provider.Options) { o.ReadTimeout = -1 }, endTime, false, "", "", 0},
+		}), func(o *provider.Options) { o.Timeouts.Read = -1 }, endTime, false, "", "", 0},
 		{"an answer that moves has no time limit", every(time.Second, 10_000, 0), nil, 10_000 * time.Second, false, "", "", 0},
 		{"an answer that moves and then stops", every(time.Second, 200, time.Hour), nil, 320 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 		{"comments before the first delta", piped(func(w io.Writer) {
@@ -124,9 +124,9 @@ func TestTimeouts(t *testing.T) {
 				}
 			}
 		}), nil, 120 * time.Second, false, lathe.UpstreamTimeout, "client_timeout", 0},
-		{"all off", every(24*time.Hour, 3, 24*time.Hour), func(o *provider.Options) { o.ClientTimeout, o.OpenTimeout, o.ReadTimeout = -1, -1, -1 },
+		{"all off", every(24*time.Hour, 3, 24*time.Hour), func(o *provider.Options) { o.Timeouts.Client, o.Timeouts.Open, o.Timeouts.Read = -1, -1, -1 },
 			96 * time.Hour, false, "", "", 0},
-		{"client timeout off, read timeout on", every(time.Second, 300, time.Hour), func(o *provider.Options) { o.ClientTimeout, o.ReadTimeout = -1, 9*time.Second },
+		{"client timeout off, read timeout on", every(time.Second, 300, time.Hour), func(o *provider.Options) { o.Timeouts.Client, o.Timeouts.Read = -1, 9*time.Second },
 			309 * time.Second, false, lathe.UpstreamTimeout, "read_timeout", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTimeouts(t *testing.T) {
 func TestTimeOfTheConsumerIsNoSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := open(t, piped(func(w io.Writer) { _, _ = io.WriteString(w, hello()) }), func(o *provider.Options) { o.ReadTimeout = time.Second })
+		c := open(t, piped(func(w io.Writer) { _, _ = io.WriteString(w, hello()) }), func(o *provider.Options) { o.Timeouts.Read = time.Second })
 		n := 0
 		for d, err := range c.Generate(t.Context(), &lathe.Request{Messages: []lathe.Message{lathe.User("hi")}}) {
 			if err != nil {
@@ -181,7 +181,7 @@ func TestTimersDoNotReachTheNextCall(t *testing.T) {
 		c := open(t, piped(func(w io.Writer) {
 			time.Sleep(700 * time.Millisecond)
 			_, _ = io.WriteString(w, hello())
-		}), func(o *provider.Options) { o.ClientTimeout = time.Second })
+		}), func(o *provider.Options) { o.Timeouts.Client = time.Second })
 		for range 5 {
 			if a := ask(t, t.Context(), c); a.text != "Hello" {
 				t.Errorf("got %q, %v", a.text, a.err)
@@ -203,7 +203,7 @@ func TestTimerOfTheCallBeforeFiresForTheNext(t *testing.T) {
 			}
 			return piped(func(w io.Writer) { _, _ = io.WriteString(w, hello()) })(r)
 		}), func(o *provider.Options) {
-			o.OpenTimeout, o.ReadTimeout, o.Retry.Attempts = 30*time.Second, 10*time.Second, 1
+			o.Timeouts.Open, o.Timeouts.Read, o.Retry.Attempts = 30*time.Second, 10*time.Second, 1
 		})
 		for range 2 {
 			if a := ask(t, t.Context(), c); a.text != "Hello" {
@@ -244,7 +244,7 @@ func TestWaitsBetweenAttempts(t *testing.T) {
 		{"the server's wish in milliseconds", status(503, "Retry-After-Ms", "20"), nil, []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}},
 		{"the longest wish", status(429, "Retry-After", "30"), func(o *provider.Options) { o.Retry.Attempts = 2 }, []time.Duration{30 * time.Second}},
 		{"a wish above it", status(429, "Retry-After", "31"), nil, nil},
-		{"a wish beyond the client timeout", status(429, "Retry-After", "20"), func(o *provider.Options) { o.ClientTimeout = 30 * time.Second }, []time.Duration{20 * time.Second}},
+		{"a wish beyond the client timeout", status(429, "Retry-After", "20"), func(o *provider.Options) { o.Timeouts.Client = 30 * time.Second }, []time.Duration{20 * time.Second}},
 		{"a date", status(429, "Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"), func(o *provider.Options) { o.Retry.Attempts = 2 }, []time.Duration{9 * time.Second}},
 		{"a date in the past", status(429, "Retry-After", "Fri, 31 Dec 1999 00:00:09 GMT"), func(o *provider.Options) { o.Retry.Attempts = 2 }, []time.Duration{half}},
 		{"one attempt", status(500), func(o *provider.Options) { o.Retry.Attempts = 1 }, nil},
@@ -333,7 +333,7 @@ func TestTimeoutsOverHTTP(t *testing.T) {
 				}}
 				defer rt.CloseIdleConnections()
 				start := time.Now()
-				a := ask(t, t.Context(), open(t, rt, func(o *provider.Options) { o.ReadTimeout = 20 * time.Second; o.Retry.Attempts = 1 }))
+				a := ask(t, t.Context(), open(t, rt, func(o *provider.Options) { o.Timeouts.Read = 20 * time.Second; o.Retry.Attempts = 1 }))
 				if a.kind() != c.kind {
 					t.Errorf("got %v", a.err)
 				}

@@ -33,12 +33,12 @@ type watch struct {
 
 // newWatch starts the timers of an attempt, which run until stop. A zero deadline disables client_timeout.
 func newWatch(cancel context.CancelCauseFunc, deadline time.Time, o *Options) *watch {
-	w := &watch{cancel: cancel, deadline: deadline, read: o.ReadTimeout, waiting: true}
+	w := &watch{cancel: cancel, deadline: deadline, read: o.Timeouts.Read, waiting: true}
 	if !deadline.IsZero() {
 		w.client = time.AfterFunc(time.Until(deadline), func() { cancel(errClientTimeout) })
 	}
-	if o.OpenTimeout > 0 {
-		w.open = time.AfterFunc(o.OpenTimeout, func() { w.expire(errOpenTimeout) })
+	if o.Timeouts.Open > 0 {
+		w.open = time.AfterFunc(o.Timeouts.Open, func() { w.expire(errOpenTimeout) })
 	}
 	return w
 }

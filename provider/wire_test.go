@@ -400,11 +400,11 @@ func TestLimitsOnEveryWire(t *testing.T) {
 		parts  []lathe.Part
 		change func(*provider.Options)
 	}{
-		"max_answer_calls":   {many, func(o *provider.Options) { o.MaxAnswerCalls = 8 }},
-		"max_answer_bytes":   {long, func(o *provider.Options) { o.MaxAnswerBytes = 1 << 10 }},
-		"max_line_bytes":     {long, func(o *provider.Options) { o.MaxLineBytes = 1 << 10 }},
-		"max_event_bytes":    {long, func(o *provider.Options) { o.MaxEventBytes, o.MaxLineBytes = 1<<10, 1<<20 }},
-		"max_response_bytes": {long, func(o *provider.Options) { o.MaxResponseBytes = 1 << 10 }},
+		"max_answer_calls":   {many, func(o *provider.Options) { o.Limits.MaxAnswerCalls = 8 }},
+		"max_answer_bytes":   {long, func(o *provider.Options) { o.Limits.MaxAnswerBytes = 1 << 10 }},
+		"max_line_bytes":     {long, func(o *provider.Options) { o.Limits.MaxLineBytes = 1 << 10 }},
+		"max_event_bytes":    {long, func(o *provider.Options) { o.Limits.MaxEventBytes, o.Limits.MaxLineBytes = 1<<10, 1<<20 }},
+		"max_response_bytes": {long, func(o *provider.Options) { o.Limits.MaxResponseBytes = 1 << 10 }},
 	} {
 		eachWire(t, func(t *testing.T, w *wireCase) {
 			m := w.model(t, func(rw http.ResponseWriter, r *http.Request) {

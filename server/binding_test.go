@@ -64,8 +64,8 @@ func (s *boundServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // model returns the model of the server, with the setting thinking_binding.
 func (s *boundServer) model(t *testing.T, binding string) lathe.Model {
 	t.Helper()
-	m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://models.example", Server: "anthropic", Entry: "x", Transport: s,
-		Accepts: map[string]string{"thinking_binding": binding}, Retry: provider.Retry{Attempts: 1}})
+	m, err := provider.Anthropic("sim/fault-bound-thinking", &provider.Options{BaseURL: "http://models.example", Server: provider.Server{Kind: "anthropic", Accepts: map[string]string{"thinking_binding": binding}}, Entry: "x", Transport: s,
+		Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

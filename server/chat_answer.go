@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -383,7 +384,7 @@ func (a *chat) hands(call lathe.ToolCall) bool {
 
 // theirs returns the subset of calls that the client is to execute: all of them if the run is relayed.
 func (a *chat) theirs(calls []lathe.ToolCall) []lathe.ToolCall {
-	if a.job.in != nil && a.job.in.Relay != nil {
+	if a.job.in != nil && runinput.Of(a.job.in).Relay != nil {
 		return calls
 	}
 	return slices.DeleteFunc(slices.Clone(calls), func(call lathe.ToolCall) bool { return !a.hands(call) })

@@ -10,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
@@ -82,7 +83,7 @@ func (a *chat) passOn() {
 	if a.in.Overrides = a.passed; !a.plan.relayed {
 		return
 	}
-	a.in.Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Opaque: a.req.Foreign != nil || a.req.N != 1}
+	runinput.Of(&a.in).Relay = &lathe.Relay{Wire: a.protocol.Wire(), Stream: a.req.Stream, Opaque: a.req.Foreign != nil || a.req.N != 1}
 	a.in.Allow = []string{} // a reload may add tools to the server; none of them may join a relayed run
 }
 
@@ -106,9 +107,10 @@ func (a *exchange) relayBody() {
 	if !a.plan.relayed || !sendable(&a.members) {
 		return
 	}
-	a.in.Relay.Request = a.req.Body
+	relay := runinput.Of(&a.in).Relay
+	relay.Request = a.req.Body
 	if len(a.ignored) > 0 {
-		a.in.Relay.Request = openai.Cut(a.req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
+		relay.Request = openai.Cut(a.req.Body, func(name string) bool { return slices.Contains(a.ignored, name) })
 	}
 }
 
@@ -150,7 +152,8 @@ func (h *planner) mayWait(a *chat) bool {
 // in a further run. A run that requires an approval is suspended in the store, if there is one.
 func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions) {
 	in, waits := &a.in, h.mayWait(a)
-	in.Park, in.HandOver = h.opts.Index != nil, true
+	in.Park = h.opts.Index != nil
+	runinput.Of(in).HandOver = true
 	if waits {
 		in.Run.Labels = withLabel(in.Run.Labels, labelRequest, a.digest())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/responses"
@@ -124,7 +125,8 @@ func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 		responses.PrepareCompaction(a.req)
 		a.req.Messages = withoutTrigger(a.req.Messages)
 	}
-	a.in.ClientTools, a.in.HostedTools, a.in.Allow = nil, nil, []string{}
+	a.in.ClientTools, a.in.Allow = nil, []string{}
+	runinput.Of(&a.in).HostedTools = nil
 	a.settings.ToolUseMode, a.settings.ToolChoice = lathe.ModeDisabled, lathe.ToolChoice{}
 	return nil
 }

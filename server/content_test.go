@@ -182,7 +182,7 @@ func TestPlacesOfJoinedMessages(t *testing.T) {
 		"a system message between them": {"messages", msgHead + `[{"role":"user","content":"a"},{"role":"system","content":"s"},` + marked + `]}`, []string{"messages[1].role", "messages[2].content[0].cache_control"}},
 	} {
 		m := &modelServer{stream: okStreams[lathe.WireOpenAIChat]}
-		model, err := provider.New(lathe.WireOpenAIChat, "m", &provider.Options{BaseURL: "http://up.invalid", Transport: m, Server: "vllm", Entry: "entry"})
+		model, err := provider.New(lathe.WireOpenAIChat, "m", &provider.Options{BaseURL: "http://up.invalid", Transport: m, Server: provider.Server{Kind: "vllm"}, Entry: "entry"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestOldContentWithoutAFormIsMarkedAndListed(t *testing.T) {
 	const body = chatHead + `[{"role":"user","content":[{"type":"text","text":"What is said?"},{"type":"input_audio","input_audio":{"data":` + audioData + `,"format":"mp3"}}]},` +
 		`{"role":"assistant","content":"Hello."},{"role":"user","content":"And then?"}]}`
 	for _, w := range []lathe.Wire{lathe.WireResponses, lathe.WireMessages} {
-		f, up := modelOn(t, w, provider.Options{ContentMarker: "<{type} is gone>"})
+		f, up := modelOn(t, w, provider.Options{Server: provider.Server{ContentMarker: "<{type} is gone>"}})
 		a := wireClients["chat"].send(t.Context(), f, false, body)
 		if got := a.header.Values("X-Lathe-Dropped"); a.status != http.StatusOK || !slices.Equal(got, []string{"messages[0].content[1]"}) {
 			t.Errorf("%s: status %d, X-Lathe-Dropped %q:\n%s", w, a.status, got, a.body)
@@ -241,7 +241,7 @@ func TestOldContentWithoutAFormIsMarkedAndListed(t *testing.T) {
 func TestUnsupportedContentIsDroppedIfTheEntrySaysSo(t *testing.T) {
 	t.Parallel()
 	const audio = `{"type":"input_audio","input_audio":{"data":` + audioData + `,"format":"mp3"}}`
-	f, up := modelOn(t, lathe.WireMessages, provider.Options{DropContent: true})
+	f, up := modelOn(t, lathe.WireMessages, provider.Options{Server: provider.Server{DropContent: true}})
 	a := wireClients["chat"].send(t.Context(), f, true, chatHead+`[{"role":"user","content":[`+audio+`,{"type":"text","text":"What is said?"}]}],"stream":true}`)
 	if got := a.header.Values("X-Lathe-Dropped"); a.status != http.StatusOK || !slices.Equal(got, []string{"messages[0].content[0]"}) {
 		t.Errorf("status %d, X-Lathe-Dropped %q:\n%s", a.status, got, a.body)
@@ -380,7 +380,7 @@ func TestToolsWithinTheConversationReachTheModel(t *testing.T) {
 	lite := respHead + `[{"type":"additional_tools","role":"developer","tools":[` + late + `]},{"type":"message","role":"developer","content":[{"type":"input_text","text":"INSTRUCTIONS"}]},{"role":"user","content":"hi"}]}`
 	for w, want := range map[lathe.Wire]string{lathe.WireOpenAIChat: `{"role":"system","content":"INSTRUCTIONS"}`, lathe.WireMessages: `"system":[{"type":"text","text":"INSTRUCTIONS"}]`,
 		lathe.WireGemini: `"systemInstruction":{"parts":[{"text":"INSTRUCTIONS"}]}`} {
-		f, up := modelOn(t, w, provider.Options{Server: "vllm"})
+		f, up := modelOn(t, w, provider.Options{Server: provider.Server{Kind: "vllm"}})
 		wireClients["responses"].send(t.Context(), f, false, lite)
 		if sent := up.sent.Load(); sent == nil || !strings.Contains(*sent, want) || strings.Contains(*sent, "<system>") || strings.Contains(*sent, `u003csystem`) {
 			t.Errorf("%s: the model's server got %s, without %s", w, *sent, want)

@@ -24,7 +24,7 @@ var servedWires = map[lathe.Wire]wire.Served{lathe.WireOpenAIChat: openai.Served
 func destinationModel(t *testing.T, w lathe.Wire, kind, name string) (*provider.Chat, func() string) {
 	t.Helper()
 	var body string
-	m, err := provider.New(w, name, &provider.Options{BaseURL: "http://models.example", Server: kind, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+	m, err := provider.New(w, name, &provider.Options{BaseURL: "http://models.example", Server: provider.Server{Kind: kind}, Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err

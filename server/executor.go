@@ -8,6 +8,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 )
 
@@ -93,7 +94,7 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 	after := int64(0)
 	if v := j.stepped; v != nil {
 		p, after = ex.resumeStepped(ctx, c, v, j.answers), v.State.LastID
-	} else if _, err := ex.opts.Executor.Start(ctx, j.loop, j.in); err != nil {
+	} else if _, err := startWith(ctx, ex.opts.Executor, j.loop, j.in); err != nil {
 		p = problems.NotNow(err)
 	}
 	if p != nil {
@@ -103,9 +104,15 @@ func (ex *runStarter) startStepped(ctx context.Context, c *caller, j *job, wake 
 	return f, leave, nil
 }
 
+// startWith starts a new run with the executor x, whose name the log of the run records.
+func startWith(ctx context.Context, x Executor, l *loop.Loop, in *loop.Input) (string, error) {
+	runinput.Of(in).Executor = x.Name()
+	return x.Start(ctx, l, in)
+}
+
 // beginStepped starts a detached run with the executor and responds with the run.
 func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *caller, n *newRun, key *once) *problem {
-	id, err := h.opts.Executor.Start(r.Context(), n.loop, n.in)
+	id, err := startWith(r.Context(), h.opts.Executor, n.loop, n.in)
 	if err != nil {
 		return h.runFailed(c, err)
 	}

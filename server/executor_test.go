@@ -58,9 +58,7 @@ func (s *stepper) begin(h *runFixture) {
 func (s *stepper) Name() string { return "stepper" }
 
 func (s *stepper) Start(ctx context.Context, l *loop.Loop, in *loop.Input) (string, error) {
-	own := *in
-	own.Executor = s.Name()
-	id, err := s.engine.Accept(ctx, l, &own)
+	id, err := s.engine.Accept(ctx, l, in)
 	if err != nil {
 		return "", err
 	}

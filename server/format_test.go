@@ -109,7 +109,7 @@ func TestStructuredAnswersWithTools(t *testing.T) {
 				t.Parallel()
 				onWires(t, func(t *testing.T, client *wireClient, stream bool) {
 					s := &formatServer{wire: d.wire, both: d.both, dialect: d.dialect != "", answers: c.answers}
-					chat, err := provider.New(d.wire, d.model, &provider.Options{BaseURL: "http://models.example", Server: d.kind, Transport: s})
+					chat, err := provider.New(d.wire, d.model, &provider.Options{BaseURL: "http://models.example", Server: provider.Server{Kind: d.kind}, Transport: s})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -234,7 +234,7 @@ func (m *models) Model(name string) (*server.Model, error) {
 	if chat == nil {
 		var err error
 		chat, err = provider.OpenAI(name, &provider.Options{Name: "sim", BaseURL: "http://sim.invalid/v1", Transport: m.seen,
-			Retry: provider.Retry{Attempts: 1}, ReadTimeout: cmp.Or(m.set.silence, 10*time.Minute)})
+			Retry: provider.Retry{Attempts: 1}, Timeouts: provider.Timeouts{Read: cmp.Or(m.set.silence, 10*time.Minute)}})
 		if err != nil {
 			return nil, err
 		}

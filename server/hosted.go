@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/messages"
 )
@@ -22,7 +23,7 @@ import (
 // acceptHosted accepts, ignores or refuses each hosted tool of the request for the model m. relayed is true if the body is
 // sent to the model server unchanged.
 func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
-	same := m.Loop.Wire() == a.protocol.Wire()
+	same, extra := m.Loop.Wire() == a.protocol.Wire(), runinput.Of(&a.in)
 	for _, t := range a.req.Hosted {
 		switch {
 		case t.Type == "mcp":
@@ -31,9 +32,9 @@ func (a *exchange) acceptHosted(m *Model, relayed bool) *problem {
 			}
 		case relayed, same && t.Item != "": // the model server gets the tool unchanged with the body or the item
 		case same && t.Disallowed:
-			a.in.HostedTools = append(a.in.HostedTools, disallowedTool(t.JSON))
+			extra.HostedTools = append(extra.HostedTools, disallowedTool(t.JSON))
 		case same:
-			a.in.HostedTools = append(a.in.HostedTools, json.RawMessage(t.JSON))
+			extra.HostedTools = append(extra.HostedTools, json.RawMessage(t.JSON))
 		case t.Disallowed: // the request does not allow the tool, so leaving it out has no effect
 		case t.Forced:
 			return badRequest(a.protocol.tools, "The tool choice forces a tool of type %.64q, which the server of this model does not have.", t.Type)
@@ -134,7 +135,7 @@ func (a *exchange) acceptBetas(m *Model, header http.Header) {
 	switch {
 	case len(betas) == 0:
 	case m.Loop.Wire() == lathe.WireMessages:
-		a.in.Betas = betas
+		runinput.Of(&a.in).Betas = betas
 		for _, beta := range betas {
 			if messages.NewerBeta(beta) {
 				a.handler.newer.note(a.handler.opts.Log, "anthropic-beta", beta)
@@ -179,7 +180,7 @@ func (a *exchange) acceptVersion(m *Model, header http.Header) *problem {
 	if member := sampled(&a.req.Sampling); member != "" && !a.plan.relayed && messages.RefusesSampling(version) {
 		return badRequest(member, "The API does not accept %s with anthropic-version %s. Send the request without it.", member, version)
 	}
-	if a.in.APIVersion = version; messages.NewerVersion(version) {
+	if runinput.Of(&a.in).APIVersion = version; messages.NewerVersion(version) {
 		a.handler.newer.note(a.handler.opts.Log, name, version)
 	}
 	return nil

@@ -92,7 +92,7 @@ func answerSum(a *wireAnswer) string {
 func (c *input) send(t *testing.T, stream bool) *wireAnswer {
 	t.Helper()
 	up := &inputServer{t: t, input: c}
-	model, err := provider.New(c.Model.Wire, cmp.Or(c.Model.Name, "m"), &provider.Options{BaseURL: "http://models.example", Server: c.Model.Server, Transport: up, Entry: "entry", Retry: provider.Retry{Attempts: 1}})
+	model, err := provider.New(c.Model.Wire, cmp.Or(c.Model.Name, "m"), &provider.Options{BaseURL: "http://models.example", Server: provider.Server{Kind: c.Model.Server}, Transport: up, Entry: "entry", Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -109,7 +110,7 @@ func TestPanicOfAnEncoderEndsTheStream(t *testing.T) {
 			rec := httptest.NewRecorder()
 			w := &recorder{ResponseWriter: rec, caller: c, now: co.opts.Now}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
-			j := &job{loop: l, in: &loop.Input{Messages: []lathe.Message{lathe.User("hi")}, Relay: tt.relay}}
+			j := &job{loop: l, in: runinput.With(&loop.Input{Messages: []lathe.Message{lathe.User("hi")}}, runinput.Extra{Relay: tt.relay})}
 			if lost := ex.stream(w, r, c, j, panickingEncoder{}); lost {
 				t.Error("the run was lost to another")
 			}

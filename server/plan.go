@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/vendor"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -63,9 +64,11 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 	}
 	p.in = loop.Input{
 		Run:      lathe.RunInfo{RequestID: c.requestID, SessionID: o.session, Principal: c.key.Name, Profile: c.key.Profile, Labels: withOwn(o.labels, c.key.Labels)},
-		Messages: req.messages, Sampling: req.sampling, User: req.user, ClientTools: req.tools, Target: req.model,
-		AllowAbsent: true, // a key may name tools of MCP servers that are not ready, and a reload may add tools
+		Messages: req.messages, Sampling: req.sampling, ClientTools: req.tools, Target: req.model,
 	}
+	extra := runinput.Of(&p.in)
+	extra.User = req.user
+	extra.AllowAbsent = true // a key may name tools of MCP servers that are not ready, and a reload may add tools
 	if p.in.Allow, bad = c.toolsFor(o); bad != nil {
 		return bad
 	}

@@ -8,6 +8,7 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -78,7 +79,7 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	if p != nil {
 		return nil, p
 	}
-	if p := h.planChat(r.Context(), a, options); p != nil || a.in.Relay != nil {
+	if p := h.planChat(r.Context(), a, options); p != nil || runinput.Of(&a.in).Relay != nil {
 		return a, p
 	}
 	if p := h.earlier.spliceResumed(r.Context(), a); p != nil {

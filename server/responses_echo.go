@@ -6,6 +6,7 @@ import (
 
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func (a *content) storeRequest() {
 		s.Request = []byte("{}")
 	}
 	if raw, err := json.Marshal(s); err == nil { // the request was checked, so encoding it does not fail
-		a.in.Client = raw
+		runinput.Of(&a.in).Client = raw
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
+	"github.com/lathe-run/lathe/internal/runinput"
 )
 
 // An answerer answers a tracked request in the form of its client.
@@ -214,7 +215,9 @@ func (er *earlierRuns) continueRun(ctx context.Context, j *job, e *earlierRun, t
 		return nil, p
 	}
 	j.in.Messages = slices.Concat(e.res.History[:e.base], taken)
-	j.in.Continues, j.in.TakenOver, j.in.Run.RunID = e.id, len(taken), next
+	j.in.Run.RunID = next
+	extra := runinput.Of(j.in)
+	extra.Continues, extra.TakenOver = e.id, len(taken)
 	j.track.continued, j.track.failed = e.continued+1, ""
 	if p := problems.Failure(e.res); p != nil {
 		j.track.failed = p.Code

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -53,8 +54,8 @@ func (h *runsHandler) replayRun(w http.ResponseWriter, r *http.Request, c *calle
 	if p != nil {
 		return p
 	}
-	n.in.Replays = r.PathValue("id")
-	n.request = append([]byte(n.in.Replays+"\n"), c.body...)
+	runinput.Of(n.in).Replays = r.PathValue("id")
+	n.request = append([]byte(runinput.Of(n.in).Replays+"\n"), c.body...)
 	return h.beginRun(w, r, c, n)
 }
 
@@ -140,7 +141,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		req.model = record[0].Data.(*event.RunStarted).Target
 	}
 	client := slices.DeleteFunc(slices.Clone(old.ClientTools), func(t *lathe.ToolSpec) bool { return t.Disallowed && c.ownTool(t.Name) != nil }) // tools of this server that the record lists as disallowed client tools
-	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: old.User, tools: client,
+	given := &runRequest{model: req.model, messages: old.Messages, sampling: sampledAs(old.Sampling, &req.settings.Sampling), user: runinput.Of(old).User, tools: client,
 		toolsParam: "client_tools", choice: req.settings.ToolChoice, parallel: req.settings.ParallelToolCalls, options: req.options, reserved: 1,
 		place: func(path string) string { return path }}
 	if old.Settings != nil && given.choice.Mode == "" {

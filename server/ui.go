@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire/uistream"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
@@ -194,7 +195,8 @@ func (h *uiHandler) planUI(ctx context.Context, c *caller, u *uiChat) *problem {
 	// In the other protocols the page does not send the id of its run back. There the run ends with its calls (HandOver),
 	// and a further request has their results only in its conversation.
 	names := u.protocol == uistream.UIMessages || u.protocol == uistream.UIMessagesV5 || req.State != nil
-	p.in.Park, p.in.HandOver = h.opts.Index != nil, !names
+	p.in.Park = h.opts.Index != nil
+	runinput.Of(&p.in).HandOver = !names
 	u.begin(job{loop: p.model.Loop, in: &p.in, detach: u.options.detach})
 	return nil
 }

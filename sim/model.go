@@ -116,7 +116,7 @@ func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yiel
 		w = f.Wires[0]
 	}
 	client, err := provider.New(w, req.Model, &provider.Options{Name: Provider, BaseURL: "http://sim.invalid", Transport: m.sim.Transport(),
-		ClientTimeout: -1, OpenTimeout: -1, Retry: provider.Retry{Attempts: 1}})
+		Timeouts: provider.Timeouts{Client: -1, Open: -1}, Retry: provider.Retry{Attempts: 1}})
 	if err != nil {
 		yield(lathe.Delta{}, err)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
@@ -112,7 +113,7 @@ func (l *localChat) tools(context.Context) (out []chatTool, err error) {
 }
 
 func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([]lathe.Message, error) {
-	res, err := l.session.Run(ctx, &loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools, AllowAbsent: true})
+	res, err := l.session.Run(ctx, runinput.With(&loop.Input{Messages: conversation, Allow: l.flags.prompt.Tools}, runinput.Extra{AllowAbsent: true}))
 	if res == nil {
 		return nil, app.Cause(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/daemon"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/provider"
@@ -199,7 +200,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if kept != nil {
 		defer func() { err = errors.Join(err, kept.Close()) }()
 	}
-	in := &loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, AllowAbsent: true, Park: kept != nil}
+	in := runinput.With(&loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}, runinput.Extra{AllowAbsent: true})
 	if f.prompt.System != "" {
 		in.Messages = []lathe.Message{lathe.System(f.prompt.System), lathe.User(prompt)}
 	}

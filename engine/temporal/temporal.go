@@ -48,6 +48,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
 )
@@ -150,7 +151,7 @@ func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	}
 	defer release()
 	own := *in
-	own.Executor = ExecutorName
+	runinput.Of(&own).Executor = ExecutorName
 	id, err := w.opts.Engine.Accept(ctx, l, &own, w.opts.Sinks...)
 	if err != nil {
 		return nil, err

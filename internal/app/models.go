@@ -55,41 +55,42 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 		name = m.Name
 	}
 	opts := &provider.Options{
-		Name:                m.Label,
-		BaseURL:             m.BaseURL.Reveal(),
-		Key:                 m.Key.Secret(),
-		Headers:             map[string]secret.Secret{},
-		ClientTimeout:       m.ClientTimeout,
-		OpenTimeout:         m.OpenTimeout,
-		ReadTimeout:         m.ReadTimeout,
-		LoadingTimeout:      m.LoadingTimeout,
-		Retry:               provider.Retry{Attempts: m.MaxAttempts},
-		Server:              cmp.Or(m.Destination, m.Profile),
-		Accepts:             accepts(m),
-		ReasoningField:      m.ReasoningField,
-		NoUsage:             !m.IncludeUsage,
-		MaxCompletionTokens: m.MaxCompletionTokens,
-		TopK:                slices.Contains(passed(m), "top_k"),
-		MaxTokens:           m.MaxTokens,
-		Entry:               m.Name,
-		Strict:              strictTools(m),
-		DropContent:         m.UnsupportedContent == "drop",
-		ContentMarker:       m.UnsupportedMarker,
-		NoTools:             !m.SupportsTools,
-		NoParallel:          !m.SupportsParallel,
-		MaxLineBytes:        m.MaxLineBytes,
-		MaxEventBytes:       m.MaxEventBytes,
-		MaxResponseBytes:    int64(m.MaxResponseBytes),
-		MaxAnswerBytes:      m.MaxAnswerBytes,
-		MaxAnswerCalls:      m.MaxAnswerCalls,
-		MaxContinuations:    m.MaxContinuations,
-		Log:                 options.Log,
+		Name:     m.Label,
+		BaseURL:  m.BaseURL.Reveal(),
+		Key:      m.Key.Secret(),
+		Headers:  map[string]secret.Secret{},
+		Timeouts: provider.Timeouts{Client: m.ClientTimeout, Open: m.OpenTimeout, Read: m.ReadTimeout, Loading: m.LoadingTimeout},
+		Retry:    provider.Retry{Attempts: m.MaxAttempts},
+		Server: provider.Server{
+			Kind:                cmp.Or(m.Destination, m.Profile),
+			Accepts:             accepts(m),
+			ReasoningField:      m.ReasoningField,
+			NoUsage:             !m.IncludeUsage,
+			MaxCompletionTokens: m.MaxCompletionTokens,
+			TopK:                slices.Contains(passed(m), "top_k"),
+			Strict:              strictTools(m),
+			DropContent:         m.UnsupportedContent == "drop",
+			ContentMarker:       m.UnsupportedMarker,
+			NoTools:             !m.SupportsTools,
+			NoParallel:          !m.SupportsParallel,
+		},
+		Limits: provider.Limits{
+			MaxLineBytes:     m.MaxLineBytes,
+			MaxEventBytes:    m.MaxEventBytes,
+			MaxResponseBytes: int64(m.MaxResponseBytes),
+			MaxAnswerBytes:   m.MaxAnswerBytes,
+			MaxAnswerCalls:   m.MaxAnswerCalls,
+			MaxContinuations: m.MaxContinuations,
+		},
+		MaxTokens: m.MaxTokens,
+		Entry:     m.Name,
+		Log:       options.Log,
 	}
 	if m.Name == config.CommandLineModel {
 		opts.Entry = name
 	}
-	if opts.ReasoningField == "" && writesHarmony(m.Dialect, name) {
-		opts.ReasoningField = "reasoning_content" // analysis remains part of the turn until the turn is answered
+	if opts.Server.ReasoningField == "" && writesHarmony(m.Dialect, name) {
+		opts.Server.ReasoningField = "reasoning_content" // analysis remains part of the turn until the turn is answered
 	}
 	for k, v := range m.Headers {
 		opts.Headers[k] = v.Secret()

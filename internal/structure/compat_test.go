@@ -101,7 +101,7 @@ func firstWordOf(line string) string {
 	return key
 }
 
-var lastWord = regexp.MustCompile(`(?:func|type|const|var|field|method|embedded) (?:[\w\[\] ,~|.]+\.)?(\w+)|([/\w{}.]+)$`)
+var lastWord = regexp.MustCompile(`(?:func|type|const|var|field|method|embedded) (?:\w+(?:\[[^\]]*\])?\.)?(\w+)|([/\w{}.]+)$`)
 
 // lastWordOf returns the name that a line declares, without its package and type; of an operation the path.
 func lastWordOf(line string) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -143,7 +144,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 
 // input returns the input of the run.
 func (t *Tool) input(ctx context.Context, scope *tool.Scope, task string) *loop.Input {
-	in := &loop.Input{Allow: t.allowed(scope.Tools), AllowAbsent: true, Settings: t.opts.Settings, Target: t.opts.Target}
+	in := runinput.With(&loop.Input{Allow: t.allowed(scope.Tools), Settings: t.opts.Settings, Target: t.opts.Target}, runinput.Extra{AllowAbsent: true})
 	if meta := lathe.CallMetaFrom(ctx); meta != nil { // always set in a call by a runner
 		in.Run = lathe.RunInfo{RequestID: meta.RequestID, Principal: meta.Principal, Profile: meta.Profile}
 	}

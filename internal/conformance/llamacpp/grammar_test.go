@@ -58,7 +58,7 @@ func TestRandomModelWritesValidCalls(t *testing.T) {
 func (s *server) call(t *testing.T, name, dialectName, constrain, seed string) (call lathe.ToolCall, ok bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	chat, err := provider.OpenAI(name, &provider.Options{BaseURL: s.url, Name: "llamacpp", Retry: provider.Retry{Attempts: 1}, ClientTimeout: 5 * time.Minute})
+	chat, err := provider.OpenAI(name, &provider.Options{BaseURL: s.url, Name: "llamacpp", Retry: provider.Retry{Attempts: 1}, Timeouts: provider.Timeouts{Client: 5 * time.Minute}})
 	if err != nil {
 		t.Error(err)
 		return call, false
