@@ -1,4 +1,4 @@
-// Package agent is the front door for programs that embed Lathe: an [Agent] holds a model, tools, a policy and a store, and executes runs.
+// Package agent is for programs that embed Lathe: an [Agent] holds a model, tools, a policy and a store, and executes runs.
 //
 //	weather := tool.Func("weather", "Tells the weather of a city.", forecast, &tool.FuncOptions{Effect: lathe.ReadOnly})
 //	a, err := agent.New(model, &agent.Options{Instructions: "Be brief.", Tools: []lathe.Tool{weather}})
