@@ -35,6 +35,7 @@ import (
 	"github.com/lathe-run/lathe/approval"
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/policy"
@@ -50,7 +51,8 @@ type Options struct {
 	// Instructions is the system message of each run whose messages begin with none; "": none.
 	Instructions string
 	Tools        []lathe.Tool
-	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others.
+	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others. A name in a
+	// [policy.Tools] that is nearly that of a tool is an error.
 	Policy lathe.Policy
 	// Approver answers the requests of the policy while the run waits; nil: the agent keeps them until [Agent.Answer].
 	Approver lathe.Approver
@@ -152,6 +154,9 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	if a.tools, err = tool.NewSet(o.Tools...); err != nil {
 		return err
 	}
+	if err := checkNames(runner.Policy, a.tools); err != nil {
+		return err
+	}
 	r, err := tool.NewRunner(a.tools, &runner)
 	if err != nil {
 		return err
@@ -173,6 +178,27 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	}
 	a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: o.MaxRuns})
 	return err
+}
+
+// checkNames returns an error if a policy by names has a name that is nearly that of a tool. Other names may be those of tools of callers.
+func checkNames(p lathe.Policy, tools *tool.Set) error {
+	if t, ok := p.(*policy.Tools); ok && t != nil {
+		p = *t
+	}
+	t, ok := p.(policy.Tools)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, spec := range tools.Specs() {
+		names = append(names, spec.Name)
+	}
+	for _, name := range slices.Concat(t.Allow, t.Ask, t.Deny) {
+		if near := text.Suggest(name, names, ""); near != "" && !slices.Contains(names, name) {
+			return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: fmt.Errorf("the policy names %q, and no tool has that name: %s", name, near)}
+		}
+	}
+	return nil
 }
 
 // With returns an agent whose runs begin with in: ids, session and labels, limits, settings and sampling, tools of the caller, and messages

@@ -16,6 +16,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/sqlite"
 	"github.com/lathe-run/lathe/tool"
@@ -361,11 +362,14 @@ func TestOptionsAreChecked(t *testing.T) {
 		"sink":    {Sinks: []event.Sink{nil}},
 		"runs":    {MaxRuns: -1},
 		"no tool": {Tools: []lathe.Tool{nil}},
+		"name":    {Tools: []lathe.Tool{weather()}, Policy: policy.Tools{Allow: []string{"wether"}}},
+		"pointer": {Tools: []lathe.Tool{weather()}, Policy: &policy.Tools{Deny: []string{"weathr"}}},
 	} {
 		if _, err := agent.New(lathetest.NewModel(), opts); lathe.CodeOf(err) != lathe.CodeInvalidConfig {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	newAgent(t, lathetest.NewModel(), &agent.Options{Tools: []lathe.Tool{weather()}, Policy: policy.Tools{Allow: []string{"weather", "tool_of_the_caller"}}})
 	if _, err := agent.New(nil, nil); lathe.CodeOf(err) != lathe.CodeInvalidConfig {
 		t.Error(err)
 	}

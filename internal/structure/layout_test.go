@@ -129,7 +129,7 @@ var rules = []rule{
 	{path: "lathetest", imports: []string{"", "event", "internal/testkit/storetest", "loop", "policy", "store", "tool"}},
 	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/runinput", "internal/setting", "internal/schema", "internal/visible", "secret", "tool", "internal/text", "internal/stack"}},
 	{path: "engine", imports: []string{"", "event", "internal/lazy", "internal/runinput", "loop", "store"}},
-	{path: "agent", imports: []string{"", "approval", "engine", "event", "internal/rawjson", "internal/schema", "loop", "observe", "policy", "store", "tool"}},
+	{path: "agent", imports: []string{"", "approval", "engine", "event", "internal/rawjson", "internal/schema", "internal/text", "loop", "observe", "policy", "store", "tool"}},
 	{path: "internal/testkit/enginetest", imports: []string{"", "approval", "engine", "event", "loop", "observe", "secret", "store", "tool"}},
 	{path: "lab/replay", imports: []string{"", "engine", "event", "internal/rawjson", "loop", "store", "tool"}},
 	{path: "internal/gateway/console", std: []string{"net/http"}},
