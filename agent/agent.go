@@ -233,7 +233,7 @@ func outcome(runID string, res *event.Result) error {
 	case res.Reason == lathe.ReasonAwaitingApproval:
 		return fmt.Errorf("agent: run %s: %s: %w: Agent.Waiting lists the requests, Agent.Answer answers one", runID, res.Reason, ErrWaiting)
 	}
-	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume takes the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
+	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume resumes it, with the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
 }
 
 // Run executes one run, from a conversation whose last message is usually one of the user, until it ends or is parked. To continue a
@@ -250,18 +250,16 @@ func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result
 // they are received. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has it, and no
 // event. [loop.Ended] returns the result in the last event.
 func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
-	in := a.input(prompt)
-	return a.stream(ctx, in.Run.RunID, func(own event.Sink) error {
-		_, err := a.supervisor.Start(ctx, a.loop, in, &engine.RunOptions{Sinks: []event.Sink{own}})
-		return err
+	return a.stream(ctx, func(own event.Sink) (string, error) {
+		return a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{own}})
 	})
 }
 
 // Resume resumes a parked run with the results of tools of the caller, by call id, until it ends or is parked again. Calls without a result
 // remain pending. The result and the error are those of [Agent.Run].
 func (a *Agent) Resume(ctx context.Context, runID string, results map[string]lathe.Output) (*event.Result, error) {
-	return a.finish(a.stream(ctx, runID, func(own event.Sink) error {
-		return a.supervisor.Resume(ctx, a.loop, runID, results, own)
+	return a.finish(a.stream(ctx, func(own event.Sink) (string, error) {
+		return runID, a.supervisor.Resume(ctx, a.loop, runID, results, own)
 	}))
 }
 
@@ -279,10 +277,11 @@ func (a *Agent) finish(events iter.Seq2[event.Event, error]) (res *event.Result,
 }
 
 // stream begins a run and yields its events.
-func (a *Agent) stream(ctx context.Context, runID string, begin func(own event.Sink) error) iter.Seq2[event.Event, error] {
+func (a *Agent) stream(ctx context.Context, begin func(own event.Sink) (runID string, err error)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		p := &pipe{events: make(chan event.Event), left: make(chan struct{}), done: make(chan struct{})}
-		if err := begin(p); err != nil {
+		runID, err := begin(p)
+		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}

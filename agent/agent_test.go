@@ -96,6 +96,25 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// Each range over a stream executes a run of its own.
+func TestStreamTwice(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, lathetest.NewModel(lathetest.Text("one"), lathetest.Text("two")), nil)
+	ids := map[string]bool{}
+	stream := a.Stream(t.Context(), lathe.User("hi"))
+	for range 2 {
+		for e, err := range stream {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[e.RunID] = true
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("%d runs, want 2", len(ids))
+	}
+}
+
 // A range that ends early cancels the run and waits for its end; the same holds for a context.
 func TestStreamEndsItsRun(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func ExampleFail() {
 		}
 		return "closed", nil
 	}, &tool.FuncOptions{Effect: lathe.Writes})
-	model := lathetest.NewModel(lathetest.Call("close_order", `{"id":"B-2"}`), lathetest.Text("There is none."))
+	model := lathetest.NewModel(lathetest.Call("close_order", `{"id":"B-2"}`), lathetest.Text("No order has this number."))
 	rec := lathetest.Run(&testing.T{}, model, "Close B-2.", &lathetest.Options{Tools: []lathe.Tool{closeOrder}, Context: context.Background()})
 	for _, res := range lathetest.Only[*event.ToolCallResult](rec.Events) {
 		fmt.Println(res.Result)

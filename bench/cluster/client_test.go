@@ -63,7 +63,7 @@ func (p *parkedRun) watch(t *testing.T) (*balancer, *run, bool) {
 	r := &run{id: "run_1"}
 	saw := b.see(ctx, r)
 	if ctx.Err() != nil {
-		t.Fatal("the client waits for a run that nobody resumes")
+		t.Fatal("the client waits for an interrupted run and does not resume it")
 	}
 	return b, r, saw
 }
