@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,15 +112,19 @@ type lookups struct {
 	store.Shared
 	store.RequestStore
 	made chan struct{}
+	wait func() // called in each lookup; nil: nothing
 }
 
 func newLookups() *lookups {
 	kept := store.NewMemory(nil)
-	return &lookups{kept, kept, make(chan struct{}, 100)}
+	return &lookups{kept, kept, make(chan struct{}, 100), nil}
 }
 
 func (l *lookups) FindRequest(ctx context.Context, d store.RequestDigest) (store.RequestRecord, error) {
 	r, err := l.RequestStore.FindRequest(ctx, d)
+	if l.wait != nil {
+		l.wait()
+	}
 	l.made <- struct{}{}
 	return r, err
 }
@@ -165,21 +170,25 @@ func TestRetryOfPageDuringRun(t *testing.T) {
 func TestFirstPagesAtOnceSendOneMail(t *testing.T) {
 	t.Parallel()
 	const pages = 8
-	m, o, kept := &mailer{hold: make(chan struct{}), asked: make(chan struct{}, 1)}, &postOffice{}, newLookups()
+	m, o, kept := &mailer{}, &postOffice{}, newLookups()
+	var looking atomic.Int64
+	all := make(chan struct{})
+	kept.wait = func() { // no page begins a run before each has found none
+		if looking.Add(1) == pages {
+			close(all)
+		}
+		<-all
+	}
 	r := serveRetries(t, m, o, kept, nil)
 	const body = `{"threadId":"t","model":"sim/any","state":{"messages":[]},"commands":[{"type":"add-message","message":{"role":"user","parts":[{"type":"text","text":"mail ann"}]}}]}`
-	var all sync.WaitGroup
+	var asked sync.WaitGroup
 	for range pages {
-		all.Go(func() {
+		asked.Go(func() {
 			status, text := r.page(t.Context(), body, "")
 			r.wantPage(status, text, "The tools said", `"role":"assistant"`)
 		})
 	}
-	for range pages {
-		<-kept.made
-	}
-	close(m.hold)
-	all.Wait()
+	asked.Wait()
 	r.wantMails(1)
 }
 
