@@ -57,15 +57,21 @@ var read = sync.OnceValues(func() (*document, error) {
 	for name, s := range doc.Components.Schemas {
 		doc.Components.Schemas[name] = closed(s)
 	}
+	compiled := map[string]*schema.Schema{} // by the schema's JSON
 	compile := func(s any) (*schema.Schema, error) {
 		if s == nil {
 			return nil, nil
 		}
-		b, err := json.Marshal(map[string]any{"allOf": []any{closed(s)}, "$defs": doc.Components.Schemas})
+		key, err := json.Marshal(closed(s))
+		if err != nil || compiled[string(key)] != nil {
+			return compiled[string(key)], err
+		}
+		b, err := json.Marshal(map[string]any{"allOf": []any{s}, "$defs": referred(doc.Components.Schemas, key)})
 		if err != nil {
 			return nil, err
 		}
-		return schema.Compile(bytes.ReplaceAll(b, []byte("#/components/schemas/"), []byte("#/$defs/")))
+		compiled[string(key)], err = schema.Compile(bytes.ReplaceAll(b, []byte(components), []byte("#/$defs/")))
+		return compiled[string(key)], err
 	}
 	d := &document{}
 	for path, members := range doc.Paths {
@@ -132,6 +138,26 @@ var read = sync.OnceValues(func() (*document, error) {
 	slices.SortFunc(d.ops, func(a, b *operation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
 	return d, nil
 })
+
+const components = "#/components/schemas/"
+
+var reference = regexp.MustCompile(`"\$ref":"` + components + `([^"]+)"`)
+
+// referred returns those of the schemas that JSON refers to, directly or through others.
+func referred(schemas map[string]any, raw []byte) map[string]any {
+	found := map[string]any{}
+	for open := [][]byte{raw}; len(open) > 0; open = open[1:] {
+		for _, m := range reference.FindAllSubmatch(open[0], -1) {
+			if name := string(m[1]); found[name] == nil {
+				found[name] = schemas[name]
+				if b, err := json.Marshal(schemas[name]); err == nil {
+					open = append(open, b)
+				}
+			}
+		}
+	}
+	return found
+}
 
 // closed returns the schema with every object closed that names its members and does not say more.
 func closed(v any) any {
