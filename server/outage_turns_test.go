@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,5 +106,33 @@ func TestObjectsAreNotForbiddenInAnOutage(t *testing.T) {
 	}
 	if first, second := lookups(), lookups(); first != second+1 { // the second request looks up no object
 		t.Errorf("an object that is named three times takes %d lookups", first-second)
+	}
+}
+
+func (s *unreadable) Runs(ctx context.Context, f *store.RunFilter) ([]store.RunSummary, string, error) {
+	if s.down.Load() {
+		return nil, "", &lathe.Error{Code: lathe.CodeTimeout, Op: "test", Err: context.DeadlineExceeded}
+	}
+	return s.Memory.Runs(ctx, f)
+}
+
+func (s *unreadable) ModelCalls(ctx context.Context, f *store.RunFilter) ([]store.CallSummary, string, error) {
+	if s.down.Load() {
+		return nil, "", errUnreadable
+	}
+	return s.Memory.ModelCalls(ctx, f)
+}
+
+// While the store does not answer, a question about runs can be asked again.
+func TestQuestionsAboutRunsInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := &unreadable{Memory: store.NewMemory(nil)}
+	f := serve(t, &setting{model: mixed(), store: s})
+	s.down.Store(true)
+	for _, path := range []string{"api/runs", "api/runs/run_1", "api/runs/run_1/events", "api/runs/run_1/export", "api/stats", "api/approvals",
+		"api/sessions", "api/tools?stats=true", "api/chat/run_1/stream", "v1/responses/resp_1"} {
+		if resp, body := f.do(http.MethodGet, "/"+path, ""); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s, Retry-After %q: %s", path, resp.Status, resp.Header.Get("Retry-After"), body)
+		}
 	}
 }

@@ -73,11 +73,8 @@ func (co *core) runFailed(c *caller, err error) *problem {
 		return noRun()
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
-	case lathe.CodeUnavailable:
-		return problems.NotNow(err)
 	}
-	co.opts.Log.Error("a run could not be read", "request_id", c.requestID, "code", lathe.CodeOf(err))
-	return internalError("The store did not answer.")
+	return co.noAnswer(c, err)
 }
 
 // A runBody is the JSON of a run in responses.

@@ -230,6 +230,14 @@ func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return badRequest("after", "The cursor is not one of this list.").WithCode(string(code))
 	}
+	return co.noAnswer(c, err)
+}
+
+// noAnswer returns the problem of a store that did not answer: 503 if the client may try again, otherwise 500.
+func (co *core) noAnswer(c *caller, err error) *problem {
+	if code := lathe.CodeOf(err); code == lathe.CodeUnavailable || code == lathe.CodeTimeout {
+		return problems.NotNow(err)
+	}
 	if p := problems.OfStore(err); p != nil {
 		return p
 	}

@@ -101,7 +101,7 @@ func NotNow(err error) *Problem {
 	if p := OfStore(err); p != nil {
 		return p
 	}
-	return Overloaded(RetryLater, "The server starts no run now: it executes as many as it may, or its database or engine cannot be reached. Try again later.")
+	return Overloaded(RetryLater, "The server cannot do this now: it executes as many runs as it may, or its database or engine cannot be reached. Try again later.")
 }
 
 // OfStore returns the problem of a store that cannot be written, or nil if err has another cause.
