@@ -74,7 +74,7 @@ func (co *core) runFailed(c *caller, err error) *problem {
 	case lathe.CodeConflict:
 		return conflict("run_changed", "The run has moved on; look at it again.")
 	}
-	return co.noAnswer(c, err)
+	return noAnswer(co.opts.Log, c, err)
 }
 
 // A runBody is the JSON of a run in responses.

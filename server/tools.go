@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -230,17 +231,17 @@ func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return badRequest("after", "The cursor is not one of this list.").WithCode(string(code))
 	}
-	return co.noAnswer(c, err)
+	return noAnswer(co.opts.Log, c, err)
 }
 
 // noAnswer returns the problem of a store that did not answer: 503 if the client may try again, otherwise 500.
-func (co *core) noAnswer(c *caller, err error) *problem {
+func noAnswer(log *slog.Logger, c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeUnavailable || code == lathe.CodeTimeout {
 		return problems.NotNow(err)
 	}
 	if p := problems.OfStore(err); p != nil {
 		return p
 	}
-	co.opts.Log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
+	log.Error("the store did not answer", "request_id", c.requestID, "code", lathe.CodeOf(err))
 	return internalError("The store did not answer.")
 }
