@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -19,9 +20,10 @@ type Compaction struct {
 }
 
 // PlanCompaction reads the log of a run that has ended, applies shrink to each event, and returns the changes. It returns nil if nothing
-// changes, and [lathe.ErrConflict] for a run that has not ended. read is the Read method of a store.
+// changes, and [lathe.ErrConflict] for a run that has not ended. read is the Read method of a store. The events with the ids in again are
+// among the changes even if shrink does not change them, for a store that now stores them in another form.
 func PlanCompaction(ctx context.Context, op, runID string, read func(context.Context, string, int64) iter.Seq2[event.Event, error],
-	shrink func(event.Event) event.Event) (*Compaction, error) {
+	shrink func(event.Event) event.Event, again ...int64) (*Compaction, error) {
 	var c Compaction
 	for e, err := range read(ctx, runID, 0) {
 		if err != nil {
@@ -36,7 +38,7 @@ func PlanCompaction(ctx context.Context, op, runID string, read func(context.Con
 		if err != nil {
 			return nil, err
 		}
-		if string(before) != string(after) {
+		if string(before) != string(after) || slices.Contains(again, e.ID) {
 			c.Events, c.Bodies = append(c.Events, e), append(c.Bodies, after)
 		}
 		c.sum.Apply(&e)

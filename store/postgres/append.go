@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -20,26 +21,36 @@ const maxLease = 365 * 24 * time.Hour
 
 // A request is a queued append.
 type request struct {
-	ctx    context.Context
-	runID  string
-	claim  *store.Claim // nil: any node may append
-	last   int64
-	was    int64 // mark of the append that wrote the current end of the log
-	mark   int64 // mark of this append
-	bodies [][]byte
-	run    *store.RunSummary // row of the run after the append
-	ended  bool
-	row    []byte // JSON of run
-	calls  []row  // rows of the model calls that are new or have changed
-	done   chan answer
+	ctx      context.Context
+	runID    string
+	claim    *store.Claim // nil: any node may append
+	last     int64
+	was      int64 // mark of the append that wrote the current end of the log
+	mark     int64 // mark of this append
+	bodies   [][]byte
+	messages []conversation.Message // messages of the events to store
+	lasts    []lastMessage          // last messages of the events whose bodies do not contain the messages
+	run      *store.RunSummary      // row of the run after the append
+	ended    bool
+	row      []byte // JSON of run
+	calls    []row  // rows of the model calls that are new or have changed
+	done     chan answer
 }
 
-// size returns the number of bytes of the events.
+// size returns the number of bytes of the events and of the messages to store.
 func (r *request) size() (n int) {
 	for _, body := range r.bodies {
 		n += len(body)
 	}
+	for i := range r.messages {
+		n += len(r.messages[i].Body)
+	}
 	return n
+}
+
+type lastMessage struct {
+	event  int64
+	digest []byte
 }
 
 type row struct {
@@ -72,6 +83,9 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 	}
 	end, err := s.tryAppend(ctx, op, runID, c, last, events)
 	if errors.Is(err, errOtherLog) { // the state in memory was that of a run that was deleted since
+		end, err = s.tryAppend(ctx, op, runID, c, last, events)
+	}
+	for n := 1; sqlState(err) == foreignKey && n < maxDropped; n++ {
 		end, err = s.tryAppend(ctx, op, runID, c, last, events)
 	}
 	return end, failure(ctx, op, err)
@@ -128,9 +142,15 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 	r.was, r.run = st.mark, &st.sum.Run
 	before := max(0, len(st.sum.Calls)-1) // the tool latency of the last call may change
 	r.bodies = make([][]byte, len(events))
-	for i := range events {
-		if r.bodies[i], err = events[i].MarshalJSON(); err != nil {
-			return err
+	encoded, err := conversation.EncodeAll(events)
+	if err != nil {
+		return err
+	}
+	for i := range encoded {
+		r.bodies[i] = encoded[i].Body
+		if last := encoded[i].Last(); last != nil {
+			r.messages = append(r.messages, encoded[i].Messages...)
+			r.lasts = append(r.lasts, lastMessage{r.last + int64(i) + 1, last})
 		}
 	}
 	for i := range events {
@@ -172,8 +192,11 @@ func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
 	return n, err
 }
 
-// submit queues a request for a writer goroutine and waits for the result.
-func (s *Store) submit(ctx context.Context, r *request) (bool, error) {
+// submit queues a request for a writer goroutine, without the messages that are stored, and waits for the result.
+func (s *Store) submit(ctx context.Context, r *request) (_ bool, err error) {
+	if r.messages, err = s.unstored(ctx, r.messages); err != nil {
+		return false, err
+	}
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {

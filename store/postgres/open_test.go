@@ -211,7 +211,7 @@ func TestNeedsNoRightToMakeTables(t *testing.T) {
 	u.User = url.User(app)
 	refused(t, u.String(), nil, lathe.CodeUnavailable, "may create tables")
 	accepted(t, source, nil)
-	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone, request TO "+app)
+	execute(t, source, "GRANT SELECT, INSERT, UPDATE, DELETE ON run, model_call, fact, lease, node, call, worker, gone, request, message, conversation TO "+app)
 	execute(t, source, "GRANT SELECT, INSERT, DELETE ON event TO "+app)
 	execute(t, source, "GRANT SELECT ON lathe_schema TO "+app)
 	cycle(t, open(t, u.String()))

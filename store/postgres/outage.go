@@ -40,13 +40,21 @@ func (o *outage) goesOn() bool {
 	return time.Since(o.since) < patience
 }
 
-// again calls try until it returns nil or an error other than that of a broken connection. An earlier attempt may have been committed
+// maxDeadlocks is the maximum number of attempts of a statement that the server ends because of a deadlock. An append whose messages are
+// deleted by another process at the same time can be part of one.
+const maxDeadlocks = 10
+
+// again calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have been committed
 // although its response was lost, so a repetition of try must be harmless.
 func (d *database) again(ctx context.Context, try func(ctx context.Context) error) error {
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 200*time.Millisecond) {
+	for wait, deadlocks := 5*time.Millisecond, 0; ; wait = min(2*wait, 200*time.Millisecond) {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
 		err := try(one)
 		cancel()
+		if sqlState(err) == "40P01" && deadlocks < maxDeadlocks {
+			deadlocks++
+			continue
+		}
 		if err == nil || !broken(err) {
 			d.outage.over()
 			return err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 )
 
 // Read implements [store.Store]. It fetches all events before it yields the first: the caller gets the log as of that time, and a slow
@@ -19,21 +19,24 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 	const op = "postgres: read"
 	return func(yield func(event.Event, error) bool) {
 		bodies, err := s.fetch(ctx, op, runID, after)
+		if errors.Is(err, conversation.ErrMissing) { // the run may have been deleted after its events were read
+			bodies, err = s.fetch(ctx, op, runID, after)
+		}
 		if err != nil {
 			yield(event.Event{}, failure(ctx, op, err))
 			return
 		}
-		for i, body := range bodies {
-			var e event.Event
-			err := ctx.Err()
-			if err == nil {
-				err = json.Unmarshal(body, &e)
+		for i := range bodies {
+			b := &bodies[i]
+			e, err := conversation.Decode(b.body, b.last, b.messages)
+			if ctx.Err() != nil {
+				err = ctx.Err()
 			}
 			if err != nil {
 				yield(event.Event{}, failure(ctx, op, err))
 				return
 			}
-			bodies[i] = nil // frees the memory: the caller may need long for the events
+			*b = storedEvent{} // frees the memory: the caller may need long for the events
 			if !yield(e, nil) {
 				return
 			}
@@ -41,34 +44,46 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 	}
 }
 
+// A storedEvent is an event as it is stored, with its messages if its body does not contain them.
+type storedEvent struct {
+	body, last []byte
+	messages   [][]byte
+}
+
 // fetch returns all events after the given one, or an error.
-func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([][]byte, error) {
+func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([]storedEvent, error) {
 	if after < 0 {
 		return nil, notFound(op)
 	}
 	var last int64
-	var bodies [][]byte
+	var bodies []storedEvent
 	there := false
 	err := s.again(ctx, func(ctx context.Context) error {
 		bodies, there = nil, false
-		rows, err := s.pool.Query(ctx, `SELECT r.last_id, e.id, e.body FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2 WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
+			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
 		if err != nil {
 			return err
 		}
 		var id *int64
-		var body []byte
-		_, err = pgx.ForEachRow(rows, []any{&last, &id, &body}, func() error {
+		var body, messages []byte
+		_, err = pgx.ForEachRow(rows, []any{&last, &id, &body, &messages}, func() error {
 			there = true
 			if id == nil {
 				return nil
 			}
-			bodies = append(bodies, body)
-			body = nil
+			bodies = append(bodies, storedEvent{body: body, last: messages})
+			body, messages = nil, nil
 			if want := after + int64(len(bodies)); *id != want {
 				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has event %d where %d is next", *id, want)}
 			}
 			return nil
 		})
+		for i := range bodies {
+			if b := &bodies[i]; err == nil && b.last != nil {
+				b.messages, err = s.readMessages(ctx, b.last)
+			}
+		}
 		return err
 	})
 	switch {

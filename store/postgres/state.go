@@ -2,14 +2,13 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -66,18 +65,18 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 	}
 	err = s.again(ctx, func(ctx context.Context) error {
 		st, end = state{sum: &store.Summary{}}, 0
-		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.body FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
-			WHERE r.run_id = $1 ORDER BY e.id`, runID, last)
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
+			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, last)
 		if err != nil {
 			return err
 		}
-		var body []byte
-		_, err = pgx.ForEachRow(rows, []any{&end, &st.mark, (*pgtype.PreallocBytes)(&body)}, func() error {
+		var body, messages []byte
+		_, err = pgx.ForEachRow(rows, []any{&end, &st.mark, (*pgtype.PreallocBytes)(&body), &messages}, func() error {
 			if end != last {
 				return nil
 			}
-			var e event.Event
-			if err := json.Unmarshal(body, &e); err != nil {
+			e, err := conversation.Decode(body, messages, nil)
+			if err != nil {
 				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
 			}
 			st.sum.Apply(&e)

@@ -21,7 +21,8 @@ const (
 		$11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::bool[])
 		AS want(run_id, mark, next, updated, status, ended, wake_at, summary, node, size, lease, started, session_id, principal, resumable)
 	ORDER BY run_id ON CONFLICT (run_id) DO NOTHING RETURNING run_id, mark
-), ` + addEvents + `$16::text[], $17::bigint[], $18::bytea[]` + addCalls + `$19::text[], $20::bigint[], $21::bigint[], $22::bytea[]` + moved
+), ` + addEvents + `$16::text[], $17::bigint[], $18::bytea[]` + addCalls + `$19::text[], $20::bigint[], $21::bigint[], $22::bytea[]` + addMessages + `$23::text[], $24::bytea[], $25::bytea[], $26::bytea[]` +
+		addConversations + `$27::text[], $28::bigint[], $29::bytea[]` + moved
 
 	// moveStatement updates runs whose log ends at the last ID and mark of their append, if the claim of the append is valid. It locks
 	// their rows in the order of run_id, as all statements that lock several rows do.
@@ -37,15 +38,23 @@ const (
 			AND (w.node IS NULL OR r.owner = w.node AND r.epoch = w.epoch) FOR NO KEY UPDATE
 		) held OFFSET 0
 	) w WHERE run.run_id = w.run_id RETURNING run.run_id, run.mark
-), ` + addEvents + `$14::text[], $15::bigint[], $16::bytea[]` + addCalls + `$17::text[], $18::bigint[], $19::bigint[], $20::bytea[]` + moved
+), ` + addEvents + `$14::text[], $15::bigint[], $16::bytea[]` + addCalls + `$17::text[], $18::bigint[], $19::bigint[], $20::bytea[]` + addMessages + `$21::text[], $22::bytea[], $23::bytea[], $24::bytea[]` +
+		addConversations + `$25::text[], $26::bigint[], $27::bytea[]` + moved
 
 	addEvents = `events AS (
 	INSERT INTO event (run_id, id, mark, body) SELECT run_id, id, mark, body FROM moved JOIN unnest(`
 	addCalls = `) AS e(run_id, id, body) USING (run_id)
 ), calls AS (
 	INSERT INTO model_call (run_id, event_id, time, summary) SELECT run_id, id, time, c.summary FROM moved JOIN unnest(`
-	moved = `) AS c(run_id, id, time, summary) USING (run_id)
+	addMessages = `) AS c(run_id, id, time, summary) USING (run_id)
 	ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary
+), messages AS (
+	INSERT INTO message (digest, previous, body) SELECT digest, previous, m.body FROM moved JOIN unnest(`
+	addConversations = `) AS m(run_id, digest, previous, body) USING (run_id) ORDER BY digest
+	ON CONFLICT (digest) DO NOTHING
+), conversations AS (
+	INSERT INTO conversation (run_id, event_id, last) SELECT run_id, id, c.last FROM moved JOIN unnest(`
+	moved = `) AS c(run_id, id, last) USING (run_id)
 ) SELECT run_id FROM moved`
 )
 
@@ -115,7 +124,16 @@ func arguments(batch []*request) []any {
 	}
 	runIDs, ids, bodies := []string{}, []int64{}, [][]byte{} // columns of the events and of the model calls
 	callRuns, callIDs, times, rows := []string{}, []int64{}, []int64{}, [][]byte{}
+	messageRuns, digests, previous, messages := []string{}, [][]byte{}, [][]byte{}, [][]byte{}
+	lastRuns, lastIDs, lasts := []string{}, []int64{}, [][]byte{}
 	for _, r := range batch {
+		for i := range r.messages {
+			m := &r.messages[i]
+			messageRuns, digests, previous, messages = append(messageRuns, r.runID), append(digests, m.Digest), append(previous, m.Before), append(messages, m.Body)
+		}
+		for _, l := range r.lasts {
+			lastRuns, lastIDs, lasts = append(lastRuns, r.runID), append(lastIDs, l.event), append(lasts, l.digest)
+		}
 		for i, body := range r.bodies {
 			runIDs, ids, bodies = append(runIDs, r.runID), append(ids, r.last+int64(i)+1), append(bodies, body)
 		}
@@ -123,7 +141,7 @@ func arguments(batch []*request) []any {
 			callRuns, callIDs, times, rows = append(callRuns, r.runID), append(callIDs, c.id), append(times, c.time), append(rows, c.summary)
 		}
 	}
-	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows)
+	return append(args, runIDs, ids, bodies, callRuns, callIDs, times, rows, messageRuns, digests, previous, messages, lastRuns, lastIDs, lasts)
 }
 
 // by returns the claim of the request, or the zero value if it has none.

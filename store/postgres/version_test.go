@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the stored database of a new vers
 
 // since has the first version with each kind of rows.
 var since = migratetest.Since{migratetest.Signals: 1, migratetest.Calls: 2, migratetest.Gone: 3, migratetest.Requests: 6,
-	migratetest.Secrets: 7, migratetest.Ledger: 8, migratetest.Values: 9}
+	migratetest.Secrets: 7, migratetest.Ledger: 8, migratetest.Values: 9, migratetest.Messages: 11}
 
 func versionFile(version int) string {
 	return filepath.Join("testdata", "versions", fmt.Sprintf("%04d.sql", version))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -17,12 +18,12 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	bodies, copies := make([][]byte, len(events)), make([]event.Event, len(events))
+	encoded, err := conversation.EncodeAll(events)
+	if err != nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	}
+	copies := make([]event.Event, len(events))
 	for i := range events {
-		var err error
-		if bodies[i], err = events[i].MarshalJSON(); err != nil {
-			return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
-		}
 		copies[i] = store.Copy(events[i])
 		copies[i].Time = events[i].Time.Round(0).UTC() // the form in which it is read
 	}
@@ -37,8 +38,12 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 		if len(events) == 0 {
 			return has, nil
 		}
-		for i, body := range bodies {
-			if err := s.does.exec(ctx, tx, addEvent, runID, last+int64(i)+1, body); err != nil {
+		for i := range encoded {
+			e := &encoded[i]
+			if err := s.does.exec(ctx, tx, addEvent, runID, last+int64(i)+1, e.Body); err != nil {
+				return 0, err
+			}
+			if err := s.refer(ctx, tx, runID, last+int64(i)+1, e); err != nil {
 				return 0, err
 			}
 		}

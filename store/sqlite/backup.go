@@ -298,13 +298,24 @@ func verify(ctx context.Context, uri string) (*Contents, error) {
 			return nil, err
 		}
 	}
-	for _, query := range []string{
+	queries := []string{
 		`SELECT format('the log of %s has %d events, its last one is %d and its entry says %d', r.run_id, count(e.id), coalesce(max(e.id), 0), r.last_id)
 			FROM run r LEFT JOIN event e USING (run_id) GROUP BY r.run_id HAVING count(e.id) <> r.last_id OR coalesce(max(e.id), 0) <> r.last_id`,
 		`SELECT format('there are %d events of %s, which has no entry', count(*), run_id) FROM event
 			WHERE run_id NOT IN (SELECT run_id FROM run) GROUP BY run_id`,
 		`SELECT format('event %d of %s is not JSON', id, run_id) FROM event WHERE NOT json_valid(CAST(body AS TEXT))`,
-	} {
+	}
+	if c.Schema >= 11 {
+		queries = append(queries,
+			`SELECT format('a message of %s is missing', run_id) FROM conversation WHERE last NOT IN (SELECT digest FROM message)`,
+			`SELECT format('there is a conversation of %s, which has no event %d', run_id, event_id) FROM conversation
+				WHERE NOT EXISTS (SELECT 1 FROM event WHERE event.run_id = conversation.run_id AND id = event_id)`,
+			`SELECT format('the message before the message %s is missing', hex(digest)) FROM message WHERE previous IS NOT NULL AND previous NOT IN (SELECT digest FROM message)`,
+			`SELECT format('the message %s is not JSON', hex(digest)) FROM message WHERE NOT json_valid(CAST(body AS TEXT))`,
+			`SELECT format('no run has the message %s', hex(digest)) FROM message m WHERE NOT EXISTS (SELECT 1 FROM conversation WHERE last = m.digest)
+				AND NOT EXISTS (SELECT 1 FROM message WHERE previous = m.digest)`)
+	}
+	for _, query := range queries {
 		if err := c.list(ctx, tx, fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, maxFaults), ""); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -26,19 +27,44 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 // Compact implements [store.Compactor]. After it, neither the file nor its WAL contains the removed content.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
-	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink)
+	whole, err := collect(ctx, s.read, func(scan scanner) (id int64, err error) { return id, scan(&id) },
+		"SELECT id FROM event WHERE run_id = ?1 AND id = 1 AND length(body) >= ?2 AND NOT EXISTS (SELECT 1 FROM conversation WHERE run_id = ?1)", runID, conversation.MinBytes)
+	if err != nil {
+		return failure(ctx, op, err)
+	}
+	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink, whole...) // also the messages of earlier versions
 	if err != nil || c == nil {
+		return failure(ctx, op, err)
+	}
+	encoded, err := conversation.EncodeAll(c.Events)
+	if err != nil {
 		return failure(ctx, op, err)
 	}
 	// The run has ended, so only a deletion can change it since the read, and then no row is updated.
 	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		for i, body := range c.Bodies {
-			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", body, runID, c.Events[i].ID); err != nil {
+		done, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
+		if err != nil {
+			return 0, err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return 0, err
+		}
+		var before [][]byte
+		for i := range encoded {
+			e, id := &encoded[i], c.Events[i].ID
+			last, err := unrefer(ctx, tx, "run_id = ? AND event_id = ?", runID, id)
+			if err != nil {
+				return 0, err
+			}
+			before = append(before, last...)
+			if err := s.refer(ctx, tx, runID, id, e); err != nil {
+				return 0, err
+			}
+			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", e.Body, runID, id); err != nil {
 				return 0, err
 			}
 		}
-		_, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
-		return 0, err
+		return 0, dropMessages(ctx, tx, before)
 	})
 	if err == nil {
 		err = s.checkpoint(ctx)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe/internal/migrate"
+	"github.com/lathe-run/lathe/store"
 )
 
 //go:embed migrations/*.sql
@@ -119,9 +120,8 @@ func addWakeTimes(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for id, last := range parked {
-		var sums summaries
-		sum, err := sums.take(ctx, tx, id, last)
-		if err != nil {
+		sum := &store.Summary{}
+		if err := summarize(ctx, tx, sum, selectBodies, id, last); err != nil {
 			return err
 		}
 		row, err := json.Marshal(&sum.Run)

@@ -31,7 +31,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 				return err
 			}
 			return each(ctx, tx, func(scan scanner) error {
-				e, err := scanJSON[event.Event](scan)
+				e, err := scanWhole(ctx, tx, scan)
 				if err == nil {
 					err = ctx.Err()
 				}
@@ -39,7 +39,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 					err = errStopped
 				}
 				return err
-			}, "SELECT body FROM event WHERE run_id = ? AND id > ? ORDER BY id", runID, after)
+			}, s.events()+" WHERE event.run_id = ? AND id > ? ORDER BY id", runID, after)
 		})
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(event.Event{}, failure(ctx, "sqlite: read", err))

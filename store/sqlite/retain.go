@@ -59,6 +59,10 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 
 // drop deletes the rows of the runs that match which, and returns their number.
 func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any) (int64, error) {
+	last, err := unrefer(ctx, tx, "run_id IN (SELECT run_id FROM run WHERE "+which+")", args...)
+	if err != nil {
+		return 0, err
+	}
 	for _, table := range []string{"event", "model_call", "fact", "call"} {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE run_id IN (SELECT run_id FROM run WHERE "+which+")", args...); err != nil {
 			return 0, err
@@ -69,6 +73,9 @@ func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any)
 		return 0, err
 	}
 	s.runs.clear()
+	if err := dropMessages(ctx, tx, last); err != nil {
+		return 0, err
+	}
 	return done.RowsAffected()
 }
 

@@ -106,7 +106,7 @@ func TestTrimKeepsTheNewest(t *testing.T) {
 	for i := range 300 {
 		id := fmt.Sprintf("run_%03d", i)
 		end := event.Event{ID: 2, RunID: id, Time: time.Now(), Data: &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
-		if _, err := s.Append(t.Context(), id, 0, started(id, strings.Repeat("x", 10_000)), end); err != nil {
+		if _, err := s.Append(t.Context(), id, 0, started(id, id+strings.Repeat("x", 10_000)), end); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,8 +16,11 @@ const (
 	turnRun   = "UPDATE run SET last_id = ?, updated = ?, summary = ?, status = ? WHERE run_id = ?"
 	addCall   = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
 		ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary`
-	setPoint     = "SAVEPOINT one"
-	releasePoint = "RELEASE one"
+	addConversation = "INSERT INTO conversation (run_id, event_id, last) VALUES (?, ?, ?)"
+	hasMessage      = "SELECT 1 FROM message WHERE digest = ?"
+	addMessage      = "INSERT INTO message (digest, previous, body) VALUES (?, ?, ?)"
+	setPoint        = "SAVEPOINT one"
+	releasePoint    = "RELEASE one"
 )
 
 // statements are the prepared statements of the writer, by their text.
@@ -26,7 +29,7 @@ type statements map[string]*sql.Stmt
 // prepare prepares the statements of an append. They are closed with the file.
 func (d *database) prepare(ctx context.Context) error {
 	d.does = statements{}
-	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, setPoint, releasePoint} {
+	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, addConversation, hasMessage, addMessage, setPoint, releasePoint} {
 		st, err := d.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -31,13 +30,18 @@ func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int
 	if last == 0 {
 		return s, nil
 	}
-	return s, each(ctx, tx, func(scan scanner) error {
-		e, err := scanJSON[event.Event](scan)
+	return s, summarize(ctx, tx, s, selectEvents, runID, last)
+}
+
+// summarize applies the events of the run up to last.
+func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID string, last int64) error {
+	return each(ctx, tx, func(scan scanner) error {
+		e, err := scanEvent(scan)
 		if err == nil {
 			s.Apply(&e)
 		}
 		return err
-	}, "SELECT body FROM event WHERE run_id = ? AND id <= ? ORDER BY id", runID, last)
+	}, query+" WHERE event.run_id = ? AND id <= ? ORDER BY id", runID, last)
 }
 
 func (m *summaries) put(runID string, s *store.Summary) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +51,7 @@ const (
 	Secrets
 	Values
 	Ledger
+	Messages
 	kinds
 )
 
@@ -75,6 +77,9 @@ const (
 	answer   = "The mail is sent."
 	day      = "2026-11-23"
 )
+
+// conversation contains messages that are long enough to be stored apart from the events of their runs.
+var conversation = []lathe.Message{lathe.User(strings.Repeat("A long question. ", 300)), lathe.User("And a short one.")}
 
 // Digest is the digest of the request that started run_finished.
 var Digest = store.RequestDigest(sha256.Sum256([]byte("a")))
@@ -142,6 +147,11 @@ func Complete(t *testing.T, s Store, has Kinds) Kinds {
 			return errors.Join(s.Reserve(ctx, reservation("res_settled")), s.Reserve(ctx, reservation("res_open")),
 				s.Settle(ctx, "res_settled", store.Counts{Calls: 1, InputTokens: 80, OutputTokens: 20, Tokens: 100, Nanos: 500}))
 		},
+		Messages: func() error {
+			_, err := s.Append(ctx, "run_short", 0, event.Event{ID: 1, RunID: "run_short", Data: &event.RunStarted{Principal: "bob", Messages: conversation[:1]}})
+			_, failed := s.Append(ctx, "run_long", 0, event.Event{ID: 1, RunID: "run_long", Data: &event.RunStarted{Principal: "bob", Messages: conversation}})
+			return errors.Join(err, failed)
+		},
 	} {
 		if has[kind] {
 			continue
@@ -206,6 +216,14 @@ func Check(t *testing.T, s Store, has Kinds) {
 		Ledger: func() (any, bool, error) {
 			balances, err := s.Balances(ctx, []store.Account{{Kind: "key", Name: "ann", Period: day}})
 			return balances, err == nil && balances[0].SpentNanos == 500 && balances[0].SpentTokens == 100 && balances[0].ReservedNanos == 700 && balances[0].ReservedTokens == 150, err
+		},
+		Messages: func() (any, bool, error) {
+			short, err := read(ctx, s, "run_short")
+			long, failed := read(ctx, s, "run_long")
+			if err = errors.Join(err, failed); err != nil {
+				return nil, false, err
+			}
+			return long, reflect.DeepEqual(short[0].Data.(*event.RunStarted).Messages, conversation[:1]) && reflect.DeepEqual(long[0].Data.(*event.RunStarted).Messages, conversation), nil
 		},
 	} {
 		if has[kind] {

@@ -1,0 +1,169 @@
+// Package conversation encodes the events of runs so that a store has each message of a conversation once, although every run of
+// the conversation starts with all messages before it.
+//
+// A message is identified by a digest over itself and the message before it, so that equal beginnings of two conversations have equal
+// digests. An event refers to the last of its messages, and each message to the one before it. Digests depend on the principal of the run:
+// principals share no messages.
+package conversation
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+)
+
+// MinBytes is the size of the messages of a run, as [lathe.Message.Size] counts it, from which they are encoded apart from the event.
+const MinBytes = 4096
+
+// A Message is a message that is encoded apart from its event.
+type Message struct {
+	Digest []byte // 32 bytes
+	Before []byte // the digest of the message before it; nil: it is the first
+	Body   []byte // JSON of [lathe.Message]
+}
+
+// An Event is the encoded form of an event.
+type Event struct {
+	Body []byte // JSON of [event.Event]. If Messages is not empty, the digest of the last one stands in the place of the messages.
+	// Messages are the messages of a RunStarted in their order; nil: the event has none, or Body contains them.
+	Messages []Message
+}
+
+// Last returns the digest of the last message; nil if Messages is empty.
+func (e *Event) Last() []byte {
+	if len(e.Messages) == 0 {
+		return nil
+	}
+	return e.Messages[len(e.Messages)-1].Digest
+}
+
+// Encode returns the encoded form of e, with its content.
+func Encode(e *event.Event) (Event, error) {
+	d, ok := e.Data.(*event.RunStarted)
+	size := 0
+	if ok {
+		for i := range d.Messages {
+			size += d.Messages[i].Size()
+		}
+	}
+	if size < MinBytes {
+		body, err := e.MarshalJSON()
+		return Event{Body: body}, err
+	}
+	apart, bare := *e, *d
+	bare.Messages, apart.Data = nil, &bare
+	body, err := apart.MarshalJSON()
+	if err != nil {
+		return Event{}, err
+	}
+	messages, err := chain(d.Principal, d.Messages)
+	if err != nil {
+		return Event{}, err
+	}
+	out := Event{Messages: messages}
+	out.Body, err = replace(body, []byte("null"), reference(out.Last()))
+	return out, err
+}
+
+// EncodeAll returns the encoded forms of events.
+func EncodeAll(events []event.Event) ([]Event, error) {
+	out := make([]Event, len(events))
+	for i := range events {
+		var err error
+		if out[i], err = Encode(&events[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// chain returns the messages with their digests.
+func chain(principal string, messages []lathe.Message) ([]Message, error) {
+	out := make([]Message, len(messages))
+	seed := sha256.Sum256([]byte(principal))
+	before := seed[:]
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // as in events
+	for i := range messages {
+		b.Reset()
+		if err := enc.Encode(&messages[i]); err != nil {
+			return nil, err
+		}
+		m := &out[i]
+		m.Body = bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+		h := sha256.New()
+		_, _ = h.Write(before) // a hash returns no error
+		_, _ = h.Write(m.Body)
+		if i > 0 {
+			m.Before = before
+		}
+		m.Digest = h.Sum(nil)
+		before = m.Digest
+	}
+	return out, nil
+}
+
+// Decode returns the event of an encoded form: its body, the digest of its last message (nil: the body contains the messages), and the
+// bodies of its messages in their order.
+func Decode(body, last []byte, messages [][]byte) (e event.Event, err error) {
+	if last != nil {
+		size := len(body) + 2
+		for _, m := range messages {
+			size += len(m) + 1
+		}
+		list := append(make([]byte, 0, size), '[')
+		list = append(append(list, bytes.Join(messages, []byte(","))...), ']')
+		if body, err = replace(body, reference(last), list); err != nil {
+			return e, err
+		}
+	}
+	return e, json.Unmarshal(body, &e)
+}
+
+// ErrMissing means that a message of a run is not stored.
+var ErrMissing = errors.New("a message of the run is missing")
+
+// Chain returns the bodies of messages that a store has read from the last one to the first, in their order. The error wraps [ErrMissing]
+// unless the first read message is the one with the digest last, each further one is the one before the previous one, and the last one is
+// the first of its conversation.
+func Chain(last []byte, read []Message) ([][]byte, error) {
+	out := make([][]byte, 0, len(read))
+	for i := range read {
+		if !bytes.Equal(read[i].Digest, last) {
+			break
+		}
+		out, last = append(out, read[i].Body), read[i].Before
+	}
+	if last != nil || len(out) != len(read) {
+		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "store: read", Err: fmt.Errorf("%w: %x", ErrMissing, last)}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// members is what precedes the messages in the JSON of a RunStarted. It occurs only there, since quotes in strings are escaped and what
+// comes before has no JSON from outside.
+const members = `"content":{"messages":`
+
+// replace returns body with the value of its messages replaced.
+func replace(body, old, value []byte) ([]byte, error) {
+	head, tail, found := bytes.Cut(body, append([]byte(members), old...))
+	if !found {
+		return nil, errors.New("the event has no messages to replace")
+	}
+	out := make([]byte, 0, len(head)+len(members)+len(value)+len(tail))
+	return append(append(append(append(out, head...), members...), value...), tail...), nil
+}
+
+// reference returns the JSON that stands for the messages.
+func reference(digest []byte) []byte {
+	return append(hex.AppendEncode([]byte{'"'}, digest), '"')
+}

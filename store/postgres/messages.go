@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lathe-run/lathe/internal/conversation"
+)
+
+// readMessages returns the bodies of the messages up to the one with the digest last.
+func (d *database) readMessages(ctx context.Context, last []byte) ([][]byte, error) {
+	rows, err := d.pool.Query(ctx, `WITH RECURSIVE up (digest, previous, body, n) AS (
+		SELECT digest, previous, body, 0 FROM message WHERE digest = $1
+		UNION ALL SELECT m.digest, m.previous, m.body, n + 1 FROM up JOIN message m ON m.digest = up.previous
+	) SELECT digest, previous, body FROM up ORDER BY n`, last)
+	if err != nil {
+		return nil, err
+	}
+	read, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (m conversation.Message, err error) {
+		return m, r.Scan(&m.Digest, &m.Before, &m.Body)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return conversation.Chain(last, read)
+}
+
+// unstored returns those of the messages that are not stored.
+func (d *database) unstored(ctx context.Context, messages []conversation.Message) ([]conversation.Message, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	digests := make([][]byte, len(messages))
+	for i := range messages {
+		digests[i] = messages[i].Digest
+	}
+	stored := map[string]bool{}
+	err := d.again(ctx, func(ctx context.Context) error {
+		rows, err := d.pool.Query(ctx, "SELECT digest FROM message WHERE digest = ANY($1)", digests)
+		if err != nil {
+			return err
+		}
+		var digest []byte
+		_, err = pgx.ForEachRow(rows, []any{&digest}, func() error { stored[string(digest)] = true; return nil })
+		return err
+	})
+	var out []conversation.Message
+	for i := range messages {
+		if !stored[string(messages[i].Digest)] {
+			out = append(out, messages[i])
+		}
+	}
+	return out, err
+}
+
+const (
+	// foreignKey is the code of the error of an append whose messages another process has deleted since unstored has found them.
+	foreignKey = "23503"
+	// maxDropped is the number of attempts of such an append.
+	maxDropped = 5
+)

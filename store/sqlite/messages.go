@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sort"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
+)
+
+// The beginnings of the queries that read events.
+const (
+	selectEvents = "SELECT body, last FROM event LEFT JOIN conversation c ON c.run_id = event.run_id AND c.event_id = event.id"
+	selectBodies = "SELECT body, NULL FROM event" // of schemas before version 11, which have all messages in the body
+)
+
+// events returns the beginning of the query that reads the events of the file.
+func (d *database) events() string {
+	if d.schema < 11 { // open for reading only
+		return selectBodies
+	}
+	return selectEvents
+}
+
+// scanEvent scans a row of events without the messages that are stored apart.
+func scanEvent(scan scanner) (event.Event, error) {
+	var body, last []byte
+	if err := scan(&body, &last); err != nil {
+		return event.Event{}, err
+	}
+	return conversation.Decode(body, last, nil)
+}
+
+// scanWhole scans a row of events, and reads its messages in the same transaction.
+func scanWhole(ctx context.Context, tx *sql.Tx, scan scanner) (e event.Event, err error) {
+	var body, last []byte
+	if err = scan(&body, &last); err != nil {
+		return e, err
+	}
+	var messages [][]byte
+	if last != nil {
+		if messages, err = readMessages(ctx, tx, last); err != nil {
+			return e, err
+		}
+	}
+	return conversation.Decode(body, last, messages)
+}
+
+// readMessages returns the bodies of the messages up to the one with the digest last.
+func readMessages(ctx context.Context, tx *sql.Tx, last []byte) ([][]byte, error) {
+	read, err := collect(ctx, tx, func(scan scanner) (m conversation.Message, err error) {
+		return m, scan(&m.Digest, &m.Before, &m.Body)
+	}, `WITH RECURSIVE up (digest, previous, body, n) AS (
+		SELECT digest, previous, body, 0 FROM message WHERE digest = ?
+		UNION ALL SELECT m.digest, m.previous, m.body, n + 1 FROM up JOIN message m ON m.digest = up.previous
+	) SELECT digest, previous, body FROM up ORDER BY n`, last)
+	if err != nil {
+		return nil, err
+	}
+	return conversation.Chain(last, read)
+}
+
+// addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are.
+func (s *Store) addMessages(ctx context.Context, tx *sql.Tx, messages []conversation.Message) error {
+	var failed error
+	stored := sort.Search(len(messages), func(i int) bool {
+		var one int
+		err := s.does.query(ctx, tx, hasMessage, messages[i].Digest).Scan(&one)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			failed = err
+		}
+		return err != nil
+	})
+	for i := stored; i < len(messages) && failed == nil; i++ {
+		m := &messages[i]
+		failed = s.does.exec(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
+	}
+	return failed
+}
+
+// orNull returns the argument for a value; NULL for nil.
+func orNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+// refer records the last message of an event.
+func (s *Store) refer(ctx context.Context, tx *sql.Tx, runID string, id int64, e *conversation.Event) error {
+	if e.Messages == nil {
+		return nil
+	}
+	if err := s.addMessages(ctx, tx, e.Messages); err != nil {
+		return err
+	}
+	return s.does.exec(ctx, tx, addConversation, runID, id, e.Last())
+}
+
+// unrefer deletes the records of the last messages of the runs that match where, and returns these messages.
+func unrefer(ctx context.Context, tx *sql.Tx, where string, args ...any) ([][]byte, error) {
+	return collect(ctx, tx, func(scan scanner) (digest []byte, err error) { return digest, scan(&digest) },
+		"DELETE FROM conversation WHERE "+where+" RETURNING last", args...)
+}
+
+// dropMessages deletes those of the messages, and of the messages before them, to which no run and no other message refers.
+func dropMessages(ctx context.Context, tx *sql.Tx, last [][]byte) error {
+	for _, digest := range last {
+		for digest != nil {
+			err := tx.QueryRowContext(ctx, `DELETE FROM message WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE last = ?1)
+				AND NOT EXISTS (SELECT 1 FROM message WHERE previous = ?1) RETURNING previous`, digest).Scan(&digest)
+			if errors.Is(err, sql.ErrNoRows) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
