@@ -90,7 +90,7 @@ func sumBody(head []string, body []byte, member func(name, v []byte) []byte) req
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		c.Text(name)
 		v := members[name]
-		if text, err := rawjson.AppendCanonical(canonical[:0], v); err == nil { // if the value is nested too deeply, its bytes are used unchanged
+		if text, err := rawjson.AppendCanonical(slices.Grow(canonical[:0], len(v)), v); err == nil { // if the value is nested too deeply, its bytes are used unchanged
 			canonical, v = text, text
 		}
 		c.Bytes(v)
