@@ -1,5 +1,5 @@
 // Command release builds the files that `make release` publishes: binaries in archives with manual pages, completions and licences, a
-// container image as an OCI layout, an SBOM for each binary, and SHA256SUMS. The bytes depend only on the tree, the version and the Go
+// container image as an OCI layout, an SBOM for each binary, descriptions for Homebrew and Scoop, the text of the release, and SHA256SUMS. The bytes depend only on the tree, the version and the Go
 // toolchain. No container engine and no clock is used, and no network except by the go command for missing modules.
 //
 // It is a separate module, so that the program does not require modules that only releases need.
@@ -143,6 +143,9 @@ func (r *release) files(ctx context.Context, work, dist string) error {
 		if err := writeImage(filepath.Join(dist, "lathe_"+strings.TrimPrefix(r.version, "v")+"_oci.tar"), r.version, images); err != nil {
 			return err
 		}
+	}
+	if err := r.writePackages(dist); err != nil {
+		return err
 	}
 	return writeSums(dist)
 }

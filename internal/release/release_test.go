@@ -81,11 +81,62 @@ func TestReleaseIsReproducible(t *testing.T) {
 		}
 	}
 	base := "lathe_0.99.0_linux_" + runtime.GOARCH
-	if want := []string{"SHA256SUMS", "lathe_0.99.0_" + "linux_" + runtime.GOARCH + ".cdx.json", base + ".tar.gz", "lathe_0.99.0_oci.tar"}; !slices.Equal(names, want) {
+	if want := []string{"RELEASE.md", "SHA256SUMS", "lathe.rb", base + ".cdx.json", base + ".tar.gz", "lathe_0.99.0_oci.tar"}; !slices.Equal(names, want) {
 		t.Errorf("files %v, want %v", names, want)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(made[0]), ".release-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// The descriptions for Homebrew and Scoop name each archive of their systems with its hash, and the text of the release has the changes of its
+// version.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	dist := t.TempDir()
+	r := release{version: testVersion, root: filepath.Join("..", "..")}
+	sums := map[string]string{}
+	for _, platform := range platforms {
+		name := r.name(platform) + map[bool]string{true: ".zip", false: ".tar.gz"}[strings.HasPrefix(platform, "windows/")]
+		sums[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+		if err := os.WriteFile(filepath.Join(dist, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.writePackages(dist); err != nil {
+		t.Fatal(err)
+	}
+	brew, scoop := string(read(t, filepath.Join(dist, "lathe.rb"))), read(t, filepath.Join(dist, "lathe.json"))
+	for name, sum := range sums {
+		in := brew
+		if strings.HasSuffix(name, ".zip") {
+			in = string(scoop)
+		}
+		if url := "https://github.com/lathe-run/lathe/releases/download/v0.99.0/" + name; strings.Count(in, url) != 1 || strings.Count(in, sum) != 1 {
+			t.Errorf("no description has %s with its hash", name)
+		}
+	}
+	if a, b := strings.Count(brew, " do\n"), strings.Count(brew, "  end\n"); a != 7 || b != a+1 { // the method install has no do
+		t.Errorf("%d blocks begin and %d end:\n%s", a, b, brew)
+	}
+	var manifest struct {
+		Version      string
+		Architecture map[string]struct {
+			ExtractDir string `json:"extract_dir"`
+		}
+	}
+	if err := json.Unmarshal(scoop, &manifest); err != nil || manifest.Version != "0.99.0" || manifest.Architecture["64bit"].ExtractDir != "lathe_0.99.0_windows_amd64" {
+		t.Errorf("%v %+v", err, manifest)
+	}
+	const changes = "# Changelog\n\n## [Unreleased]\n\n- new\n\n## [0.99.0] - 2026-11-29\n\n### Added\n- a thing\n\n## [0.98.0]\n- old\n"
+	for version, want := range map[string]string{"v0.99.0": "### Added\n- a thing", "v1.0.0": "- new"} {
+		text, err := (&release{version: version}).text(changes)
+		if err != nil || !strings.HasSuffix(text, "\n\n"+want+"\n") || !strings.HasPrefix(text, "# Lathe "+version+"\n") {
+			t.Errorf("%s: %v %q", version, err, text)
+		}
+	}
+	if _, err := r.text("# Changelog\n"); err == nil {
+		t.Error("a release without changes has a text")
 	}
 }
 
@@ -238,6 +289,9 @@ func (s stored) json(d descriptor, mediaType string, into any) {
 	}
 }
 
+// maxImage is the largest size of the compressed layers of an image that is published.
+const maxImage = 20_000_000
+
 // The image is a layout whose digests are those of its blobs. What it unpacks to has the program, certificates, and a state
 // folder of its user, and the program runs in it: as its user in a root of its own, where the test may do that.
 func TestImage(t *testing.T) {
@@ -287,6 +341,13 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	size := 0
+	for _, layer := range manifest.Layers {
+		size += layer.Size
+	}
+	if full && size > maxImage {
+		t.Errorf("the image takes %d bytes, want at most %d", size, maxImage)
+	}
 	for i, layer := range manifest.Layers {
 		z, err := gzip.NewReader(bytes.NewReader(s.blob(layer)))
 		if err != nil {
