@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/lathe-run/lathe/bench/internal/proc"
 )
@@ -30,7 +29,7 @@ type report struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print JSON")
+	asJSON := flag.Bool("json", false, "print JSON, with all that was observed")
 	only := flag.String("only", "", "name of one program")
 	flag.Parse()
 	reports, err := compare(context.Background(), *only)
@@ -40,13 +39,13 @@ func main() {
 	if *asJSON {
 		enc := json.NewEncoder(os.Stdout)
 		enc.SetIndent("", "  ")
-		err = enc.Encode(reports)
-	} else {
-		err = printReports(os.Stdout, reports)
+		if err := enc.Encode(reports); err != nil {
+			log.Fatal(err)
+		}
+		return
 	}
-	if err != nil {
-		log.Fatal(err)
-	}
+	printTable(os.Stdout, reports)
+	printAnswers(os.Stdout, reports)
 }
 
 // compare builds and tries the programs, or the one that is named.
@@ -80,31 +79,31 @@ func compare(ctx context.Context, only string) ([]report, error) {
 	return reports, nil
 }
 
-// printReports prints a table with a column for each program, and then the answers.
-func printReports(w io.Writer, reports []report) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// printTable prints a table in Markdown with a column for each program.
+func printTable(w io.Writer, reports []report) {
 	row := func(name string, cell func(r *report) string) {
-		cells := []string{name}
+		fmt.Fprintf(w, "| %s |", name)
 		for i := range reports {
-			cells = append(cells, cell(&reports[i]))
+			fmt.Fprintf(w, " %s |", cell(&reports[i]))
 		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+		fmt.Fprintln(w)
 	}
-	row("", func(r *report) string { return r.Program + " " + r.Version })
+	row("", func(r *report) string { return strings.TrimSpace(r.Program + " " + r.Version) })
+	row("---", func(*report) string { return "---" })
 	row("lines of code", func(r *report) string { return fmt.Sprint(r.Lines) })
 	row("modules linked", func(r *report) string { return fmt.Sprint(r.Modules) })
 	row("binary, stripped", func(r *report) string { return fmt.Sprintf("%d MB", (r.Bytes+500_000)/1_000_000) })
 	for i, t := range trials {
 		row(t.name, func(r *report) string { return r.Trials[i].String() })
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
+}
+
+// printAnswers prints what the user reads at last in each trial.
+func printAnswers(w io.Writer, reports []report) {
 	for i, t := range trials {
 		fmt.Fprintf(w, "\n%s\n", t.name)
 		for _, r := range reports {
 			fmt.Fprintf(w, "  %-10s %s\n", r.Program, r.Trials[i].Answer)
 		}
 	}
-	return nil
 }

@@ -53,7 +53,7 @@ func startServers() (*servers, error) {
 		parsed[name] = script
 	}
 	models := sim.New(&sim.Options{Scripts: parsed}).Handler()
-	strict, lenient := httptest.NewServer(models), httptest.NewServer(repair(models))
+	strict, lenient := httptest.NewServer(asGemini(models)), httptest.NewServer(asGemini(repair(models)))
 	return &servers{strict.URL, lenient.URL, func() {
 		strict.Close()
 		lenient.Close()
@@ -86,4 +86,19 @@ func repair(next http.Handler) http.Handler {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// asGemini leaves out the empty content of an answer that ends with MALFORMED_FUNCTION_CALL, which Gemini does not send.
+func asGemini(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(malformed{w}, r) })
+}
+
+type malformed struct{ http.ResponseWriter }
+
+func (m malformed) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+
+func (m malformed) Write(b []byte) (int, error) {
+	end := `"finishReason":"MALFORMED_FUNCTION_CALL"`
+	_, err := m.ResponseWriter.Write(bytes.ReplaceAll(b, []byte(`"content":{"role":"model","parts":[{"text":""}]},`+end), []byte(end)))
+	return len(b), err
 }

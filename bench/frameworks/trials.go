@@ -26,12 +26,18 @@ type outcome struct {
 
 // String summarizes an outcome for the table.
 func (o outcome) String() string {
-	words := []string{count(len(o.Refunds), "refund")}
-	switch {
-	case o.Waits == nil && len(o.Asked) != 1:
-		words = append(words, "asked "+fmt.Sprint(len(o.Asked))+"×")
-	case o.Waits != nil && *o.Waits:
+	var words []string
+	if o.Waits != nil && *o.Waits {
 		words = append(words, "still waits")
+	}
+	if o.Waits == nil && len(o.Asked) > 1 {
+		words = append(words, fmt.Sprintf("asks %d times", len(o.Asked)))
+	}
+	switch n := len(o.Refunds); {
+	case n == 1:
+		words = append(words, "1 refund")
+	case n > 1:
+		words = append(words, fmt.Sprintf("%d refunds", n))
 	}
 	switch {
 	case o.Answer == "":
@@ -42,13 +48,6 @@ func (o outcome) String() string {
 		words = append(words, "answer")
 	}
 	return strings.Join(words, ", ")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // errorMark is that of package task.
