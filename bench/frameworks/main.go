@@ -58,7 +58,7 @@ func compare(ctx context.Context, only string) ([]report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	var reports []report
 	for _, p := range programs {
 		if only != "" && p.name != only {
