@@ -20,7 +20,8 @@ func runsCompactCommand() *cobra.Command {
 		Long: `Cuts the results of tools and removes reasoning and commentary of runs that have ended, of the named ones or of
 all, as tool_calling.retention in lathe.yaml says (or its defaults). Prompts, answers and the arguments of calls
 stay, and each event says how many bytes were removed from it. It also compacts runs that were stored before
-those settings were made. What was removed cannot be restored.`,
+those settings were made. What was removed cannot be restored. Messages that several runs of a conversation have
+are stored once, also those of earlier versions, and an SQLite file becomes smaller if a quarter of it is free.`,
 		Example: `  lathe runs compact --dry-run
   lathe runs compact --older 720h`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -49,6 +50,9 @@ those settings were made. What was removed cannot be restored.`,
 				did = "would be removed"
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d bytes of %s %s\n", count(total.Runs, "run"), total.Bytes, count(total.Events, "event"), did)
+			if total.Freed > 0 && err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "the file is %d bytes smaller\n", total.Freed)
+			}
 			return err
 		},
 	}, &f)

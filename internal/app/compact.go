@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/store/sqlite"
 )
 
 const (
@@ -57,6 +58,7 @@ func keptWhole(r *store.RunSummary, retryWindow time.Duration) time.Duration {
 type Compacted struct {
 	Runs, Events int
 	Bytes        int64
+	Freed        int64 // bytes by which the file of the store became smaller
 }
 
 // CompactOptions are the options of [Compact]. The zero value compacts all runs that have ended.
@@ -67,7 +69,7 @@ type CompactOptions struct {
 }
 
 // Compact removes the content of ended runs that tool_calling.retention, or its defaults, do not retain. It returns a conflict if a run of
-// opts.Runs has not ended.
+// opts.Runs has not ended. If it compacts all runs, it also shrinks the file of an SQLite store.
 func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOptions) (total Compacted, err error) {
 	if opts == nil {
 		opts = &CompactOptions{}
@@ -100,10 +102,14 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 			}
 		}
 		if len(rows) < compactPage {
-			return total, nil
+			break
 		}
 		after = &rows[len(rows)-1]
 	}
+	if file, ok := s.(*sqlite.Store); ok && !opts.DryRun {
+		total.Freed, err = file.Shrink(ctx)
+	}
+	return total, err
 }
 
 // compactRun removes the content of one run that keep does not retain, and adds it to total. With dryRun it only counts.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
@@ -70,4 +71,29 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 		err = s.checkpoint(ctx)
 	}
 	return failure(ctx, op, err)
+}
+
+// Shrink rewrites the file without its free pages if they are at least a quarter of it, and returns the number of bytes by which it became
+// smaller. Meanwhile appends wait, and the disk needs space for a second file.
+func (s *Store) Shrink(ctx context.Context) (bytes int64, err error) {
+	const op = "sqlite: shrink"
+	if s.write == nil {
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errReadOnly}
+	}
+	pages := func() (all, free int64, err error) {
+		err = s.write.QueryRowContext(ctx, "SELECT page_count * page_size, freelist_count * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&all, &free)
+		return all, free, err
+	}
+	before, free, err := pages()
+	if err != nil || free*4 < before || free == 0 {
+		return 0, failure(ctx, op, err)
+	}
+	if _, err = s.write.ExecContext(ctx, "VACUUM"); err == nil {
+		err = s.checkpoint(ctx)
+	}
+	if err != nil {
+		return 0, failure(ctx, op, err)
+	}
+	after, _, err := pages()
+	return before - after, failure(ctx, op, err)
 }

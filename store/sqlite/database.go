@@ -66,10 +66,12 @@ func (d *database) snapshot(ctx context.Context, read func(*sql.Tx) error) error
 	return read(tx)
 }
 
+var errReadOnly = errors.New("the file is open for reading only")
+
 // submit queues do for the writer and waits for the commit. It returns the number and the error of do.
 func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx) (int64, error)) (int64, error) {
 	if d.write == nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sqlite: write", Err: errors.New("the file is open for reading only")}
+		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sqlite: write", Err: errReadOnly}
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -110,4 +110,20 @@ func TestCompactionStoresMessagesOnce(t *testing.T) {
 			t.Errorf("%v: want 39 messages and events without them", row)
 		}
 	}
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	freed, err := s.Shrink(t.Context())
+	if err != nil || freed < before.Size()/4 {
+		t.Errorf("the file is %d bytes smaller, %v", freed, err)
+	}
+	if after, err := os.Stat(path); err != nil || after.Size() != before.Size()-freed {
+		t.Errorf("it has %d bytes, %v", after.Size(), err)
+	}
+	storetest.WantTurn(t, s, "ann", 19)
+	storetest.AppendTurn(t, s, "ann", 20)
+	if freed, err := s.Shrink(t.Context()); err != nil || freed != 0 {
+		t.Errorf("a second time the file is %d bytes smaller, %v", freed, err)
+	}
 }
