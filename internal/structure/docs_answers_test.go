@@ -14,11 +14,11 @@ var (
 	countRow  = regexp.MustCompile(`(?m)^\| (\d+) (?:requests|conventions) \| (\d+) \| (\d+) \| (\d+) \|$`)
 )
 
-// Each test and file that docs/answers.md names as proof exists, each answer yes has a proof, and the counts are those of the rows.
+// Each test and file that docs/internals/answers.md names as proof exists, each answer yes has a proof, and the counts are those of the rows.
 func TestAnswersNameTheirProof(t *testing.T) {
 	inRoot(t)
 	tests := testNames(t)
-	text := documentText(t, "docs/answers.md")
+	text := documentText(t, "docs/internals/answers.md")
 	counts := map[string][4]int{}
 	for line := range strings.Lines(text) {
 		m := answerRow.FindStringSubmatch(strings.TrimSpace(line))
