@@ -63,7 +63,7 @@ func TestCrosswalkNamesWhatExists(t *testing.T) {
 			all.Write(f.src)
 		}
 	}
-	all.WriteString(documentText(t, "docs/config.md"))
+	all.WriteString(settingsText(t))
 	text, column, names := all.String(), -1, 0
 	for line := range strings.Lines(documentText(t, "docs/internals/crosswalk.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
