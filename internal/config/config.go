@@ -38,12 +38,12 @@ type Config struct {
 	Approval    Approval          `key:"approval"`
 	Audit       Audit             `key:"audit"`
 	Keep        Keep              `key:"retention"`
-	// Keys of the clients that may call the daemon; without any, every process on this machine may. The name of the
+	// Keys of the clients that may call the gateway; without any, every process on this machine may. The name of the
 	// key is the principal of runs.
 	Keys map[string]*APIKey `key:"keys" names:"rule" per:"key name" also:"api_keys"`
 	// Groups of keys with a budget in common; see docs/budgets.md.
 	Groups map[string]*Group `key:"groups" names:"rule" per:"group name" also:"group teams team"`
-	// Workers on other machines that may execute tools for the daemon, over `GET /v1/worker`; see docs/workers.md.
+	// Workers on other machines that may execute tools for the gateway, over `GET /v1/worker`; see docs/workers.md.
 	Workers   map[string]*Workers `key:"workers" names:"rule" per:"name" also:"worker fleets"`
 	Telemetry Telemetry           `key:"telemetry"`
 	Sim       Sim                 `key:"sim"`
