@@ -59,7 +59,7 @@ bench-compare: ## OLD (main) and the working tree in alternation, by benchstat, 
 conformance: ## official clients against `lathe sim serve`
 	cd internal/conformance && go test ./...
 
-agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes the tables of docs/agents.md
+agents: ## nine coding agents from npm (2.5 GB) against `lathe serve`; writes the tables of docs/internals/agents.md
 	cd internal/conformance && go run ./agents/install -all && go test -count=1 -v -timeout 60m ./agents -agents
 
 latest: ## the newest official clients and coding agents (3 GB, up to an hour) instead of the pinned ones; prints a table, fails only if nothing ran

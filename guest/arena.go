@@ -163,7 +163,7 @@ func outputOf(res *wasmrt.Exchanged) *lathe.Output {
 	case wasmrt.TooLarge:
 		return &lathe.Output{IsError: true, Code: lathe.CodeOutputTooLarge, RC: -enospc}
 	case wasmrt.NoLarger: // the buffer has that size already
-		return failedBecause(-eio, "the function returned -28 (ENOSPC) without a larger length; if it meant EINVAL, which is 28 in WASI's C library, return -22 (see docs/guest-abi.md)")
+		return failedBecause(-eio, "the function returned -28 (ENOSPC) without a larger length; if it meant EINVAL, which is 28 in WASI's C library, return -22 (see docs/internals/guest-abi.md)")
 	case wasmrt.TooOften:
 		return failedBecause(-eio, "the function asked for a larger buffer at each attempt")
 	case wasmrt.Garbled:

@@ -1,7 +1,7 @@
 // Package guest runs WebAssembly programs that have conversations with a model.
 //
 // A guest imports the module `spear`: it opens sessions, writes messages, registers its own functions as tools, sends, and reads the
-// answers. docs/guest-abi.md describes every call. The package handles memory, descriptors and error numbers; a [Host] executes each send
+// answers. docs/internals/guest-abi.md describes every call. The package handles memory, descriptors and error numbers; a [Host] executes each send
 // as one run, with its policy, limits, redaction and events. [NewHost] returns the host of a model:
 //
 //	host, err := guest.NewHost(model, nil)

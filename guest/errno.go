@@ -1,7 +1,7 @@
 package guest
 
 // The error numbers of the ABI, which are those of Linux. Calls return them negated. The C library of WASI has other ones for the
-// same names: see docs/guest-abi.md.
+// same names: see docs/internals/guest-abi.md.
 const (
 	eio    = 5
 	ebadf  = 9

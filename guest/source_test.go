@@ -78,7 +78,7 @@ func TestErrnoByNameInC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/guest-abi.md")
+	page, err := os.ReadFile("../docs/internals/guest-abi.md")
 	if err != nil {
 		t.Fatal(err)
 	}

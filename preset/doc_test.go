@@ -11,25 +11,26 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/presets.md again")
+var update = flag.Bool("update", false, "write the tables of docs/presets.md and docs/internals/presets.md again")
 
-const docFile = "../docs/presets.md"
+// A table is a part of a page that is made from the code.
+type table struct{ name, text string }
 
-// The tables of the document are those of the code.
+// The tables of the documents are those of the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
+	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(Profiles(), Profile, "profile")}, table{"models", modelTable(t)}, table{"presets", tableOf(Names(), Named, "preset")})
+	hasTables(t, "../docs/internals/presets.md", table{"prices", priceTable()}, table{"transforms", transformTable()})
+}
+
+func hasTables(t *testing.T, docFile string, tables ...table) {
+	t.Helper()
 	b, err := os.ReadFile(docFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := string(b)
-	for _, table := range []struct{ name, text string }{
-		{"profiles", tableOf(Profiles(), Profile, "profile")},
-		{"models", modelTable(t)},
-		{"prices", priceTable()},
-		{"presets", tableOf(Names(), Named, "preset")},
-		{"transforms", transformTable()},
-	} {
+	for _, table := range tables {
 		begin := "<!-- " + table.name + " -->\n"
 		before, rest, ok := strings.Cut(want, begin)
 		_, after, closed := strings.Cut(rest, "<!-- end -->")
@@ -42,7 +43,7 @@ func TestDocument(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/presets.md is old: run go test ./preset -update")
+		t.Fatalf("%s is old: run go test ./preset -update", docFile)
 	}
 	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

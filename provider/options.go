@@ -64,10 +64,10 @@ type Timeouts struct {
 
 // A Server describes what the model server takes and supports. The zero value leaves that to the rules of its kind.
 type Server struct {
-	// Kind names the kind of server, whose rules requests follow: one of docs/destinations.md, or a profile of package preset for that
+	// Kind names the kind of server, whose rules requests follow: one of docs/internals/destinations.md, or a profile of package preset for that
 	// server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the rules of the wire apply.
 	Kind string
-	// Accepts overrides rules about what the server supports, by their names in docs/destinations.md, such as "system": "one".
+	// Accepts overrides rules about what the server supports, by their names in docs/internals/destinations.md, such as "system": "one".
 	Accepts map[string]string
 	// ReasoningField is the member in which reasoning is sent back to the model, such as "reasoning_content". "*", the default, is the
 	// member in which the server sent it; "none" sends no reasoning back.

@@ -167,7 +167,7 @@ type changer struct {
 	made int
 }
 
-// changes are what a daemon does with a store: runs are stored and removed, and maintenance looks for work.
+// changes are what a gateway does with a store: runs are stored and removed, and maintenance looks for work.
 func (r *runStore) changes(kind string) []operation {
 	c := &changer{runStore: r}
 	ops := []operation{

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A command that a daemon serves says so if another program answers at its address, whatever that answers, and where to look.
+// A command that a gateway serves says so if another program answers at its address, whatever that answers, and where to look.
 func TestOtherProgramInPlaceOfADaemonIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -33,7 +33,7 @@ func chatCommand() *cobra.Command {
 		Use:   "chat [flags]",
 		Short: "Chat with a model and its tools in the terminal",
 		Long: `Reads a line, shows the answer as it comes, and keeps the conversation. Tools and approvals are those of
-` + "`lathe run`" + `; with --server those of a daemon, which then has the runs. /help lists the commands of the chat.
+` + "`lathe run`" + `; with --server those of a gateway, which then has the runs. /help lists the commands of the chat.
 
 Ctrl-C stops the answer; at the prompt it ends the chat, as Ctrl-D and /quit do. Lines are kept for the arrow keys in
 --history, a file of its owner, at most ` + fmt.Sprint(maxHistoryLines) + ` of them. Answers are shown with lists, tables, code and emphasis, and as they were
@@ -46,7 +46,7 @@ written with --plain or where stdout is no terminal. Where standard input is no 
 		RunE:              f.run,
 	}, &f.modelFlags)
 	fl := cmd.Flags()
-	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the daemon, or sim/…"
+	fl.Lookup("model").Usage = "`name` of a configured model, of a model at --base-url, of the gateway, or sim/…"
 	f.server.beside(cmd)
 	withFlags(cmd, &f.prompt)
 	fl.Lookup("tools").Usage = "`names` of the tools that the chat may use, \"\" for none; default: all that are configured"
@@ -66,7 +66,7 @@ func defaultHistory() string {
 	return filepath.Join(dir, "lathe", "chat_history")
 }
 
-// A chatBackend answers conversations: a session in this process, or a daemon.
+// A chatBackend answers conversations: a session in this process, or a gateway.
 type chatBackend interface {
 	// answer shows the answer to the last message on the screen and returns the conversation with the answer appended. After an error it
 	// returns the part of the conversation that can be sent again.

@@ -25,7 +25,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// open returns a backend: a session in this process, or a daemon if --server is given.
+// open returns a backend: a session in this process, or a gateway if --server is given.
 func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approver) (chatBackend, error) {
 	if f.server.URL == "" {
 		s, err := f.openSession(cmd, nil, approver)
@@ -34,11 +34,11 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 		}
 		return &localChat{flags: f, session: s}, nil
 	}
-	if err := refuseFlags(cmd, "--%s goes without --server: the daemon has its own configuration", "base-url", "wire", "dialect", "client-timeout", "script", "replay"); err != nil {
+	if err := refuseFlags(cmd, "--%s goes without --server: the gateway has its own configuration", "base-url", "wire", "dialect", "client-timeout", "script", "replay"); err != nil {
 		return nil, err
 	}
 	if over := settingOverrides(cmd); len(over) > 0 {
-		return nil, usageError("%s goes without --server: the daemon has its own configuration", over[0].From)
+		return nil, usageError("%s goes without --server: the gateway has its own configuration", over[0].From)
 	}
 	f.server.KeyFile, f.server.KeyEnv = f.KeyFile, f.KeyEnv
 	c, err := f.server.client(f.server.URL)
@@ -123,7 +123,7 @@ func (l *localChat) answer(ctx context.Context, conversation []lathe.Message) ([
 	return res.History, l.flags.ended(ctx, res, err, l.session.out.view)
 }
 
-// A daemonChat is a backend that runs on a daemon.
+// A daemonChat is a backend that runs on a gateway.
 type daemonChat struct {
 	flags    *chatFlags
 	client   *daemonClient
@@ -157,11 +157,11 @@ func (d *daemonChat) use(ctx context.Context, name string) error {
 	}
 	switch {
 	case name == "" && len(names) == 0:
-		return usageError("the daemon at %s offers no model: configure one in its lathe.yaml", d.client.base)
+		return usageError("the gateway at %s offers no model: configure one in its lathe.yaml", d.client.base)
 	case name == "":
 		name = firstModel(names)
 	case !slices.Contains(names, name):
-		return usageError("the daemon at %s has no model %q: %s", d.client.base, printable(name), text.Suggest(name, names, "`lathe chat --server "+d.client.base+"` and /model list them"))
+		return usageError("the gateway at %s has no model %q: %s", d.client.base, printable(name), text.Suggest(name, names, "`lathe chat --server "+d.client.base+"` and /model list them"))
 	}
 	d.name = name
 	return nil
@@ -238,7 +238,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 	}
 }
 
-// decide asks the user about the pending approvals of a run, and sends the decisions to the daemon.
+// decide asks the user about the pending approvals of a run, and sends the decisions to the gateway.
 func (d *daemonChat) decide(ctx context.Context, runID string) error {
 	run, err := d.client.show(ctx, runID)
 	if err != nil {
@@ -283,7 +283,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 	return nil
 }
 
-// A watchedRun is a run of a daemon whose events are shown.
+// A watchedRun is a run of a gateway whose events are shown.
 type watchedRun struct {
 	chat     *daemonChat
 	events   []event.Event // stored events

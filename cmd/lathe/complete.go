@@ -108,11 +108,11 @@ func completeToolName(cmd *cobra.Command, args []string, word string) ([]string,
 // maxOfferedRuns is the largest number of runs that a completion offers, the newest first.
 const maxOfferedRuns = 50
 
-// completionTimeout limits the time of a request to a daemon for a completion.
+// completionTimeout limits the time of a request to a gateway for a completion.
 const completionTimeout = 2 * time.Second
 
 // completeRuns completes the first argument with run ids, described by state and start. The runs are those of --store, of --server, or of
-// the daemon at the default address.
+// the gateway at the default address.
 func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	const no = cobra.ShellCompDirectiveNoFileComp
 	if len(args) > 0 {

@@ -20,45 +20,45 @@ import (
 	"github.com/lathe-run/lathe/internal/sse"
 )
 
-// The commands of `lathe runs` use a store, or the API of a daemon that has the store open.
+// The commands of `lathe runs` use a store, or the API of a gateway that has the store open.
 
-// Environment variables that name a daemon and its key if no flag does.
+// Environment variables that name a gateway and its key if no flag does.
 const (
 	serverVariable    = "LATHE_SERVER"
 	serverKeyVariable = "LATHE_SERVER_KEY"
 )
 
-// defaultServer is used if neither a store nor a daemon is named.
+// defaultServer is used if neither a store nor a gateway is named.
 const defaultServer = "http://127.0.0.1:8700"
 
-// Limits of responses and events of a daemon.
+// Limits of responses and events of a gateway.
 const (
 	maxDaemonAnswer = 64 << 20
 	maxDaemonEvent  = 16 << 20
 	daemonTimeout   = 30 * time.Second // timeout of one request, except streams
 )
 
-// A serverFlag has the flag that names a daemon.
+// A serverFlag has the flag that names a gateway.
 type serverFlag struct {
-	URL string `flag:"server" usage:"ask the daemon at this *URL* in place of a store (default $LATHE_SERVER; without a store\nhttp://127.0.0.1:8700)"`
+	URL string `flag:"server" usage:"ask the gateway at this *URL* in place of a store (default $LATHE_SERVER; without a store\nhttp://127.0.0.1:8700)"`
 }
 
-// serverFlags have the flags that name a daemon and its key.
+// serverFlags have the flags that name a gateway and its key.
 type serverFlags struct {
 	serverFlag
-	KeyFile string `flag:"key-file" usage:"*file* that holds the key of the daemon"`
-	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of the daemon (default LATHE_SERVER_KEY)"`
+	KeyFile string `flag:"key-file" usage:"*file* that holds the key of the gateway"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds the key of the gateway (default LATHE_SERVER_KEY)"`
 }
 
-// beside adds --server to a command whose flags --key-file and --key-env also apply to the daemon.
+// beside adds --server to a command whose flags --key-file and --key-env also apply to the gateway.
 func (f *serverFlags) beside(cmd *cobra.Command) *cobra.Command {
 	fl := withFlags(cmd, &f.serverFlag).Flags()
-	fl.Lookup("key-file").Usage += ", or of the daemon"
-	fl.Lookup("key-env").Usage += ", or of the daemon (default of that: " + serverKeyVariable + ")"
+	fl.Lookup("key-file").Usage += ", or of the gateway"
+	fl.Lookup("key-env").Usage += ", or of the gateway (default of that: " + serverKeyVariable + ")"
 	return cmd
 }
 
-// key returns the key of the daemon, or "" if none is given.
+// key returns the key of the gateway, or "" if none is given.
 func (f *serverFlags) key() (string, error) {
 	switch {
 	case f.KeyFile != "" && f.KeyEnv != "":
@@ -79,12 +79,12 @@ func (f *serverFlags) key() (string, error) {
 	return os.Getenv(serverKeyVariable), nil
 }
 
-// A daemonClient is a client of the API of a daemon.
+// A daemonClient is a client of the API of a gateway.
 type daemonClient struct {
 	base string // without final slash
-	flag string // flag that names the daemon on a command line, " --server URL"; "": not needed
+	flag string // flag that names the gateway on a command line, " --server URL"; "": not needed
 	key  string
-	// instead is the advice if no daemon responds and the user has named none; "": the user has named one.
+	// instead is the advice if no gateway responds and the user has named none; "": the user has named one.
 	instead string
 	http    *http.Client
 }
@@ -92,7 +92,7 @@ type daemonClient struct {
 func (f *serverFlags) client(base string) (*daemonClient, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return nil, usageError("--server %q: want the address of a daemon, such as %s", base, defaultServer)
+		return nil, usageError("--server %q: want the address of a gateway, such as %s", base, defaultServer)
 	}
 	key, err := f.key()
 	if err != nil {
@@ -157,7 +157,7 @@ type daemonProblem struct {
 func (p *daemonProblem) Error() string {
 	detail := strings.TrimSuffix(printable(p.Detail), ".")
 	if detail == "" {
-		return fmt.Sprintf("the daemon answered HTTP %d", p.Status)
+		return fmt.Sprintf("the gateway answered HTTP %d", p.Status)
 	}
 	return strings.ToLower(detail[:1]) + detail[1:]
 }
@@ -184,9 +184,9 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
 		if c.key == "" {
-			return nil, usageError("the daemon at %s wants a key: give --key-env NAME or --key-file PATH, or set %s", c.base, serverKeyVariable)
+			return nil, usageError("the gateway at %s wants a key: give --key-env NAME or --key-file PATH, or set %s", c.base, serverKeyVariable)
 		}
-		return nil, usageError("the daemon at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
+		return nil, usageError("the gateway at %s does not know the key: check --key-env, --key-file or %s", c.base, serverKeyVariable)
 	case http.StatusNotFound:
 		if p.Code != "run_not_found" && p.Code != "no_store" && p.Code != "call_not_found" {
 			return nil, c.foreign(p)
@@ -201,7 +201,7 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	return nil, &exitError{exitFailed, p}
 }
 
-// foreign returns an error with advice for a response of another program or another version of the daemon.
+// foreign returns an error with advice for a response of another program or another version of the gateway.
 func (c *daemonClient) foreign(err error) error {
 	err = fmt.Errorf("%s does not answer like this version of lathe serve: %w", c.base, err)
 	if c.instead != "" {
@@ -210,20 +210,20 @@ func (c *daemonClient) foreign(err error) error {
 	return failure("%w; --server (or %s) must be the address that `lathe serve` says at its start, and its version that of `lathe version`", err, serverVariable)
 }
 
-// unreached returns an error with advice if no daemon responds.
+// unreached returns an error with advice if no gateway responds.
 func (c *daemonClient) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
 	err = withoutAddress(err)
 	if c.instead != "" {
-		return usageError("%s; no daemon answers at %s: %w", c.instead, c.base, err)
+		return usageError("%s; no gateway answers at %s: %w", c.instead, c.base, err)
 	}
 	advice := "; is `lathe serve` running there?"
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		advice = ""
 	}
-	return failure("the daemon at %s cannot be reached: %w%s", c.base, err, advice)
+	return failure("the gateway at %s cannot be reached: %w%s", c.base, err, advice)
 }
 
 // call makes a request and decodes the JSON response into out. If out is nil, the response is ignored.
@@ -273,14 +273,14 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 		case ctx.Err() != nil:
 			return errInterrupted
 		case err != nil:
-			return failure("the events of the daemon at %s cannot be read: %w", c.base, err)
+			return failure("the events of the gateway at %s cannot be read: %w", c.base, err)
 		}
-		if frame.Type == "server_draining" { // the daemon stops and ends the stream
+		if frame.Type == "server_draining" { // the gateway stops and ends the stream
 			continue
 		}
 		var e event.Event
 		if err := json.Unmarshal(frame.Data, &e); err != nil {
-			return failure("an event of the daemon at %s cannot be read: %w", c.base, err)
+			return failure("an event of the gateway at %s cannot be read: %w", c.base, err)
 		}
 		if err := f(&e); err != nil {
 			return err

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A daemon that has opened the file of a store prevents other processes from writing to it. The daemon writes its address to a file next to
-// the store, which only its user can read, so that `lathe runs` can send its requests to the daemon.
+// A gateway that has opened the file of a store prevents other processes from writing to it. The gateway writes its address to a file next to
+// the store, which only its user can read, so that `lathe runs` can send its requests to the gateway.
 
-// noted returns a client for the daemon that has opened the store, according to the note in the file next to the store.
+// noted returns a client for the gateway that has opened the store, according to the note in the file next to the store.
 func (f *serverFlags) noted(store string) (*daemonClient, error) {
 	file, err := os.Open(store + daemon.NoteSuffix)
 	if err != nil {
@@ -41,12 +41,12 @@ func (f *serverFlags) noted(store string) (*daemonClient, error) {
 	return f.client(n.URL)
 }
 
-// storeOrDaemon calls local to work on the runs of a store, or remote to work on them through a daemon: if a daemon is named, if a daemon
-// has the store open, or if neither a daemon nor a store is named.
+// storeOrDaemon calls local to work on the runs of a store, or remote to work on them through a gateway: if a gateway is named, if a gateway
+// has the store open, or if neither a gateway nor a store is named.
 func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func() error, remote func(*daemonClient) error) error {
 	c, err := f.named(store)
 	if name, _ := namedStore(store, ""); err == nil && c == nil && (name == "" || store == "" && (name == "memory" || name == "none")) {
-		c, err = f.usual(cmd)
+		c, err = f.usual()
 	}
 	if err != nil {
 		return err
@@ -62,6 +62,6 @@ func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func
 	if c, err = f.noted(locked.Path); err != nil {
 		return failure("%w; if it is lathe serve, name its address: %s --server URL (%w)", locked, cmd.CommandPath(), err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "note: the daemon at %s has the store open: asking it\n", c.base)
+	fmt.Fprintf(cmd.ErrOrStderr(), "note: the gateway at %s has the store open: asking it\n", c.base)
 	return remote(c)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// A shippedDeployment is how a file of deploy/ starts the daemon.
+// A shippedDeployment is how a file of deploy/ starts the gateway.
 type shippedDeployment struct {
 	file  string
-	state string   // the folder that the daemon may write to
-	args  []string // of the daemon
+	state string   // the folder that the gateway may write to
+	args  []string // of the gateway
 	env   []string
 }
 
@@ -51,7 +51,7 @@ func shippedDeployments(t *testing.T) []shippedDeployment {
 	return []shippedDeployment{s, c}
 }
 
-// TestDeployWritesIntoStateFolder: the files that the daemon writes lie in the folder that the shipped deployment makes
+// TestDeployWritesIntoStateFolder: the files that the gateway writes lie in the folder that the shipped deployment makes
 // writable.
 func TestDeployWritesIntoStateFolder(t *testing.T) {
 	t.Parallel()

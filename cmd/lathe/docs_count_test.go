@@ -35,7 +35,7 @@ var notExecuted = map[string]map[string]string{
 		`lathe doctor --base-url http://127.0.0.1:11434/v1 qwen3`:                               localServer,
 		`lathe doctor --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY gpt-5-mini`: vendor,
 	},
-	"docs/clients.md": {
+	"docs/internals/clients.md": {
 		`COPILOT_PROVIDER_BASE_URL=http://127.0.0.1:8700/v1 COPILOT_PROVIDER_API_KEY=k COPILOT_MODEL=sim/demo copilot -p "What is 7 + 35?"`: "needs the program of another vendor",
 	},
 	"docs/cluster.md": {
@@ -86,10 +86,10 @@ var fromOutside = map[string]string{
 
 // scripts lists the pages with blocks of the language sh, with the test that executes them, or the reason why none does.
 var scripts = map[string]struct{ test, why string }{
-	"docs/deploy.md":           {why: "installs into the system, or needs a container engine"},
-	"docs/operating.md":        {test: "TestPostgresBackupOfTheDocument"},
-	"docs/tutorial-gateway.md": {test: "TestPrometheusOfTheTutorial"},
-	"docs/release.md":          {why: "builds for six platforms; the tests of internal/release build for one"},
+	"docs/deploy.md":            {why: "installs into the system, or needs a container engine"},
+	"docs/operating.md":         {test: "TestPostgresBackupOfTheDocument"},
+	"docs/tutorial-gateway.md":  {test: "TestPrometheusOfTheTutorial"},
+	"docs/internals/release.md": {why: "builds for six platforms; the tests of internal/release build for one"},
 }
 
 const login = "the test starts a server with OAuth"
@@ -99,7 +99,7 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	pages := map[string]string{}
-	for _, pattern := range []string{"README.md", "AGENTS.md", "docs/*.md", "docs/go/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md"} {
+	for _, pattern := range []string{"README.md", "AGENTS.md", "docs/*.md", "docs/go/*.md", "docs/internals/*.md", "examples/*.md", "examples/*/*.md", "deploy/*.md"} {
 		paths, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)

@@ -69,6 +69,7 @@ type follower struct {
 	ports      map[string]string
 	files      map[string]string // as the page shows them
 	background []*served
+	starts     map[*served]string // what the page shows when it starts them
 }
 
 var (
@@ -85,14 +86,14 @@ var (
 //
 // A command that ends with & runs in the background until the script ends, or until `kill %N`. Servers get ports of their own:
 // the follower replaces the port that the page names, in later commands and in files. `export`, `cd` and `kill %N` act on the
-// whole page, as in a shell.
+// whole page, as in a shell. In tutorials a process in the background says nothing but what the page shows at its start.
 func followDocument(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: docs file")
 	}
 	text, err := os.ReadFile(ts.MkAbs(args[0]))
 	ts.Check(err)
-	f := &follower{ts: ts, page: filepath.Base(args[0]), ports: map[string]string{}, files: map[string]string{},
+	f := &follower{ts: ts, page: filepath.Base(args[0]), ports: map[string]string{}, files: map[string]string{}, starts: map[*served]string{},
 		env: []string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "TZ", "SIM", "LATHE", "SEARCH_URL", "NOTES_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"}}
 	ts.Defer(f.stop)
 	if ts.Getenv("HOME") == "/no-home" {
@@ -112,6 +113,9 @@ func followDocument(ts *testscript.TestScript, neg bool, args []string) {
 				ran++
 			}
 		}
+	}
+	for _, s := range f.background {
+		f.checkTerminal(s)
 	}
 	if ran == 0 {
 		ts.Fatalf("%s has no console block with a command", args[0])
@@ -199,6 +203,7 @@ func (f *follower) start(line, answer string) {
 	f.ts.Check(cmd.Start())
 	s := &served{cmd: cmd, output: &outputBuffer{more: make(chan struct{})}, done: make(chan struct{})}
 	f.background = append(f.background, s)
+	f.starts[s] = answer
 	go s.read(out)
 	if strings.Contains(line, "serve") {
 		m := announced.FindStringSubmatch(s.output.wait(announced))
@@ -218,6 +223,19 @@ func (f *follower) start(line, answer string) {
 	pattern := regexp.MustCompile(strings.TrimSuffix(likeDocument(f.actual(answer)).String(), `\z`))
 	if s.output.wait(pattern) == "" {
 		f.ts.Fatalf("%s shows for\n$ %s &\n%s\n\nand the command says\n%s", f.page, line, answer, f.shown(s.output.said()))
+	}
+}
+
+// checkTerminal compares all that a process in the background has said with what a tutorial shows at its start: the reader has one terminal,
+// in which a line for each request would stand between later commands and their answers.
+func (f *follower) checkTerminal(s *served) {
+	want, checked := f.starts[s]
+	delete(f.starts, s)
+	if !checked || !strings.HasPrefix(f.page, "tutorial-") && f.page != "first-tool.md" {
+		return
+	}
+	if got := f.shown(s.output.said()); !likeDocument(want).MatchString(strings.TrimRight(got, "\n") + "\n") {
+		f.ts.Fatalf("%s shows that a process in the background says\n%s\n\nand in the terminal it says\n%s", f.page, want, got)
 	}
 }
 
@@ -252,6 +270,7 @@ func (f *follower) kill(name, number string) {
 		f.ts.Check(s.cmd.Process.Signal(syscall.SIGHUP))
 		return
 	}
+	f.checkTerminal(s)
 	f.ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
 	s.end()
 }

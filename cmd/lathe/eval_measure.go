@@ -107,7 +107,7 @@ injection and faults measure Lathe, with simulated models that do the worst: for
 to do what its user did not allow, and tools that hang, flood or lie.
 
 bfcl is the Berkeley Function Calling Leaderboard: the questions in the folder --data, each judged by the
-calls of the model's first message (see docs/eval-bfcl.md).
+calls of the model's first message (see docs/internals/eval-bfcl.md).
 
 Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. The
 folder must not hold results, but with --resume: then only what is missing is run.

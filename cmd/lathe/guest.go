@@ -60,7 +60,7 @@ func guestRunCommand() *cobra.Command {
 		Use:   "run [flags] FILE.wasm",
 		Short: "Run a WebAssembly program that drives a session",
 		Long: `Runs a WebAssembly program that imports the module spear: it opens sessions, registers its functions as
-tools, sends, and reads the answers. Each send is a run of its own. docs/guest-abi.md describes the calls.
+tools, sends, and reads the answers. Each send is a run of its own. docs/internals/guest-abi.md describes the calls.
 
 What the program prints goes to stdout, tool activity and its log to stderr. With --json every event is one
 JSON line on stdout, and what the program prints goes to stderr. It has no files, no time of day and no

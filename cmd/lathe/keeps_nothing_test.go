@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A daemon that was not asked to keep runs has no file to append to or to sync: chat completions cost none.
+// A gateway that was not asked to keep runs has no file to append to or to sync: chat completions cost none.
 func TestKeepsNothingUnasked(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
@@ -37,7 +37,7 @@ func TestKeepsNothingUnasked(t *testing.T) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		for lines.Scan() { // so that the daemon never waits for who reads its log
+		for lines.Scan() { // so that the gateway never waits for who reads its log
 		}
 	}()
 	for range 3 {

@@ -14,7 +14,7 @@ import (
 func keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Make keys for the callers of a daemon",
+		Short: "Make keys for the callers of a gateway",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(keysNewCommand())

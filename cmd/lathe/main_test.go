@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 //
 //	code N COMMAND…         runs a command that must end with exit code N
 //	simserve [FLAGS]        starts `lathe sim serve` and sets $SIM to its base URL
-//	daemon [FLAGS]          starts `lathe serve` and sets $LATHE to its address
+//	gateway [FLAGS]          starts `lathe serve` and sets $LATHE to its address
 //	interrupt FILE COMMAND… runs a command, interrupts it at its first line on stdout, wants exit
 //	                        code 130 and writes its stdout to the file
 //	mistakes FILE           runs commands with a mistake and grades their answers
@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":      wantCode,
 			"simserve":  serveSim,
-			"daemon":    serveDaemon,
+			"gateway":   serveDaemon,
 			"interrupt": interrupt,
 			"stopchat":  stopChat,
 			"mistakes":  runMistakes,

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/daemon/daemontest"
 )
 
-// TestServeNotifiesServiceManager: systemd is sent when the daemon is ready, alive, reloading and stopping.
+// TestServeNotifiesServiceManager: systemd is sent when the gateway is ready, alive, reloading and stopping.
 func TestServeNotifiesServiceManager(t *testing.T) {
 	m := daemontest.NewServiceManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.Path)
@@ -29,7 +29,7 @@ func TestServeNotifiesServiceManager(t *testing.T) {
 		t.Helper()
 		for _, message := range messages {
 			if got := m.Next(false); got != message {
-				t.Fatalf("got %q, want %q; the daemon says %s", got, message, p.output.text.String())
+				t.Fatalf("got %q, want %q; the gateway says %s", got, message, p.output.text.String())
 			}
 		}
 	}

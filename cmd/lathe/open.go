@@ -57,7 +57,7 @@ showing the key. Otherwise the page of a server with keys asks for one.`,
 	}, &f)
 }
 
-// signInPage returns the URL of the console: a link that signs in once, if the client has a key and the daemon has keys.
+// signInPage returns the URL of the console: a link that signs in once, if the client has a key and the gateway has keys.
 func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
 	page := c.base + "/"
 	if c.key == "" {
@@ -77,7 +77,7 @@ func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
 	return page + "#" + link.Fragment, nil
 }
 
-// running returns a client for the daemon that the flags name, or for the one at the default address.
+// running returns a client for the gateway that the flags name, or for the one at the default address.
 func (f *serverFlags) running(store string) (*daemonClient, error) {
 	c, err := f.named(store)
 	if c != nil || err != nil {

@@ -121,7 +121,7 @@ func TestStartRefusesBadConfiguration(t *testing.T) {
 	}
 }
 
-// A reloadable is a daemon whose configuration file the test replaces.
+// A reloadable is a gateway whose configuration file the test replaces.
 type reloadable struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -215,7 +215,7 @@ func (d *reloadable) goroutines() int {
 	return n
 }
 
-// children counts the processes that the daemon has started and that still run.
+// children counts the processes that the gateway has started and that still run.
 func (d *reloadable) children() int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", d.cmd.Process.Pid))
 	if err != nil {
@@ -224,7 +224,7 @@ func (d *reloadable) children() int {
 	return len(strings.Fields(string(b)))
 }
 
-// TestBadReloadChangesNothing reloads every bad configuration in one daemon: each is logged with its cause, the
+// TestBadReloadChangesNothing reloads every bad configuration in one gateway: each is logged with its cause, the
 // models stay, and no goroutine and no process of a generation that was not put in force is left.
 func TestBadReloadChangesNothing(t *testing.T) {
 	t.Parallel()

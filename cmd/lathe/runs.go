@@ -25,10 +25,10 @@ import (
 func runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List, show, answer and resume the runs of a store or a daemon",
-		Long: `Works on the runs that a store keeps: those of ` + "`lathe run --store sqlite:PATH`" + `, and of a daemon, whatever its store.
-A daemon is named by --server, or found beside the file of a store that it has open. Where nothing names a store or a
-daemon, the one at ` + defaultServer + ` is asked.
+		Short: "List, show, answer and resume the runs of a store or a gateway",
+		Long: `Works on the runs that a store keeps: those of ` + "`lathe run --store sqlite:PATH`" + `, and of a gateway, whatever its store.
+A gateway is named by --server, or found beside the file of a store that it has open. Where nothing names a store or a
+gateway, the one at ` + defaultServer + ` is asked.
 
 A run that waits for an approval continues after approve or deny. One whose process ended continues after resume:
 what was done is not done again, and a call to a tool that writes, whose outcome is not known, is
@@ -191,9 +191,9 @@ type runDetail struct {
 	store.RunSummary
 	Answer    string         `json:"answer,omitempty"`
 	Open      []openCallView `json:"open,omitempty"`
-	Decisions []decisionView `json:"decisions,omitempty"` // only from a daemon
+	Decisions []decisionView `json:"decisions,omitempty"` // only from a gateway
 
-	server string // flag that names the daemon
+	server string // flag that names the gateway
 }
 
 // A decisionView is the decision about a call.
@@ -211,7 +211,7 @@ type openCallView struct {
 	Tool      string    `json:"tool"`
 	Arguments string    `json:"arguments"`
 	Exact     string    `json:"exact_arguments,omitempty"` // arguments for the tool, if they differ from Arguments
-	State     string    `json:"state"`                     // awaiting_approval, awaiting_result (only from a daemon), begun, planned or proposed
+	State     string    `json:"state"`                     // awaiting_approval, awaiting_result (only from a gateway), begun, planned or proposed
 	Digest    string    `json:"args_digest,omitempty"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	Effect    string    `json:"effect,omitempty"` // according to the current configuration

@@ -40,7 +40,7 @@ func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (la
 	return g.answer, nil
 }
 
-// A runAnswer is a command that answers one pending call of a run, in a store or on a daemon.
+// A runAnswer is a command that answers one pending call of a run, in a store or on a gateway.
 type runAnswer struct {
 	runFlags
 	answerFlags
@@ -51,7 +51,7 @@ type runAnswer struct {
 
 type answerFlags struct {
 	By     string `flag:"by" usage:"*name* of who decides, for the log of a store (default \"command line\")"`
-	NoWait bool   `flag:"no-wait" usage:"with a daemon: do not wait for the run"`
+	NoWait bool   `flag:"no-wait" usage:"with a gateway: do not wait for the run"`
 }
 
 func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command {
@@ -60,7 +60,7 @@ func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command
 		Use: verb + " RUN [CALL]", Short: short, Args: oneRun(1),
 		Long: short + `. CALL may be left out where one call waits.
 
-With a store the run goes on in this process. Where a daemon has the runs, it decides and goes on, and this
+With a store the run goes on in this process. Where a gateway has the runs, it decides and goes on, and this
 command shows the run until it waits or has ended; the log names the key.`,
 		RunE: a.run,
 	}))
@@ -165,13 +165,13 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 	return nil, usageError("no call %q waits: %s", call, text.Suggest(call, ids, "there is "+strings.Join(ids, ", ")))
 }
 
-// atDaemon sends the answer for a call to a daemon, and shows the run until it waits or has ended.
+// atDaemon sends the answer for a call to a gateway, and shows the run until it waits or has ended.
 func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
 	if err := a.refuseStoreFlags(cmd); err != nil {
 		return err
 	}
 	if a.By != "" {
-		return usageError("--by goes with --store: a daemon records the name of the key")
+		return usageError("--by goes with --store: a gateway records the name of the key")
 	}
 	d, err := c.show(cmd.Context(), runID)
 	if err != nil {
@@ -222,14 +222,14 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run, because a daemon resumes runs with its
+// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run, because a gateway resumes runs with its
 // own configuration.
 func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
-	return refuseFlags(cmd, "--%s goes with --store: the daemon resumes the run with its own configuration",
+	return refuseFlags(cmd, "--%s goes with --store: the gateway resumes the run with its own configuration",
 		"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay")
 }
 
-// follow shows the events of a run on a daemon with ids above after, until the run is suspended or has ended.
+// follow shows the events of a run on a gateway with ids above after, until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
@@ -308,7 +308,7 @@ func runsCancelCommand() *cobra.Command {
 	var f runFlags
 	var server serverFlags
 	return server.beside(f.with(&cobra.Command{
-		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a daemon's also while it goes on", Args: oneRun(0),
+		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a gateway's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
 			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv

@@ -29,7 +29,7 @@ func runsCopyCommand() *cobra.Command {
 		Long: `Copies every run with its events and its answers that wait, as they are: so a store moves from a file to a
 database, or back. A run that is there already with the same events is left alone, so a copy that was broken
 off is simply begun again. A run that waits for an answer is copied too: after that only one of the two stores
-may be served from. While runs are under way nothing is copied, unless --unfinished says so: stop the daemon
+may be served from. While runs are under way nothing is copied, unless --unfinished says so: stop the gateway
 first, or let it end them.`,
 		Example: `  lathe runs copy --from sqlite:runs.db --to postgres://lathe@db/runs`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -76,7 +76,7 @@ first, or let it end them.`,
 	}, &f)
 }
 
-// openSource opens an existing store for writing, so that no daemon can execute its runs during the copy.
+// openSource opens an existing store for writing, so that no gateway can execute its runs during the copy.
 func openSource(name string) (app.Store, error) {
 	s, err := openStore(name, true)
 	if err == nil {

@@ -79,7 +79,7 @@ func (r *removal) what() string {
 func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
 	if r.DryRun {
 		if r.n < 0 {
-			return false, usageError("--dry-run --principal goes with --store: a daemon lists the runs of the key")
+			return false, usageError("--dry-run --principal goes with --store: a gateway lists the runs of the key")
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s would be removed\n", count(r.n, "run"))
 		return false, err

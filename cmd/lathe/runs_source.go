@@ -19,7 +19,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A runSource is the source of runs for the commands of `lathe runs`: a store, or a daemon.
+// A runSource is the source of runs for the commands of `lathe runs`: a store, or a gateway.
 type runSource interface {
 	list(ctx context.Context, f *store.RunFilter, q *store.RunQuery) ([]store.RunSummary, string, error)
 	// waiting returns the pending calls in one page of runs.
@@ -46,7 +46,7 @@ type waitingRow struct {
 	openCallView
 }
 
-// runsFlags select the source of runs: a store, or a daemon.
+// runsFlags select the source of runs: a store, or a gateway.
 type runsFlags struct {
 	storeFlags
 	serverFlags
@@ -62,7 +62,7 @@ func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
 	return do(src)
 }
 
-// openRuns opens the store that the flags or the environment name, or returns a client for a daemon: the named one, or else the one at the
+// openRuns opens the store that the flags or the environment name, or returns a client for a gateway: the named one, or else the one at the
 // default address.
 func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource, error) {
 	c, err := server.named(store)
@@ -76,10 +76,10 @@ func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource,
 	if s != nil {
 		return &storedRuns{s, cmd}, nil
 	}
-	return server.usual(cmd)
+	return server.usual()
 }
 
-// named returns a client for the daemon that a flag or the environment names, or nil.
+// named returns a client for the gateway that a flag or the environment names, or nil.
 func (f *serverFlags) named(store string) (*daemonClient, error) {
 	switch {
 	case f.URL != "" && store != "":
@@ -92,14 +92,13 @@ func (f *serverFlags) named(store string) (*daemonClient, error) {
 	return nil, nil
 }
 
-// usual returns a client for a daemon at the default address, for a command for which neither a store nor a daemon is named.
-func (f *serverFlags) usual(cmd *cobra.Command) (*daemonClient, error) {
+// usual returns a client for a gateway at the default address, for a command for which neither a store nor a gateway is named.
+func (f *serverFlags) usual() (*daemonClient, error) {
 	c, err := f.client(defaultServer)
 	if err != nil {
 		return nil, err
 	}
-	c.instead = fmt.Sprintf("which runs? give --server URL of a daemon (or set %s), or --store sqlite:PATH or postgres://USER@HOST/DATABASE (or set %s)", serverVariable, storeVariable)
-	fmt.Fprintf(cmd.ErrOrStderr(), "note: no --store and no --server: asking the daemon at %s\n", defaultServer)
+	c.instead = fmt.Sprintf("which runs? give --server URL of a gateway (or set %s), or --store sqlite:PATH or postgres://USER@HOST/DATABASE (or set %s)", serverVariable, storeVariable)
 	return c, nil
 }
 
@@ -193,7 +192,7 @@ func (c *daemonClient) close() error {
 // query returns the filter as the query of an API request. It refuses a principal, because the API lists the runs of the key.
 func (c *daemonClient) query(f *store.RunFilter, more map[string]string) (string, error) {
 	if f.Principal != "" {
-		return "", usageError("--principal goes with --store: a daemon lists the runs of the key")
+		return "", usageError("--principal goes with --store: a gateway lists the runs of the key")
 	}
 	q := url.Values{}
 	for name, v := range map[string]string{"run_id": f.RunID, "session_id": f.SessionID, "status": f.Status, "after": f.After} {
@@ -273,7 +272,7 @@ func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallV
 	return err
 }
 
-// checkEdited returns an error if the tool on the daemon does not accept the arguments, because invalid arguments would end the call.
+// checkEdited returns an error if the tool on the gateway does not accept the arguments, because invalid arguments would end the call.
 func (c *daemonClient) checkEdited(ctx context.Context, tool string, args json.RawMessage) error {
 	var tools page[struct {
 		Name       string          `json:"name"`

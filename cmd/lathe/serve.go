@@ -18,7 +18,7 @@ type serveFlags struct {
 
 	daemon daemon.Options
 	engine string
-	ready  bool // only check whether a daemon is ready
+	ready  bool // only check whether a gateway is ready
 }
 
 func serveCommand() *cobra.Command {
@@ -56,7 +56,7 @@ SIGTERM lets requests finish.`,
 	}
 	fl := cmd.Flags()
 	f.daemon.AddressFlags(fl)
-	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the daemon at --addr for /readyz, print ready, and exit with 1 if it is not")
+	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the gateway at --addr for /readyz, print ready, and exit with 1 if it is not")
 	withFlags(cmd, &f)
 	f.daemon.StoreFlag(fl)
 	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE; only the program lathe-temporal accepts it")

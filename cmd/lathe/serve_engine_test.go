@@ -15,7 +15,7 @@ func TestServeDoesNotPrintEngineURL(t *testing.T) {
 	}
 }
 
-// An error of the daemon is printed as it is, without the package and the code that it has inside.
+// An error of the gateway is printed as it is, without the package and the code that it has inside.
 func TestServePrintsCause(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{

@@ -20,8 +20,8 @@ const (
 	wantsHTTPS     = "Client sent an HTTP request to an HTTPS server" // response of net/http
 )
 
-// askReady checks whether the daemon at --addr, or serve.addr, is ready: over HTTPS if the configuration has a certificate, or if the
-// daemon responds that it serves HTTPS. It is the health check of a container without other programs.
+// askReady checks whether the gateway at --addr, or serve.addr, is ready: over HTTPS if the configuration has a certificate, or if the
+// gateway responds that it serves HTTPS. It is the health check of a container without other programs.
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	addr, scheme := f.daemon.Addr, "http"
 	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
@@ -36,7 +36,7 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "0" {
-		return usageError("--ready wants --addr HOST:PORT, where the daemon listens")
+		return usageError("--ready wants --addr HOST:PORT, where the gateway listens")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -48,16 +48,16 @@ func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	defer cancel()
 	host = net.JoinHostPort(host, port)
 	if _, err := url.Parse(scheme + "://" + host); err != nil {
-		return usageError("--ready wants --addr HOST:PORT, where the daemon listens")
+		return usageError("--ready wants --addr HOST:PORT, where the gateway listens")
 	}
 	if err := probe(ctx, scheme, host); err != nil {
-		return failure("the daemon is not ready: %w", err)
+		return failure("the gateway is not ready: %w", err)
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
 	return err
 }
 
-// probe returns why the daemon at host is not ready, or nil. It repeats the request over HTTPS if the daemon responds that it serves HTTPS.
+// probe returns why the gateway at host is not ready, or nil. It repeats the request over HTTPS if the gateway responds that it serves HTTPS.
 func probe(ctx context.Context, scheme, host string) error {
 	status, body, err := readiness(ctx, scheme+"://"+host)
 	if err == nil && scheme == "http" && status == http.StatusBadRequest && strings.Contains(body, wantsHTTPS) {
@@ -73,7 +73,7 @@ func probe(ctx context.Context, scheme, host string) error {
 	return err
 }
 
-// readiness requests /readyz of the daemon at a URL.
+// readiness requests /readyz of the gateway at a URL.
 func readiness(ctx context.Context, daemon string) (status int, body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, daemon+"/readyz", http.NoBody)
 	if err != nil {

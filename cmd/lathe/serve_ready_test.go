@@ -16,7 +16,7 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 )
 
-// The probe of the image does not read the configuration: it finds out by itself that the daemon serves HTTPS.
+// The probe of the image does not read the configuration: it finds out by itself that the gateway serves HTTPS.
 func TestReadyOfADaemonWithTLS(t *testing.T) {
 	t.Parallel()
 	lent := httptest.NewTLSServer(http.NotFoundHandler())
@@ -67,11 +67,11 @@ func TestReadyOfADaemonWithTLS(t *testing.T) {
 	}
 	stopping.Store(true)
 	if err := probe(t.Context(), "http", ln.Addr().String()); err == nil || err.Error() != "HTTP 503: draining" {
-		t.Errorf("a daemon that stops: %v", err)
+		t.Errorf("a gateway that stops: %v", err)
 	}
 }
 
-// Any other refusal is final: the daemon is asked once.
+// Any other refusal is final: the gateway is asked once.
 func TestReadyAsksOnceOfADaemonWithoutTLS(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

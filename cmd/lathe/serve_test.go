@@ -125,7 +125,7 @@ func (d *daemons) serveDocument(ts *testscript.TestScript, neg bool, args []stri
 	}
 }
 
-// signal sends HUP or TERM to the daemon and waits until it says what the pattern wants; after TERM it
+// signal sends HUP or TERM to the gateway and waits until it says what the pattern wants; after TERM it
 // must end with exit code 0.
 func (d *daemons) signal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

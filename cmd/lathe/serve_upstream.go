@@ -18,7 +18,7 @@ func (f *serveFlags) overrides(cmd *cobra.Command) ([]config.Override, error) {
 	return over, err
 }
 
-// loadConfig reads the configuration of the daemon and applies the flags.
+// loadConfig reads the configuration of the gateway and applies the flags.
 func (f *serveFlags) loadConfig(cmd *cobra.Command, file string) (*config.Config, error) {
 	over, err := f.overrides(cmd)
 	if err != nil {

@@ -33,7 +33,7 @@ func usageCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use: "usage", Short: "Report calls, tokens and cost by key, group, model and day", Args: cobra.NoArgs,
-		Long: `Reports what model calls used, from a store or from a running daemon. A daemon shows a key its own calls, and an admin
+		Long: `Reports what model calls used, from a store or from a running gateway. A gateway shows a key its own calls, and an admin
 key those of all keys. Days are those of UTC. The default is this month.`,
 		Example: `  lathe usage --store sqlite:runs.db
   lathe usage --server http://127.0.0.1:8700 --key-file admin.key --by day,key --since 7d`,
@@ -73,7 +73,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 	}, &f)
 }
 
-// readUsage reads the rows from a store, or requests them from a daemon.
+// readUsage reads the rows from a store, or requests them from a gateway.
 func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows []store.UsageRow, err error) {
 	err = from.read(cmd, func(src runSource) error {
 		switch src := src.(type) {
@@ -93,7 +93,7 @@ func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows 
 	return rows, err
 }
 
-// usage requests the rows from the daemon. Costs are dollars as floating point numbers.
+// usage requests the rows from the gateway. Costs are dollars as floating point numbers.
 func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
 	var body struct {
 		Data []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/daemon/daemontest"
 )
 
-// TestServeCollectsAsUsualWhenReady: the daemon postpones collections until it listens, and no longer.
+// TestServeCollectsAsUsualWhenReady: the gateway postpones collections until it listens, and no longer.
 func TestServeCollectsAsUsualWhenReady(t *testing.T) {
 	m := daemontest.NewServiceManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.Path)

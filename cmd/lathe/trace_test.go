@@ -102,7 +102,7 @@ func TestSpansAreSentOnDemand(t *testing.T) {
 	}
 }
 
-// The daemon's spans are below the caller's, and its log may be JSON.
+// The gateway's spans are below the caller's, and its log may be JSON.
 func TestDaemonTakesPartInTraces(t *testing.T) {
 	t.Parallel()
 	c := &collector{}

@@ -1,4 +1,4 @@
-// The calls of a guest to its host, and the numbers that go with them. docs/guest-abi.md describes them.
+// The calls of a guest to its host, and the numbers that go with them. docs/internals/guest-abi.md describes them.
 
 #ifndef SPEAR_H
 #define SPEAR_H

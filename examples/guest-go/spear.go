@@ -4,7 +4,7 @@ package main
 
 import "unsafe"
 
-// The calls of the module spear that this program makes; docs/guest-abi.md has all of them.
+// The calls of the module spear that this program makes; docs/internals/guest-abi.md has all of them.
 
 //go:wasmimport spear cchat_create
 func cchatCreate() int32

@@ -38,12 +38,12 @@ type Config struct {
 	Approval    Approval          `key:"approval"`
 	Audit       Audit             `key:"audit"`
 	Keep        Keep              `key:"retention"`
-	// Keys of the clients that may call the daemon; without any, every process on this machine may. The name of the
+	// Keys of the clients that may call the gateway; without any, every process on this machine may. The name of the
 	// key is the principal of runs.
 	Keys map[string]*APIKey `key:"keys" names:"rule" per:"key name" also:"api_keys"`
 	// Groups of keys with a budget in common; see docs/budgets.md.
 	Groups map[string]*Group `key:"groups" names:"rule" per:"group name" also:"group teams team"`
-	// Workers on other machines that may execute tools for the daemon, over `GET /v1/worker`; see docs/workers.md.
+	// Workers on other machines that may execute tools for the gateway, over `GET /v1/worker`; see docs/workers.md.
 	Workers   map[string]*Workers `key:"workers" names:"rule" per:"name" also:"worker fleets"`
 	Telemetry Telemetry           `key:"telemetry"`
 	Sim       Sim                 `key:"sim"`
@@ -85,13 +85,13 @@ type Model struct {
 	// What the provider or server needs, its address included, by name: `openrouter`, `mistral`, `vllm` and others
 	// in docs/presets.md. Keys that are set here win.
 	Profile string `key:"profile" is:"word" also:"vendor"`
-	// Kind of the server, whose rules requests follow, of docs/destinations.md. Default: that of the `profile`, of the address or of
+	// Kind of the server, whose rules requests follow, of docs/internals/destinations.md. Default: that of the `profile`, of the address or of
 	// the model's name.
 	Destination string `key:"destination" is:"word"`
-	// Rules of docs/destinations.md that are others for this server, such as `system: one`.
+	// Rules of docs/internals/destinations.md that are others for this server, such as `system: one`.
 	Accepts map[string]string `key:"accepts" names:"rule" per:"rule to value"`
 	// For models that refuse a block of thinking whose prefix (system text, tools, earlier messages) has changed: `drop_block` asks the
-	// server to drop such a block, `keep` does not. Default: the row of docs/destinations.md.
+	// server to drop such a block, `keep` does not. Default: the row of docs/internals/destinations.md.
 	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
 	// Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.
 	Presets []string `key:"presets" also:"preset"`

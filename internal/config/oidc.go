@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// OIDC says which callers the daemon takes besides those with a key: the holders of tokens that an OpenID Connect issuer
+// OIDC says which callers the gateway takes besides those with a key: the holders of tokens that an OpenID Connect issuer
 // has signed.
 type OIDC struct {
 	// Issuer of the tokens, as in their `iss`, such as `https://login.example.com/realms/main`. Callers send them where
@@ -20,7 +20,7 @@ type OIDC struct {
 	JWKSURL Ref `key:"jwks_url" is:"url" also:"jwks_uri keys_url"`
 	// Algorithms that a token may be signed with, of `RS256`, `ES256` and `EdDSA`.
 	Algorithms []string `key:"algorithms" default:"RS256,ES256,EdDSA" is:"algorithm" also:"alg algs"`
-	// By how much the clocks of issuer and daemon may differ.
+	// By how much the clocks of issuer and gateway may differ.
 	ClockSkew time.Duration `key:"clock_skew" default:"30s" range:"0s..5m" also:"leeway skew"`
 	// Claim whose values `serve.oidc.profiles` maps to keys: a text or a list of texts. Names of nested members are joined
 	// with dots: `realm_access.roles`.

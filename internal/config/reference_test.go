@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,19 +19,7 @@ const referenceHead = `# Configuration
 
 Generated from the fields of package config by make gen; do not edit.
 
-One strict YAML file, ` + "`lathe.yaml`" + `. Whatever is not listed here is an error that names the file, the line and
-the nearest right word; ` + "`lathe config check`" + ` reports all of them at once. Every key has a default, so an empty
-file is a whole one.
-
-Flags win over the environment, and the environment wins over the file. The variable of a key is ` + "`LATHE_`" + `
-and the key in capitals with its dots as ` + "`_`" + `: ` + "`LATHE_TOOL_CALLING_MAX_ITERATIONS=4`" + `. Lists are separated by
-commas. Models and other mappings stand in the file only.
-
-Keys, headers and addresses may refer to values outside the file: ` + "`${NAME}`" + ` to the environment, ` + "`${file:path}`" + ` to
-a file (a relative path starts at the configuration file, and one line end is cut off). ` + "`$${`" + ` is the text ` + "`${`" + `.
-What is not set, or empty, is an error. Keys are written as references only.
-
-Durations are written ` + "`300ms`, `30s`, `15m`, `1h30m`" + `, and sizes ` + "`65536`, `64KiB`, `1MiB`" + `.
+This page lists the settings of ` + "`lathe.yaml`" + `, one strict YAML file in which every key has a default:
 
 ` + "```yaml" + `
 default_model: fast
@@ -45,15 +34,50 @@ policy:
   tools:
     send_mail: ask
 ` + "```" + `
+
+What is not listed is an error that names the file, the line and the nearest right word; ` + "`lathe config check`" + ` reports all of them.
+[Further settings](internals/config.md) has the keys of ` + "%s" + `.
+
+Flags win over the environment, and the environment wins over the file. The variable of a key is ` + "`LATHE_`" + `
+and the key in capitals with its dots as ` + "`_`" + `: ` + "`LATHE_TOOL_CALLING_MAX_ITERATIONS=4`" + `. Lists are separated by
+commas. Models and other mappings stand in the file only.
+
+Keys, headers and addresses may refer to values outside the file: ` + "`${NAME}`" + ` to the environment, ` + "`${file:path}`" + ` to
+a file (a relative path starts at the configuration file, and one line end is cut off). ` + "`$${`" + ` is the text ` + "`${`" + `.
+What is not set, or empty, is an error. Keys are written as references only.
+
+Durations are written ` + "`300ms`, `30s`, `15m`, `1h30m`" + `, and sizes ` + "`65536`, `64KiB`, `1MiB`" + `.
 `
 
-// reference returns docs/config.md: every key with its default and what it means. comments are those of
+const furtherHead = `# Further settings
+
+Generated from the fields of package config by make gen; do not edit. [config.md](../config.md) has the other settings, and how they are written.
+`
+
+// further are the beginnings of the keys that docs/internals/config.md has.
+var further = []string{"models.NAME.transforms", "tool_calling.retention", "tools.temporal", "tools.run", "tools.openapi", "tools.wasm", "tools.search", "serve.oidc", "serve.console", "approval", "mcp", "workers", "groups", "telemetry", "sim"}
+
+// isFurther reports whether a key is rarer than those of docs/config.md: one of further, or of the login of a tool.
+func isFurther(path string) bool {
+	return strings.Contains(path, ".oauth.") || slices.ContainsFunc(further, func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+".")
+	})
+}
+
+// reference returns docs/config.md and docs/internals/config.md: every key with its default and what it means. comments are those of
 // the fields, by "Struct.Field".
-func reference(comments map[string]string) string {
+func reference(comments map[string]string) (common, rare string) {
+	head := fmt.Sprintf(referenceHead, "`"+strings.Join(further, "`, `")+"`, and of every `oauth`")
+	return head + tables(comments, false), furtherHead + tables(comments, true)
+}
+
+func tables(comments map[string]string, rare bool) string {
 	var b strings.Builder
-	b.WriteString(referenceHead)
 	section := ""
 	for _, s := range flat(settingsOf(reflect.TypeFor[Config]())) {
+		if isFurther(s.path) != rare {
+			continue
+		}
 		top, _, _ := strings.Cut(s.path, ".")
 		if top == "default_model" {
 			top = "models"
@@ -122,7 +146,8 @@ func TestReferenceIsWritten(t *testing.T) {
 			t.Errorf("%s: the comment before the field %s is its text in the reference; it ends with a full stop: %q", s.path, s.field, doc)
 		}
 	}
-	for file, want := range map[string]string{"comments.txt": text, "../../docs/config.md": reference(comments)} {
+	common, rare := reference(comments)
+	for file, want := range map[string]string{"comments.txt": text, "../../docs/config.md": common, "../../docs/internals/config.md": rare} {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)

@@ -8,19 +8,19 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Serve says how the daemon serves.
+// Serve says how the gateway serves.
 type Serve struct {
 	// Address to listen on. One that others reach wants `keys`.
 	Addr string `key:"addr" default:"127.0.0.1:8700" is:"host:port" also:"listen port host bind"`
 	// Address that serves `/metrics`, `/livez` and `/readyz` alone, without a key. Default: `/metrics` is served
 	// with everything else, with `keys` for those that have `admin` or `metrics`.
 	MetricsAddr string `key:"metrics_addr" is:"host:port"`
-	// Names under which clients ask for the daemon, besides `localhost` and addresses; others are refused. Default:
+	// Names under which clients ask for the gateway, besides `localhost` and addresses; others are refused. Default:
 	// with `keys`, on an address that others reach, any name. An empty list: none.
 	Hosts []string `key:"hosts" is:"host" unset:"omit" also:"host allowed_hosts"`
-	// Origins whose pages may call the daemon, such as `https://chat.example.com`.
+	// Origins whose pages may call the gateway, such as `https://chat.example.com`.
 	Origins []string `key:"origins" is:"origin" also:"origin cors allowed_origins"`
-	// Scheme and host under which clients reach the daemon, such as `https://lathe.example.com`, for the OAuth metadata of
+	// Scheme and host under which clients reach the gateway, such as `https://lathe.example.com`, for the OAuth metadata of
 	// `serve.oidc`. Default: `https` with `serve.tls`, else `http`, and the host of each request.
 	PublicURL string  `key:"public_url" is:"origin" also:"external_url url"`
 	TLS       TLS     `key:"tls"`
@@ -33,7 +33,7 @@ type Serve struct {
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
 	// Memory of what clients have sent and that is not answered yet, in all: bodies, decompressed, the conversations that are decoded
 	// from them, with what the server puts into them (stored responses, hidden turns), and messages of WebSockets; so each body counts at least twice. Beyond it requests are answered 503, and 429 if one key has
-	// half of it. A body that is too large for it alone is answered 413. Default, `0`: a quarter of the memory that the daemon may use: of
+	// half of it. A body that is too large for it alone is answered 413. Default, `0`: a quarter of the memory that the gateway may use: of
 	// `GOMEMLIMIT`, else of the cgroup's limit, else of the machine's memory. Changes take effect after a restart.
 	MaxInflightBytes int64 `key:"max_inflight_bytes" default:"0" is:"size" range:"0..1024GiB" also:"max_memory max_in_flight_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.
@@ -50,7 +50,7 @@ type Serve struct {
 	// Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429
 	// beyond that.
 	MaxConcurrent int `key:"max_concurrent" default:"1024" range:"1.." also:"max_requests"`
-	// Runs that this daemon executes at once; more are answered 503, and waiting ones are left to other daemons. Changes
+	// Runs that this gateway executes at once; more are answered 503, and waiting ones are left to other gateways. Changes
 	// take effect after a restart.
 	MaxRuns int `key:"max_runs" default:"1024" range:"1.."`
 	// Streams of events of runs, and those that MCP clients listen on, at once, beside these requests; likewise.
@@ -69,11 +69,11 @@ type Serve struct {
 	// that may write and `serve.retry_window` has not passed: for proxies that can lose an answer which they have
 	// received. `0`: such a request has a run of its own.
 	RepeatWindow time.Duration `key:"repeat_window" default:"0s" range:"0s..24h" also:"retry idempotency proxy"`
-	// Time between the answer that the daemon is not ready and the end of its listening, for balancers.
+	// Time between the answer that the gateway is not ready and the end of its listening, for balancers.
 	DrainDelay time.Duration `key:"drain_delay" default:"0s" range:"0s.."`
-	// Time in which requests may finish before the daemon stops.
+	// Time in which requests may finish before the gateway stops.
 	DrainTimeout time.Duration `key:"drain_timeout" default:"30s" range:"0s.." also:"shutdown_timeout grace"`
-	// Where runs are kept: `memory` (the default: until the daemon ends), `sqlite:PATH`,
+	// Where runs are kept: `memory` (the default: until the gateway ends), `sqlite:PATH`,
 	// `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come
 	// first. See docs/cluster.md.
 	Store Ref `key:"store" is:"store" also:"database db"`
@@ -85,11 +85,11 @@ type Serve struct {
 	// the amounts of the entry. An entry that a line names needs no key of its own. Empty lines and those that begin with `#` are skipped. At most 200,000 keys and 64 MiB. A
 	// relative path starts at the configuration file. Default: no file.
 	KeysFile string `key:"keys_file" also:"key_file keys_path"`
-	// Where other daemons on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.
+	// Where other gateways on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.
 	Advertise string `key:"advertise" also:"advertise_url peer"`
 	// Key of the items that carry what a run did on the server through clients, which send them back with their next
-	// request: a reference to 32 characters at least. Default: the store makes one for all daemons on it, and without
-	// a store each daemon makes one at its start.
+	// request: a reference to 32 characters at least. Default: the store makes one for all gateways on it, and without
+	// a store each gateway makes one at its start.
 	SealKey Ref `key:"seal_key" is:"key"`
 	// Key that was `serve.seal_key` before: what was sealed with it is still read.
 	PreviousSealKey Ref `key:"previous_seal_key" is:"key"`
@@ -97,7 +97,7 @@ type Serve struct {
 	WorkerLease time.Duration `key:"worker_lease" default:"10s" range:"1s.." also:"lease"`
 }
 
-// TLS says how the daemon serves HTTPS.
+// TLS says how the gateway serves HTTPS.
 type TLS struct {
 	// File of the certificate and its chain, in PEM: `serve.addr` and `serve.console.listen` serve HTTPS then, with TLS
 	// 1.2 at least. SIGHUP reads it again.
@@ -106,7 +106,7 @@ type TLS struct {
 	Key string `key:"key" is:"file" also:"key_file private_key"`
 }
 
-// Console is the page of the daemon for people.
+// Console is the page of the gateway for people.
 type Console struct {
 	// Whether the page is served.
 	Enabled bool `key:"enabled" default:"true" also:"page ui"`
@@ -117,17 +117,17 @@ type Console struct {
 	SessionLife time.Duration `key:"session_lifetime" default:"12h" range:"1s.." also:"session_timeout"`
 }
 
-// Cluster is how daemons that share a store know each other.
+// Cluster is how gateways that share a store know each other.
 type Cluster struct {
-	// Key by which daemons that share a store prove to each other that they belong together, as a reference; 16
-	// characters at least. Without it a watcher of a run that another daemon executes sees its text a model call at a
+	// Key by which gateways that share a store prove to each other that they belong together, as a reference; 16
+	// characters at least. Without it a watcher of a run that another gateway executes sees its text a model call at a
 	// time.
 	Key Ref `key:"key" is:"key" also:"cluster_key secret"`
-	// Time after which other daemons resume the runs of a daemon that no longer renews its claims; a shared store only.
+	// Time after which other gateways resume the runs of a gateway that no longer renews its claims; a shared store only.
 	Lease time.Duration `key:"lease" default:"10s" range:"1s.." also:"run_lease"`
 }
 
-// An APIKey is who may call the daemon.
+// An APIKey is who may call the gateway.
 type APIKey struct {
 	// The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least. Default: the key has only its
 	// `sha256`, or is a profile of `serve.oidc` or `serve.keys_file` and no request sends it.
@@ -137,14 +137,14 @@ type APIKey struct {
 	SHA256 string `key:"sha256" is:"key sha256" also:"hash digest"`
 	// Models that the key may use. Default: `["*"]`, all, or what `serve.default_grant` says. An empty list: none.
 	Models []string `key:"models" unset:"all" also:"model"` // nil: every model; empty: none
-	// Tools of the daemon that runs of the key may use. Default: `["*"]`, all, or what `serve.default_grant` says. An empty
+	// Tools of the gateway that runs of the key may use. Default: `["*"]`, all, or what `serve.default_grant` says. An empty
 	// list: none.
 	Tools []string `key:"tools" is:"tool" unset:"all" also:"tool"` // nil: every tool; empty: none
 	// Whose calls the key may approve, deny and answer: `own` those of its own runs, `others` those of the runs of
 	// all other keys, or names of keys. An empty list: none.
 	Approve []string `key:"approve" default:"own" also:"approver approves approvals"`
 	// Whether the key is that of an operator: it sees the runs of all keys, decides about all calls, and sees and
-	// changes the state of the daemon (servers, accepted definitions, configuration, audit log).
+	// changes the state of the gateway (servers, accepted definitions, configuration, audit log).
 	Admin bool `key:"admin" default:"false" also:"operator root"`
 	// Whether the key may read `/metrics`, which shows the use and the costs of all keys; an admin key may without it.
 	Metrics bool `key:"metrics" default:"false" also:"scrape prometheus"`

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// Workers are processes elsewhere that execute tools for the daemon, and show the same token.
+// Workers are processes elsewhere that execute tools for the gateway, and show the same token.
 type Workers struct {
 	// What its workers show, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.
 	Token Ref `key:"token" is:"key" also:"key secret"`

@@ -23,7 +23,7 @@ type Agent struct {
 	Name    string
 	Wire    string
 	Program string // name of the executable on the PATH
-	Tested  string // version whose results are in docs/agents.md
+	Tested  string // version whose results are in docs/internals/agents.md
 	// Files returns the files of the agent with the entries to set in them.
 	Files func(d *Dirs, s *Settings) []File
 	// Environment returns variables that must be set when the agent is started, in addition to Settings.KeyEnv. nil: none.

@@ -36,7 +36,7 @@ func (s *Settings) noKey(path string) Entry {
 	return at(path, NoKey)
 }
 
-// Agents are the supported agents, in the order of docs/agents.md.
+// Agents are the supported agents, in the order of docs/internals/agents.md.
 var Agents = []*Agent{
 	{
 		Name: "codex", Wire: Responses, Program: "codex", Tested: "0.169.0",

@@ -46,7 +46,7 @@ type Options struct {
 	Load func(file string) (*config.Config, error)
 	// Starting, if set, reports on w that the application is starting, until stop is called.
 	Starting func(w io.Writer, cfg *config.Config) (stop func())
-	// Listening, if set, is called once, after the daemon has begun to listen and has printed its address.
+	// Listening, if set, is called once, after the gateway has begun to listen and has printed its address.
 	Listening func()
 	// Prepare, if set, completes the options of the application. close, which may be nil, is called after the application has stopped.
 	Prepare func(log *slog.Logger, opts *app.Options) (close func(), err error)
@@ -58,11 +58,11 @@ type Options struct {
 type daemon struct {
 	opts    *Options
 	stderr  io.Writer
-	addr    string // address on which the daemon listens
+	addr    string // address on which the gateway listens
 	hup     chan os.Signal
 	log     *slog.Logger
 	app     *app.App
-	manager *notifier // connection to the service manager that started the daemon
+	manager *notifier // connection to the service manager that started the gateway
 
 	reloading sync.Mutex // locked during a reload of the configuration
 }
@@ -87,7 +87,7 @@ func join(err, after error) error {
 	return errors.Join(err, after)
 }
 
-// Run runs the daemon until ctx is done or a listener fails.
+// Run runs the gateway until ctx is done or a listener fails.
 func Run(ctx context.Context, opts *Options) (err error) {
 	d := &daemon{opts: opts, hup: make(chan os.Signal, 1)}
 	signal.Notify(d.hup, syscall.SIGHUP) // first of all: a signal during the start must not end the process

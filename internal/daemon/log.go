@@ -30,7 +30,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	return slog.New(newTextHandler(w, l)), nil
 }
 
-// Limits of buffered log lines. A daemon that serves thousands of requests a second writes several lines in one write, because a write
+// Limits of buffered log lines. A gateway that serves thousands of requests a second writes several lines in one write, because a write
 // costs more than formatting a line.
 
 const (

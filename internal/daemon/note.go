@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 )
 
-// A daemon that has opened the file of a store prevents other processes from writing to it. The daemon writes its address to a file next to
-// the store, which only its user can read, so that `lathe runs` can send its requests to the daemon.
+// A gateway that has opened the file of a store prevents other processes from writing to it. The gateway writes its address to a file next to
+// the store, which only its user can read, so that `lathe runs` can send its requests to the gateway.
 
-// A Note is the content of the file with the address of the daemon.
+// A Note is the content of the file with the address of the gateway.
 type Note struct {
 	URL string `json:"url"`
 	PID int    `json:"pid"`
@@ -23,10 +23,10 @@ const (
 	MaxNote    = 4 << 10   // bytes
 )
 
-// leaveNote writes a note with the address at which the daemon of this store listens, and returns a function that removes it. It writes
+// leaveNote writes a note with the address at which the gateway of this store listens, and returns a function that removes it. It writes
 // none if the store is not a file.
 //
-// A daemon with serve.tls writes no note: its certificate is for a host name that only its callers know.
+// A gateway with serve.tls writes no note: its certificate is for a host name that only its callers know.
 func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err error) {
 	if d.app.TLS() {
 		return func() {}, nil
@@ -40,7 +40,7 @@ func (d *daemon) leaveNote(store, from string, ln net.Addr) (remove func(), err 
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(path) // left by a daemon that was killed, possibly with other permissions
+	_ = os.Remove(path) // left by a gateway that was killed, possibly with other permissions
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err

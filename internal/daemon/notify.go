@@ -14,7 +14,7 @@ import (
 // notifyTimeout limits the time of one message to the service manager.
 const notifyTimeout = 5 * time.Second
 
-// A notifier sends the state of the daemon to systemd over the socket in NOTIFY_SOCKET: see sd_notify(3). Without a socket it sends
+// A notifier sends the state of the gateway to systemd over the socket in NOTIFY_SOCKET: see sd_notify(3). Without a socket it sends
 // nothing. Its methods may be called from several goroutines at once.
 type notifier struct {
 	conn  net.Conn      // nil: there is no service manager

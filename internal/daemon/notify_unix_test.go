@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/daemon/daemontest"
 )
 
-// TestWatchdogNeedsHealthyHandler: the message of the watchdog is sent while the daemon answers, and otherwise not.
+// TestWatchdogNeedsHealthyHandler: the message of the watchdog is sent while the gateway answers, and otherwise not.
 func TestWatchdogNeedsHealthyHandler(t *testing.T) {
 	m := daemontest.NewServiceManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.Path)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/destinations.md again")
+var update = flag.Bool("update", false, "write the tables of docs/internals/destinations.md again")
 
-const docFile = "../../docs/destinations.md"
+const docFile = "../../docs/internals/destinations.md"
 
 // The table of the document is that of the code, and the document explains each rule.
 func TestDocument(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDocument(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/destinations.md is old: run go test ./internal/destination -update")
+		t.Fatal("docs/internals/destinations.md is old: run go test ./internal/destination -update")
 	}
 	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

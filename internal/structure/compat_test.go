@@ -258,16 +258,22 @@ func rowsOf(t *testing.T, page, prefix string, least int) (names []string) {
 	return names
 }
 
-// settings returns the keys of docs/config.md with their defaults.
+// settings returns the keys of docs/config.md and docs/internals/config.md with their defaults.
 func settings(t *testing.T) (lines []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)` \\| `?([^|`]*)`? \\|").FindAllStringSubmatch(documentText(t, "docs/config.md"), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)` \\| `?([^|`]*)`? \\|").FindAllStringSubmatch(settingsText(t), -1) {
 		lines = append(lines, strings.TrimSpace(m[1]+" = "+m[2]))
 	}
 	if len(lines) < 200 {
 		t.Fatalf("docs/config.md has %d keys: the search is broken", len(lines))
 	}
 	return lines
+}
+
+// settingsText returns the pages that list the settings.
+func settingsText(t *testing.T) string {
+	t.Helper()
+	return documentText(t, "docs/config.md") + documentText(t, "docs/internals/config.md")
 }
 
 // operations returns the operations of server/openapi.json, and the properties of its schemas.

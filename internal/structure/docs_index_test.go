@@ -50,14 +50,20 @@ func TestIndexesListEveryPage(t *testing.T) {
 	}
 }
 
-// docPages returns the pages of docs/ and docs/go/.
+// docPages returns the pages of docs/, docs/go/ and docs/internals/.
 func docPages() ([]string, error) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
 		return nil, err
 	}
-	embed, err := filepath.Glob("docs/go/*.md")
-	return append(pages, embed...), err
+	for _, folder := range []string{"docs/go/*.md", "docs/internals/*.md"} {
+		further, err := filepath.Glob(folder)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, further...)
+	}
+	return pages, nil
 }
 
 // The pages of docs/ link to files and headings that exist.

@@ -54,7 +54,7 @@ func TestTroubleshootingNamesMessagesOfTheProgram(t *testing.T) {
 	t.Logf("%d rows, %d messages", rows, messages)
 }
 
-// Each name in the column Lathe of docs/crosswalk.md that is code is in the sources or in the reference of settings.
+// Each name in the column Lathe of docs/internals/crosswalk.md that is code is in the sources or in the reference of settings.
 func TestCrosswalkNamesWhatExists(t *testing.T) {
 	inRoot(t)
 	var all strings.Builder
@@ -63,9 +63,9 @@ func TestCrosswalkNamesWhatExists(t *testing.T) {
 			all.Write(f.src)
 		}
 	}
-	all.WriteString(documentText(t, "docs/config.md"))
+	all.WriteString(settingsText(t))
 	text, column, names := all.String(), -1, 0
-	for line := range strings.Lines(documentText(t, "docs/crosswalk.md")) {
+	for line := range strings.Lines(documentText(t, "docs/internals/crosswalk.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i, cell := range cells {
 			if strings.TrimSpace(cell) == "Lathe" {
@@ -83,7 +83,7 @@ func TestCrosswalkNamesWhatExists(t *testing.T) {
 						continue
 					}
 					if names++; !strings.Contains(text, part) {
-						t.Errorf("docs/crosswalk.md: %q of `%s` is not in the sources", part, m[1])
+						t.Errorf("docs/internals/crosswalk.md: %q of `%s` is not in the sources", part, m[1])
 					}
 				}
 			}

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// faults is the number of faults that docs/faults.md lists.
+// faults is the number of faults that docs/internals/faults.md lists.
 const faults = 21
 
 // Each fault stands in the table once, in order, with tests that exist, of which one has its id in its name,
 // or with the reason why there is none; and each test with an id stands in its row.
 func TestFaultsHaveTheirTests(t *testing.T) {
 	inRoot(t)
-	text, err := os.ReadFile("docs/faults.md")
+	text, err := os.ReadFile("docs/internals/faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ type names struct {
 
 func namesOf(t *testing.T) *names {
 	t.Helper()
-	n := &names{all: map[string]bool{}, packages: map[string]map[string]bool{}, tests: testNames(t), settings: documentText(t, "docs/config.md")}
+	n := &names{all: map[string]bool{}, packages: map[string]map[string]bool{}, tests: testNames(t), settings: settingsText(t)}
 	for _, f := range goFiles(t) {
 		if f.isTest {
 			continue

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// threats is the number of threats that docs/security.md lists.
+// threats is the number of threats that docs/internals/security.md lists.
 const threats = 54
 
 // Each threat stands in the table once, in order, with tests that exist or with the part that brings them.
 func TestThreatsHaveTheirTests(t *testing.T) {
 	inRoot(t)
-	text, err := os.ReadFile("docs/security.md")
+	text, err := os.ReadFile("docs/internals/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

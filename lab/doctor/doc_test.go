@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/doctor.md again")
+var update = flag.Bool("update", false, "write the tables of docs/internals/doctor-findings.md again")
 
-const docFile = "../../docs/doctor.md"
+const docFile = "../../docs/internals/doctor-findings.md"
 
 // The tables of the document are those of the code.
 func TestDocument(t *testing.T) {
@@ -44,7 +44,7 @@ func TestDocument(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/doctor.md is old: run go test ./lab/doctor -update")
+		t.Fatal("docs/internals/doctor-findings.md is old: run go test ./lab/doctor -update")
 	}
 	if err := os.WriteFile(docFile, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestAdviceNamesWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"config", "presets", "destinations", "errors", "events", "guest-abi"} {
+	for _, name := range []string{"config", "internals/config", "presets", "internals/presets", "internals/destinations", "errors", "events", "internals/guest-abi"} {
 		files = append(files, "../../docs/"+name+".md")
 	}
 	for _, file := range files {

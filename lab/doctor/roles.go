@@ -24,7 +24,7 @@ var roleTests = []struct {
 // answerFormat is a response format that no tool call matches.
 const answerFormat = `{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}}}`
 
-// probeTakes tests the rules of docs/destinations.md: roles, and a response format together with a tool that the model should call.
+// probeTakes tests the rules of docs/internals/destinations.md: roles, and a response format together with a tool that the model should call.
 func probeTakes(ctx context.Context, x *examiner) {
 	for _, t := range roleTests {
 		req := x.request("")

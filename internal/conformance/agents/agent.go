@@ -1,5 +1,5 @@
 // Package agents runs coding agents from npm against `lathe serve`, as their users do: each with a home directory of its
-// own, settings that point it at the server, and one prompt. TestAgents holds the cases; docs/agents.md is its result.
+// own, settings that point it at the server, and one prompt. TestAgents holds the cases; docs/internals/agents.md is its result.
 package agents
 
 import (

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var every = flag.Bool("agents", false, "run every agent and write the tables of docs/agents.md")
+var every = flag.Bool("agents", false, "run every agent and write the tables of docs/internals/agents.md")
 
 // A matrix is the result of a run of every agent.
 type matrix struct {
@@ -47,15 +47,15 @@ func (m *matrix) note(a *Agent, k *scenario, problem error, footnote string) {
 }
 
 // agentsPage is the page with the results.
-var agentsPage = filepath.Join("..", "..", "..", "docs", "agents.md")
+var agentsPage = filepath.Join("..", "..", "..", "docs", "internals", "agents.md")
 
-// write replaces the tables of docs/agents.md, unless a part of the cases was left out.
+// write replaces the tables of docs/internals/agents.md, unless a part of the cases was left out.
 func (m *matrix) write(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.agents {
 		if len(m.cells[a]) < len(scenarios) {
-			t.Logf("%s did not play every case: docs/agents.md is not written", a.Name)
+			t.Logf("%s did not play every case: docs/internals/agents.md is not written", a.Name)
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func (m *matrix) write(t *testing.T) {
 	}
 }
 
-// The lines between which docs/agents.md has its tables. All else is written by hand.
+// The lines between which docs/internals/agents.md has its tables. All else is written by hand.
 const (
 	tableBegin = "<!-- cases -->\n"
 	tableEnd   = "<!-- end -->\n"

@@ -2,7 +2,7 @@ package agents
 
 import "github.com/lathe-run/lathe/internal/connect"
 
-// All are the agents, in the order of docs/agents.md.
+// All are the agents, in the order of docs/internals/agents.md.
 var All = []*Agent{
 	{
 		Name: "codex", Wire: connect.Responses, Package: "@openai/codex", main: "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
