@@ -33,7 +33,9 @@ func relayRace(t *testing.T, first, second lathe.Model, limits lathe.Limits) *lo
 		return loops[passed%2]
 	}
 	for i, model := range []lathe.Model{first, second} {
-		done := func(context.Context, json.RawMessage) (*lathe.Output, error) { return &lathe.Output{Data: json.RawMessage(`"done"`)}, nil }
+		done := func(context.Context, json.RawMessage) (*lathe.Output, error) {
+			return &lathe.Output{Data: json.RawMessage(`"done"`)}, nil
+		}
 		r := newRunner(t, &tool.Options{Policy: policy.AllowAll(), NewID: ids()}, newGadget("pass", done), newGadget([]string{"own_1", "own_2"}[i], done))
 		var err error
 		if loops[i], err = loop.New(model, r, &loop.Options{Agent: []string{"one", "two"}[i], Route: route, Limits: limits}); err != nil {
