@@ -116,7 +116,8 @@ type parts struct {
 	serving sync.WaitGroup
 }
 
-// New returns an agent. opts may be nil. The error has the code invalid_config. The caller must call [Agent.Close].
+// New returns an agent. opts may be nil. The error has the code invalid_config, or is that of a store that cannot be read. The caller must
+// call [Agent.Close].
 func New(model lathe.Model, opts *Options) (*Agent, error) {
 	var o Options
 	if opts != nil {
@@ -143,7 +144,18 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	if err := a.assemble(model, &o); err != nil {
 		return nil, err
 	}
+	if err := a.reachable(context.Background()); err != nil {
+		return nil, err
+	}
 	return a, nil
+}
+
+// reachable returns an error if the store cannot be read, such as a closed one.
+func (a *parts) reachable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, _, err := a.runs.Runs(ctx, &store.RunFilter{Limit: 1})
+	return err
 }
 
 // assemble makes the loops and what executes them.

@@ -19,6 +19,8 @@ func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
 			return nil, err
 		}
+	} else if err := a.reachable(ctx); err != nil { // a decision could not be stored
+		return nil, err
 	}
 	waiting := a.queue.Pending("")
 	for i := range waiting {

@@ -343,7 +343,7 @@ func (r *run) answer() {
 	switch {
 	case r.reason != lathe.ReasonAnswered:
 	case violation != "" && r.followUp.format.checked:
-		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
+		r.fail(lathe.ReasonInvalidAnswer, "", fmt.Errorf("the answer does not match the JSON Schema of the request: %s. Raise max_answer_repairs, or make the schema easier", r.followUp.format.rules(r.call.answer)))
 	case r.call.blank && (r.in.extra.Relay == nil || !r.in.extra.Relay.Opaque):
 		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the model's answer is blank: Blank of the run's RunFinished event has the likely cause"))
 	}
