@@ -90,6 +90,34 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
+// HTTPStatus returns the HTTP status for a request of a client of yours that ended with the code. It is 500 for a code without a status of
+// its own, and for "". The server of package server uses it where it does not know more of the cause.
+func (c Code) HTTPStatus() int {
+	switch c {
+	case CodeInvalidRequest, CodeInvalidArguments, CodeInvalidJSON, CodeTooManyTools, CodeArgumentsTooLarge, CodeMaxDepth:
+		return 400
+	case CodePolicyDenied, CodeApprovalDenied, CodePriceUnknown:
+		return 403
+	case CodeNotFound:
+		return 404
+	case CodeConflict, CodeCancelled, CodeApprovalExpired:
+		return 409
+	case CodeContentRemoved:
+		return 410
+	case CodeUnknownTool, Code(ReasonNoToolCalls), Code(ReasonToolError):
+		return 422
+	case CodeRateLimited, CodeBudgetExhausted:
+		return 429
+	case CodeUpstream, CodeUpstreamProtocol, Code(ReasonInvalidAnswer), Code(ReasonEmptyAnswer), Code(ReasonContentFilter):
+		return 502
+	case CodeUnavailable, CodeInterrupted:
+		return 503
+	case CodeTimeout:
+		return 504
+	}
+	return 500
+}
+
 // UpstreamKind is the kind of an upstream failure.
 type UpstreamKind string
 

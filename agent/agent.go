@@ -22,6 +22,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,10 @@ type Options struct {
 	// Name identifies the agent in the store: [Agent.Recover] resumes the runs of this name only. A program with several agents on one store
 	// gives each a name. A store that several processes share serves one name.
 	Name string
-	// Instructions is the system message of each run whose messages begin with none; "": none.
+	// Description says, for the models of the others among the agent and its peers, when to hand the conversation over to this one.
+	Description string
+	// Instructions is the system message of each run whose messages begin with none; "": none. The instructions of an agent with peers are
+	// not in the history: each model call of the agent or of a peer begins with its own, before a system message of the conversation.
 	Instructions string
 	Tools        []lathe.Tool
 	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others. A name in a
@@ -63,6 +67,14 @@ type Options struct {
 	// above and below if they are not set here.
 	Runner tool.Options
 	Loop   loop.Options
+	// Peers are agents to which the conversation can be handed over, and which can hand it over to each other and, if Name is set, back.
+	// The model of each has a tool transfer_to_NAME for each of the others, which only reads; the policy of the agent decides about it.
+	// After such a call the other agent answers, with its own model, instructions, tools, policy, settings and limits, in the rest of the
+	// run and in later runs that continue its history, also after a restart: the last transfer in the messages decides. Limits
+	// count over the whole run; those of the current agent apply. ModelCallStarted and the trace of the result have the agent's name.
+	Peers []Peer
+	// MaxTransfers is the maximum number of transfers of one run; 0: 8. The policy denies further ones, by the rule max_transfers.
+	MaxTransfers int
 	// Prepare, if set, changes each request before the model receives it: it adds what the program remembers, or leaves out, shortens or
 	// summarizes messages. req and its list of messages are its own; messages and tools must not be changed in place. The history of the run
 	// has the messages without these changes. An error ends the run. Prepare may be called from several goroutines at once.
@@ -85,12 +97,12 @@ type Agent struct {
 // parts are shared by an agent and the copies that [Agent.With] returns.
 type parts struct {
 	name         string
-	instructions string
+	instructions string // the system message of runs; "": none
 	log          *slog.Logger
 	now          func() time.Time
 	sampling     lathe.Sampling
-	tools        *tool.Set
 	loop         *loop.Loop
+	members      []member // the agent, with loop, and its peers
 	engine       *engine.Engine
 	supervisor   *engine.Supervisor
 	runs         store.RunIndex
@@ -104,20 +116,21 @@ type parts struct {
 	serving sync.WaitGroup
 }
 
-// New returns an agent. opts may be nil. The error has the code invalid_config. The caller must call [Agent.Close].
+// New returns an agent. opts may be nil. The error has the code invalid_config, or is that of a store that cannot be read. The caller must
+// call [Agent.Close].
 func New(model lathe.Model, opts *Options) (*Agent, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
 	}
-	a := &Agent{parts: &parts{name: o.Name, instructions: o.Instructions, log: o.Log, now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
+	a := &Agent{parts: &parts{name: o.Name, log: o.Log, now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
 	if a.now == nil {
 		a.now = time.Now
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	if model == nil {
+	if nothing(model) {
 		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: errors.New("a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")}
 	}
 	if o.Store == nil {
@@ -131,12 +144,52 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	if err := a.assemble(model, &o); err != nil {
 		return nil, err
 	}
+	if err := a.reachable(context.Background()); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 
-// assemble makes the loop and what executes it.
+// reachable returns an error if the store cannot be read, such as a closed one.
+func (a *parts) reachable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, _, err := a.runs.Runs(ctx, &store.RunFilter{Limit: 1})
+	return err
+}
+
+// assemble makes the loops and what executes them.
 func (a *Agent) assemble(model lathe.Model, o *Options) error {
-	runner := o.Runner
+	if err := checkPeers(o); err != nil {
+		return err
+	}
+	if len(o.Peers) == 0 {
+		a.instructions = o.Instructions
+	}
+	if err := a.add(model, o, o); err != nil {
+		return err
+	}
+	if err := a.addPeers(o); err != nil {
+		return err
+	}
+	a.loop = a.members[0].loop
+	for _, s := range o.Sinks {
+		if m, ok := s.(*observe.Metrics); ok {
+			a.metrics = append(a.metrics, m)
+		}
+	}
+	var err error
+	sinks := append(slices.Clone(o.Sinks), a.bus, withdrawal{a.queue})
+	if a.engine, err = engine.New(&engine.Options{Store: o.Store, Sinks: sinks, Log: o.Log, Now: a.now}); err != nil {
+		return err
+	}
+	a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: o.MaxRuns})
+	return err
+}
+
+// add adds the member with these options. first are the options of the agent.
+func (a *parts) add(model lathe.Model, o, first *Options) error {
+	runner, options := o.Runner, o.Loop
 	if runner.Policy == nil {
 		if runner.Policy = o.Policy; o.Policy == nil {
 			runner.Policy = policy.Default()
@@ -150,33 +203,29 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 	if runner.Log == nil {
 		runner.Log = o.Log
 	}
-	var err error
-	if a.tools, err = tool.NewSet(o.Tools...); err != nil {
-		return err
-	}
-	if err := checkNames(runner.Policy, a.tools); err != nil {
-		return err
-	}
-	r, err := tool.NewRunner(a.tools, &runner)
+	tools, err := tool.NewSet(slices.Concat(o.Tools, transfers(o.Name, first))...)
 	if err != nil {
 		return err
 	}
-	if o.Prepare != nil {
-		model = prepared{Model: model, prepare: o.Prepare}
-	}
-	if a.loop, err = loop.New(model, r, &o.Loop); err != nil {
+	if err := checkNames(runner.Policy, tools); err != nil {
 		return err
 	}
-	for _, s := range o.Sinks {
-		if m, ok := s.(*observe.Metrics); ok {
-			a.metrics = append(a.metrics, m)
-		}
+	p := prepared{Model: model, prepare: o.Prepare}
+	if len(first.Peers) > 0 {
+		p.instructions = o.Instructions
+		runner.Policy = transferLimit{runner.Policy, cmp.Or(first.MaxTransfers, defaultTransfers)}
+		options.Agent = o.Name
+		options.Route = func(messages []lathe.Message) *loop.Loop { return a.active(messages).loop }
 	}
-	sinks := append(slices.Clone(o.Sinks), a.bus, withdrawal{a.queue})
-	if a.engine, err = engine.New(&engine.Options{Store: o.Store, Sinks: sinks, Log: o.Log, Now: a.now}); err != nil {
+	if p.prepare != nil || p.instructions != "" {
+		model = p
+	}
+	r, err := tool.NewRunner(tools, &runner)
+	if err != nil {
 		return err
 	}
-	a.supervisor, err = engine.NewSupervisor(a.engine, &engine.SupervisorOptions{MaxRuns: o.MaxRuns})
+	l, err := loop.New(model, r, &options)
+	a.members = append(a.members, member{o.Name, tools, l})
 	return err
 }
 

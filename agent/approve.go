@@ -19,18 +19,23 @@ func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
 			return nil, err
 		}
+	} else if err := a.reachable(ctx); err != nil { // a decision could not be stored
+		return nil, err
 	}
 	waiting := a.queue.Pending("")
 	for i := range waiting {
-		a.describe(&waiting[i])
+		a.describe(ctx, &waiting[i])
 	}
 	return waiting, nil
 }
 
 // describe adds what the log of a run does not have to a request that was read from it.
-func (a *Agent) describe(r *approval.Request) {
-	t, ok := a.tools.Lookup(r.Tool)
-	if !ok || r.Details != nil {
+func (a *Agent) describe(ctx context.Context, r *approval.Request) {
+	if r.Details != nil {
+		return
+	}
+	t, ok := a.asking(ctx, r.RunID).tools.Lookup(r.Tool)
+	if !ok {
 		return
 	}
 	spec := t.Spec()

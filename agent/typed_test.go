@@ -15,6 +15,22 @@ type summary struct {
 	Total  int      `json:"total"`
 }
 
+// The error of an answer that does not match says where and which rule, without text of the answer.
+func TestInvalidAnswerSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	wrong := lathetest.Text(`{"orders":["A-1"],"total":"canary","canary":1}`)
+	a := newAgent(t, lathetest.NewModel(wrong, wrong), nil)
+	_, _, err := agent.RunAs[summary](t.Context(), a, lathe.User("Sum up."))
+	if err == nil || !strings.Contains(err.Error(), "/total must be integer, not string") || strings.Contains(err.Error(), "canary") {
+		t.Error(err)
+	}
+	a = newAgent(t, lathetest.NewModel(lathetest.Text(`{"canary":"x"}`), lathetest.Text(`{"canary":"x"}`)), nil)
+	_, _, err = agent.RunAs[map[string]int](t.Context(), a, lathe.User("Sum up."))
+	if err == nil || !strings.Contains(err.Error(), "/* must be integer, not string") || strings.Contains(err.Error(), "canary") {
+		t.Error(err)
+	}
+}
+
 func TestRunAs(t *testing.T) {
 	t.Parallel()
 	const right = `{"orders":["A-1","B-2"],"total":42}`

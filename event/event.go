@@ -158,7 +158,8 @@ type ModelCallStarted struct {
 	Attempt    int    `json:"attempt"` // from 1 within the turn
 	Provider   string `json:"provider"`
 	Model      string `json:"model"`
-	PromptHash string `json:"prompt_hash"` // phv1: model, roles, texts and sampling
+	Agent      string `json:"agent,omitempty"` // name of the agent that makes the call, if the run has several
+	PromptHash string `json:"prompt_hash"`     // phv1: model, roles, texts and sampling
 	// PromptHashV2 also covers tools, tool choice, calls, call ids and the response format.
 	PromptHashV2 string `json:"prompt_hash_v2"`
 	Messages     int    `json:"messages"`

@@ -20,7 +20,7 @@ import (
 // it may leave out, and the members of its content.
 var contract = map[string]struct{ always, maybe, content string }{
 	"RunStarted":       {"dialect limits model provider tool_failure_policy tool_use_mode tools", "continues executor parent_run_id parent_tool_call_id replays retention taken_over", "input labels messages principal profile target"},
-	"ModelCallStarted": {"attempt messages model prompt_hash prompt_hash_v2 provider tools", "", "asked"},
+	"ModelCallStarted": {"attempt messages model prompt_hash prompt_hash_v2 provider tools", "agent", "asked"},
 	"TextDelta":        {"bytes", "", "text"},
 	"ReasoningDelta":   {"bytes", "", "text"},
 	"CommentaryDelta":  {"bytes", "", "text"},

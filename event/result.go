@@ -33,6 +33,7 @@ type Result struct {
 type TurnTrace struct {
 	Turn             int                `json:"turn"`
 	Model            string             `json:"model"`
+	Agent            string             `json:"agent,omitempty"` // of the model call, as in ModelCallStarted
 	Messages         int                `json:"messages"`
 	Tools            int                `json:"tools"`
 	Finish           lathe.FinishReason `json:"finish_reason"`

@@ -106,7 +106,8 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			yield(lathe.Delta{}, err)
 			return
 		}
-		deltas := s.deltas()
+		message := s.message()
+		deltas := deltasOf(&message)
 		for _, d := range deltas {
 			if ctx.Err() != nil {
 				break
@@ -137,35 +138,59 @@ func coded(err error) error {
 	return &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: err}
 }
 
-func (s *Step) deltas() (out []lathe.Delta) {
+// message returns the message of the step.
+func (s *Step) message() lathe.Message {
+	m := lathe.Message{Role: lathe.RoleAssistant}
 	if s.Text != "" {
-		for _, word := range strings.SplitAfter(s.Text, " ") {
-			if word != "" {
-				out = append(out, lathe.Delta{Kind: lathe.DeltaText, Text: word})
+		m.Parts = append(m.Parts, lathe.Text{Text: s.Text})
+	}
+	for _, c := range s.Calls {
+		m.Parts = append(m.Parts, c)
+	}
+	return m
+}
+
+// deltasOf returns the deltas of a message: texts word by word, and the arguments of each call in two pieces.
+func deltasOf(m *lathe.Message) (out []lathe.Delta) {
+	words := func(d lathe.Delta, text string) {
+		for _, word := range strings.SplitAfter(text, " ") {
+			if d.Text = word; word != "" {
+				out = append(out, d)
 			}
 		}
 	}
-	for i, c := range s.Calls {
-		out = append(out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: i, ID: c.ID, Name: c.Name})
-		runes := []rune(c.Arguments)
-		for _, piece := range []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])} {
-			if piece != "" {
-				out = append(out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: i, Text: piece})
+	calls := 0
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case lathe.Text:
+			d := lathe.Delta{Kind: lathe.DeltaText, Unreadable: p.Unreadable}
+			if p.Commentary {
+				d.Kind = lathe.DeltaCommentary
 			}
+			words(d, p.Text)
+		case lathe.Reasoning:
+			words(lathe.Delta{Kind: lathe.DeltaReasoning}, p.Text)
+		case lathe.Refusal:
+			words(lathe.Delta{Kind: lathe.DeltaRefusal}, p.Text)
+		case lathe.ToolCall:
+			out = append(out, lathe.Delta{Kind: lathe.DeltaCallStart, Index: calls, ID: p.ID, Name: p.Name})
+			runes := []rune(p.Arguments)
+			for _, piece := range []string{string(runes[:len(runes)/2]), string(runes[len(runes)/2:])} {
+				if piece != "" {
+					out = append(out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: calls, Text: piece})
+				}
+			}
+			out = append(out, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: calls, ID: p.ID, Incomplete: p.Incomplete})
+			calls++
+		default: // parts without deltas
 		}
-		out = append(out, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: i, ID: c.ID, Incomplete: c.Incomplete})
 	}
 	return out
 }
 
 func (s *Step) finish(messages, deltas int) *lathe.Finish {
-	f := &lathe.Finish{Reason: lathe.FinishStop, RawReason: "stop", Model: "lathetest", Usage: s.Usage,
-		Message: lathe.Message{Role: lathe.RoleAssistant}}
-	if s.Text != "" {
-		f.Message.Parts = append(f.Message.Parts, lathe.Text{Text: s.Text})
-	}
-	for _, c := range s.Calls {
-		f.Message.Parts = append(f.Message.Parts, c)
+	f := &lathe.Finish{Reason: lathe.FinishStop, RawReason: "stop", Model: "lathetest", Usage: s.Usage, Message: s.message()}
+	if len(s.Calls) > 0 {
 		f.Reason, f.RawReason = lathe.FinishToolCalls, "tool_calls"
 	}
 	if f.Usage == (lathe.Usage{}) {

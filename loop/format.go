@@ -2,7 +2,9 @@ package loop
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/schema"
@@ -64,17 +66,29 @@ const maxAnswerViolations = 10
 
 // violation returns how a text violates the format; "" if it matches.
 func (f *responseFormat) violation(text string) string {
+	return f.describe(text, func(pointer string) string { return pointer })
+}
+
+// rules returns what violation returns, without text of the answer: a member that the schema does not name is *.
+func (f *responseFormat) rules(text string) string {
+	return f.describe(text, func(pointer string) string {
+		steps := strings.Split(pointer, "/")
+		for i, step := range steps {
+			name, _ := json.Marshal(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)) // a string has a JSON form
+			if n, err := strconv.Atoi(step); (err != nil || n > 999_999) && step != "" && !bytes.Contains(f.source, name) {
+				steps[i] = "*"
+			}
+		}
+		return strings.Join(steps, "/")
+	})
+}
+
+// describe returns the violations of a text, with the place of each in the form that place returns for its JSON pointer.
+func (f *responseFormat) describe(text string, place func(pointer string) string) string {
 	found := f.schema.Schema().Validate([]byte(text))
-	if len(found) == 0 {
-		return ""
-	}
 	var said []string
 	for _, v := range found[:min(len(found), maxAnswerViolations)] {
-		place := "the text"
-		if v.Pointer != "" {
-			place = v.Pointer
-		}
-		said = append(said, place+" "+v.Message)
+		said = append(said, cmp.Or(place(v.Pointer), "the text")+" "+v.Message)
 	}
 	return strings.Join(said, "; ")
 }

@@ -40,6 +40,12 @@ type Options struct {
 	Overrides []lathe.Member
 	// Model is the name of the model in requests; "": the default of the model.
 	Model string
+	// Agent is the name of the agent in ModelCallStarted and in the trace of the result; "": none.
+	Agent string
+	// Route, if set, returns the loop that makes the next model call, with its own runner, settings and limits, from the messages of the
+	// conversation so far; nil: this loop. All loops that Route returns have the same Route, which depends on the messages alone, so that
+	// every process continues a stored run with the same loop. Limits count over the whole run; those of the current loop apply.
+	Route func(messages []lathe.Message) *Loop
 	// Policy decides, by its Step method, before each model call; nil: all are allowed. Any decision other than Allow ends the run
 	// `budget_exceeded` at once, without another model call. Tools are subject to the policy of the runner.
 	Policy lathe.Policy
@@ -149,6 +155,8 @@ type Input struct {
 	// Answers are the results of calls that clients executed, by call id. Calls without a result remain pending.
 	Answers map[string]lathe.Output
 
+	handedOver bool // Resume is the state of the same range of Run, in which another loop has executed the run so far
+
 	extra runinput.Extra // of it, a run with Resume uses only Suspend, Suspended and Elapsed
 }
 
@@ -161,7 +169,12 @@ func init() { runinput.Find = func(in any) *runinput.Extra { return &in.(*Input)
 // The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
-		l.newRun(in, yield).run(ctx)
+		if in == nil {
+			in = &Input{}
+		}
+		for next := in; next != nil; {
+			next = l.routed(next).newRun(next, yield).run(ctx)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ type openCall struct {
 func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 	r := c.run
 	r.turn++
-	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model})
+	r.result.Trace = append(r.result.Trace, event.TurnTrace{Turn: r.turn, Model: r.loop.info.Model, Agent: r.loop.opts.Agent})
 	c.attempt, c.repeated = r.from.attempts, false
 	r.from.attempts = 0
 	for {
@@ -120,7 +120,7 @@ func (c *modelCall) announceAttempt(wait time.Duration) {
 	r.prompt.hashed = len(r.req.Messages)
 	s := &c.events.started
 	*s = event.ModelCallStarted{
-		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model,
+		Attempt: c.attempt, Provider: r.loop.info.Provider, Model: r.loop.info.Model, Agent: r.loop.opts.Agent,
 		Messages: len(r.req.Messages), Tools: len(r.req.Tools), Asked: r.followUp.announce(), Request: &c.events.request,
 	}
 	info := &r.loop.info

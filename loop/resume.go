@@ -173,6 +173,7 @@ func (r *run) resume(ctx context.Context) {
 	s := r.in.Resume
 	r.result.Usage, r.result.Cost = s.Usage, s.Cost
 	r.result.Trace = append(r.result.Trace, s.Trace...)
+	r.from.loaded = slices.Clip(s.Loaded)
 	r.followUp.resume(s.Messages[s.Start:])
 	cut := s.finish == lathe.FinishLength || s.finish == lathe.FinishContentFilter
 	switch {

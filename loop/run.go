@@ -63,12 +63,14 @@ type promptHash struct {
 	hashed int // the number of messages included in the hash
 }
 
-// A resumption is the starting point of a resumed run.
+// A resumption is the starting point of a resumed run, and that of the loop that continues this one.
 type resumption struct {
 	stale    error    // the reason why the run cannot be resumed
 	attempts int      // attempts of the next model call that an earlier process made
 	order    []string // the ids of the calls of the unfinished turn
 	tail     int      // the index in the history at which the tool messages of the unfinished turn begin
+	loaded   []string // value of [State].Loaded
+	next     *Input   // of the loop that continues the run; nil: none does
 }
 
 // A record is the part of a run that events and results point to.
@@ -86,11 +88,8 @@ type timeoutError struct{ after time.Duration }
 func (e *timeoutError) Error() string { return fmt.Sprintf("the run took longer than %v", e.after) }
 
 func (l *Loop) newRun(in *Input, yield func(event.Event) bool) *run {
-	if in == nil {
-		in = &Input{}
-	}
 	var stale error
-	if in.Resume != nil {
+	if in.Resume != nil && !in.handedOver {
 		in, stale = in.again()
 	}
 	r := &run{
@@ -141,7 +140,8 @@ func overrides(ofRun, ofLoop []lathe.Member) []lathe.Member {
 	return slices.Concat(ofRun, ofLoop)
 }
 
-func (r *run) run(parent context.Context) {
+// run executes the run until it ends or is suspended. It returns the input of the loop that continues it, or nil.
+func (r *run) run(parent context.Context) *Input {
 	r.started = r.loop.opts.Now().Add(-r.in.extra.Elapsed)
 	r.info.Depth = max(r.info.Depth, depthOf(parent))
 	if call := lathe.CallMetaFrom(parent); call != nil && r.info.ParentRunID == "" {
@@ -166,6 +166,7 @@ func (r *run) run(parent context.Context) {
 	if !r.suspended {
 		r.finish()
 	}
+	return r.from.next
 }
 
 // begin starts the work of the runner and emits the first event of the run.
@@ -275,6 +276,10 @@ func (r *run) step(ctx context.Context) {
 	if r.endIfDone(ctx) {
 		return
 	}
+	if handOver(r) {
+		r.suspended = true
+		return
+	}
 	if r.in.extra.Suspend != nil && !r.followUp.unanswered() && r.in.extra.Suspend(nil, nil) {
 		r.suspended = true
 		return
@@ -338,7 +343,7 @@ func (r *run) answer() {
 	switch {
 	case r.reason != lathe.ReasonAnswered:
 	case violation != "" && r.followUp.format.checked:
-		r.fail(lathe.ReasonInvalidAnswer, "", errors.New("the answer does not match the JSON Schema of the request: raise max_answer_repairs, or make the schema easier"))
+		r.fail(lathe.ReasonInvalidAnswer, "", fmt.Errorf("the answer does not match the JSON Schema of the request: %s. Raise max_answer_repairs, or make the schema easier", r.followUp.format.rules(r.call.answer)))
 	case r.call.blank && (r.in.extra.Relay == nil || !r.in.extra.Relay.Opaque):
 		r.fail(lathe.ReasonEmptyAnswer, "", errors.New("the model's answer is blank: Blank of the run's RunFinished event has the likely cause"))
 	}

@@ -198,7 +198,7 @@ func (s *State) modelAsked(d *event.ModelCallStarted) {
 	}
 	s.Attempt, s.answered = d.Attempt, false
 	t := s.trace(d.Model)
-	t.Messages, t.Tools = d.Messages, d.Tools
+	t.Messages, t.Tools, t.Agent = d.Messages, d.Tools, d.Agent
 }
 
 func (s *State) finished(d *event.RunFinished) {

@@ -21,6 +21,7 @@ func (r *run) emit(d event.Data) {
 	if s := r.in.Resume; s != nil {
 		turn = max(turn, s.Turn) // an earlier process may have begun a later turn whose model call is never repeated
 	}
+	r.from.loads(d)
 	r.out.delivering = true
 	more := r.out.yield(event.Event{Turn: turn, Data: d})
 	r.out.delivering = false

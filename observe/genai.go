@@ -48,6 +48,7 @@ const (
 	attrRequestID  = "lathe.request_id"
 	attrReason     = "lathe.reason"
 	attrTurn       = "lathe.turn"
+	attrAgent      = "gen_ai.agent.name"
 	attrAttempt    = "lathe.attempt"
 	attrPromptHash = "lathe.prompt_hash"
 	attrUpstreamID = "lathe.upstream_request_id"

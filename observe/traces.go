@@ -288,6 +288,7 @@ func (t *Traces) appendReference(attrs []attribute.KeyValue, runID string) []att
 func (t *Traces) chatBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ModelCallStarted) {
 	attrs := []attribute.KeyValue{attribute.String(attrOperation, spanChat), attribute.String(attrProvider, d.Provider),
 		attribute.String(attrRequestModel, d.Model), attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash)}
+	attrs = appendTexts(attrs, attribute.String, attrAgent, d.Agent)
 	if d.Request != nil {
 		attrs = appendServer(attrs, d.Request.Server)
 		if t.content {

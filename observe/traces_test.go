@@ -72,7 +72,7 @@ func emitRun(t *testing.T, s event.Sink, ctx context.Context) {
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.Text{Text: traceCanary}, lathe.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"x":"` + traceCanary + `"}`}}}
 	events := []event.Data{
 		&event.RunStarted{Model: "m1", Provider: "openai", Messages: []lathe.Message{lathe.User(traceCanary)}},
-		&event.ModelCallStarted{Attempt: 1, Provider: "openai", Model: "m1", PromptHash: "abc",
+		&event.ModelCallStarted{Attempt: 1, Provider: "openai", Model: "m1", Agent: "desk", PromptHash: "abc",
 			Request: &event.ModelRequest{Server: "api.example.com:443", Messages: []lathe.Message{lathe.User(traceCanary)}, Tools: []*lathe.ToolSpec{{Name: "calculator", Description: traceCanary}}}},
 		&event.TextDelta{Text: traceCanary},
 		&event.ModelCallFinished{Attempt: 1, Model: "m1-2026", Status: "success", FinishReason: "tool_calls", Usage: lathe.Usage{InputTokens: 7, OutputTokens: 5}, FirstTokenMS: 250, ResponseID: "resp_9", Message: &msg},
@@ -132,7 +132,7 @@ func TestSpans(t *testing.T) {
 		}
 		for name, want := range map[string]map[string]any{
 			"invoke_agent":            {"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m1", "gen_ai.conversation.id": "s1", "lathe.run_id": "run_1", "lathe.reason": "answered"},
-			"chat m1":                 {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m1", "gen_ai.response.model": "m1-2026", "gen_ai.usage.input_tokens": "7", "gen_ai.usage.output_tokens": "5", "gen_ai.response.time_to_first_chunk": 0.25, "gen_ai.response.id": "resp_9", "server.address": "api.example.com", "server.port": "443", "lathe.prompt_hash": "abc"},
+			"chat m1":                 {"gen_ai.agent.name": "desk", "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m1", "gen_ai.response.model": "m1-2026", "gen_ai.usage.input_tokens": "7", "gen_ai.usage.output_tokens": "5", "gen_ai.response.time_to_first_chunk": 0.25, "gen_ai.response.id": "resp_9", "server.address": "api.example.com", "server.port": "443", "lathe.prompt_hash": "abc"},
 			"execute_tool calculator": {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "calculator", "gen_ai.tool.call.id": "c1", "gen_ai.tool.type": "extension", "error.type": "timeout", "lathe.limit": "tool_timeout", "lathe.policy.decision": "ask"},
 		} {
 			got := s.attrs(name)

@@ -60,7 +60,9 @@ func applyTags(s *jsonschema.Schema, f reflect.StructField) (required bool, err 
 	tag, description := f.Tag.Get("jsonschema"), f.Tag.Get("jsonschema_description")
 	elements := splitTag(tag)
 	if !isWords(elements) {
-		switch {
+		switch name, _, ok := strings.Cut(tag, ":"); {
+		case ok && meant(name) != "":
+			return false, fmt.Errorf("the tag begins with %s: and is read as a description: write %s=VALUE, or the description in the tag jsonschema_description", name, meant(name))
 		case tag == "-":
 			return false, errors.New(`the tag jsonschema:"-" does not remove a field: write json:"-"`)
 		case tag != "" && description != "":
@@ -114,8 +116,23 @@ func isWords(elements []string) bool {
 	}
 	return slices.ContainsFunc(elements[1:], func(e string) bool {
 		name, _, ok := strings.Cut(e, "=")
-		return ok && words[name].set != nil
+		return ok && (words[name].set != nil || meant(name) != "")
 	})
+}
+
+// meant returns the word that restricts values and of which name is a spelling or nearly one, if exactly one is; "": a text. Words such as
+// format and example also begin descriptions.
+func meant(name string) (found string) {
+	for known, w := range words {
+		if known != "enum" && w.on == "" || known == "pattern" || known == "format" || text.Distance(strings.ToLower(strings.TrimSpace(name)), strings.ToLower(known)) > 1 {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = known
+	}
+	return found
 }
 
 // applyWord applies one element of a tag to the schema of a field.

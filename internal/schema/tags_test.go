@@ -173,6 +173,15 @@ func TestTagsThatContradict(t *testing.T) {
 			F string `jsonschema:"enmu=a"`
 		}](), `enmu=a, and there is no word enmu: did you mean enum?`},
 		{reflect.TypeFor[struct {
+			F int `json:"f" jsonschema:"minimun: 1"`
+		}](), `write minimum=VALUE`},
+		{reflect.TypeFor[struct {
+			F string `json:"f" jsonschema:"Enum: a, b"`
+		}](), `write enum=VALUE`},
+		{reflect.TypeFor[struct {
+			F int `json:"f" jsonschema:"a number,minimun=1"`
+		}](), `the tag has "a number", which is not WORD=VALUE`},
+		{reflect.TypeFor[struct {
 			F string `jsonschema:"oneof_required=a"`
 		}](), `no word oneof_required: the words are default, `},
 		{reflect.TypeFor[struct {

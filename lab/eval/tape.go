@@ -10,9 +10,9 @@ import (
 	"iter"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/recording"
 )
 
 // ErrReplay is the error of a request that a recording does not contain. A run whose model error wraps it has no score.
@@ -44,30 +44,8 @@ const maxTapeBytes = 256 << 20
 
 // An exchange is the hash of one request and its result.
 type exchange struct {
-	Request string           `json:"request"`
-	Finish  *recordedFinish  `json:"finish,omitempty"`
-	Failure *recordedFailure `json:"failure,omitempty"`
-}
-
-type recordedFinish struct {
-	Message   lathe.Message      `json:"message"`
-	Reason    lathe.FinishReason `json:"reason"`
-	RawReason string             `json:"raw_reason,omitempty"`
-	Usage     lathe.Usage        `json:"usage"`
-	Model     string             `json:"model,omitempty"`
-	Cost      *float64           `json:"provider_cost,omitempty"`
-	Faults    []lathe.Fault      `json:"faults,omitempty"`
-}
-
-type recordedFailure struct {
-	Code         lathe.Code         `json:"code"`
-	Op           string             `json:"op"`
-	Kind         lathe.UpstreamKind `json:"kind"`
-	Status       int                `json:"status,omitempty"`
-	ProviderCode string             `json:"provider_code,omitempty"`
-	Message      string             `json:"message,omitempty"`
-	Connect      bool               `json:"connect,omitempty"`
-	RetryAfter   time.Duration      `json:"retry_after,omitempty"`
+	Request string `json:"request"`
+	recording.Result
 }
 
 func (b *bench) tape(j *job) (*tape, error) {
@@ -154,15 +132,8 @@ func (t *tape) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe
 }
 
 func (t *tape) keep(req *lathe.Request, d lathe.Delta, err error) {
-	var up *lathe.UpstreamError
-	var outer *lathe.Error
-	switch {
-	case err == nil && d.Kind == lathe.DeltaFinish:
-		f := d.Finish
-		t.Exchanges = append(t.Exchanges, exchange{Request: requestHash(req), Finish: &recordedFinish{f.Message, f.Reason, f.RawReason, f.Usage, f.Model, f.ProviderCost, f.Faults}})
-	case errors.As(err, &up) && errors.As(err, &outer):
-		t.Exchanges = append(t.Exchanges, exchange{Request: requestHash(req), Failure: &recordedFailure{outer.Code, outer.Op,
-			up.Kind, up.Status, up.ProviderCode, up.Message, up.Connect, up.RetryAfter}})
+	if r, ok := recording.Of(d, err); ok {
+		t.Exchanges = append(t.Exchanges, exchange{requestHash(req), r})
 	}
 }
 
@@ -179,15 +150,8 @@ func (t *tape) play(req *lathe.Request) (lathe.Delta, error) {
 	}
 	e := t.Exchanges[t.at]
 	t.at++
-	switch {
-	case e.Failure != nil:
-		f := e.Failure
-		return lathe.Delta{}, &lathe.Error{Code: f.Code, Op: f.Op, Err: &lathe.UpstreamError{Kind: f.Kind, Status: f.Status,
-			ProviderCode: f.ProviderCode, Message: f.Message, Connect: f.Connect, RetryAfter: f.RetryAfter}}
-	case e.Finish != nil:
-		f := e.Finish
-		return lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Message: f.Message, Reason: f.Reason, RawReason: f.RawReason,
-			Usage: f.Usage, Model: f.Model, ProviderCost: f.Cost, Faults: f.Faults}}, nil
+	if d, err := e.Replay(); d.Finish != nil || err != nil {
+		return d, err
 	}
 	return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: ErrReplay}
 }

@@ -204,7 +204,7 @@ func (s *Store) submit(ctx context.Context, r *request) (_ bool, err error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-s.stop:
-		return false, errors.New("the store is closed")
+		return false, errClosed
 	case <-timer.C:
 		return false, errors.New("the database does not keep up")
 	}

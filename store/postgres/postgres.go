@@ -138,11 +138,15 @@ func failure(ctx context.Context, op string, err error) error {
 		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
 	case ctx.Err() != nil:
 		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()}
+	case strings.Contains(err.Error(), "closed pool"): // pgx exports no error for this
+		return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errClosed}
 	case unwritable(err):
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: oneLine{err}}
 }
+
+var errClosed = errors.New("the store is closed: close it after everything that uses it, such as an agent")
 
 func conflict(op string) error {
 	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}

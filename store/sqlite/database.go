@@ -82,7 +82,7 @@ func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	case <-d.stop:
-		return 0, errors.New("the store is closed")
+		return 0, errClosed
 	}
 	select {
 	case a := <-r.done:

@@ -8,6 +8,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -124,5 +125,10 @@ func failure(ctx context.Context, op string, err error) error {
 	case ctx.Err() != nil:
 		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()}
 	}
+	if strings.Contains(err.Error(), "database is closed") { // package sql exports no error for this
+		err = errClosed
+	}
 	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
 }
+
+var errClosed = errors.New("the store is closed: close it after everything that uses it, such as an agent")

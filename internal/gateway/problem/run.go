@@ -41,13 +41,13 @@ func Failure(res *event.Result) *Problem {
 	case lathe.ReasonUpstreamError:
 		return upstream(res.Err)
 	case lathe.ReasonNoToolCalls:
-		return New(http.StatusUnprocessableEntity, string(res.Reason), "The run had to call a tool and called none.")
+		return New(lathe.Code(res.Reason).HTTPStatus(), string(res.Reason), "The run had to call a tool and called none.")
 	case lathe.ReasonToolError:
-		return New(http.StatusUnprocessableEntity, string(res.Reason), "A tool failed that the run had to succeed with.")
+		return New(lathe.Code(res.Reason).HTTPStatus(), string(res.Reason), "A tool failed that the run had to succeed with.")
 	case lathe.ReasonUnknownTool:
-		return New(http.StatusUnprocessableEntity, string(res.Reason), "The model asked for a tool that there is not.")
+		return New(lathe.Code(res.Reason).HTTPStatus(), string(res.Reason), "The model asked for a tool that there is not.")
 	case lathe.ReasonCancelled:
-		return &Problem{Status: http.StatusConflict, Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
+		return &Problem{Status: lathe.CodeCancelled.HTTPStatus(), Code: string(res.Reason), Message: "The run was cancelled.", NoRetry: true}
 	case lathe.ReasonInterrupted:
 		if code == lathe.CodeUnavailable {
 			return NotNow(res.Err)
@@ -66,7 +66,7 @@ func Failure(res *event.Result) *Problem {
 	case lathe.CodeTooManyTools:
 		return tooManyTools(res.Err)
 	case lathe.CodeInvalidRequest:
-		return New(http.StatusBadRequest, "invalid_request", "The request cannot be run: %s.", Cause(res.Err))
+		return New(code.HTTPStatus(), "invalid_request", "The request cannot be run: %s.", Cause(res.Err))
 	default:
 	}
 	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
@@ -74,7 +74,7 @@ func Failure(res *event.Result) *Problem {
 
 // tooManyTools returns the problem of a run whose tool definitions exceed a limit.
 func tooManyTools(err error) *Problem {
-	p := New(http.StatusBadRequest, "too_many_tools", "The run would send its model more definitions of tools than a limit allows.")
+	p := New(lathe.CodeTooManyTools.HTTPStatus(), "too_many_tools", "The run would send its model more definitions of tools than a limit allows.")
 	var exceeded interface {
 		error
 		ClientText() string // the message without the origins of tools
@@ -121,10 +121,10 @@ const inProgressRetry = 5 * time.Second
 // client may retry soon; otherwise it must not retry automatically.
 func overBudget(res *event.Result) *Problem {
 	if lathe.CodeOf(res.Err) == lathe.CodePriceUnknown {
-		return &Problem{Status: http.StatusForbidden, Code: string(lathe.CodePriceUnknown), NoRetry: true,
+		return &Problem{Status: lathe.CodePriceUnknown.HTTPStatus(), Code: string(lathe.CodePriceUnknown), NoRetry: true,
 			Message: "This key has a budget in US dollars, and the price of this call is not known: choose another model, leave out members that change the price (such as service_tier), or have the operator set models.NAME.price."}
 	}
-	p := &Problem{Status: http.StatusTooManyRequests, Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
+	p := &Problem{Status: lathe.CodeBudgetExhausted.HTTPStatus(), Code: string(lathe.CodeBudgetExhausted), NoRetry: true,
 		Message: "The budget of this key or of its group does not admit another model call."}
 	var over *store.BudgetError
 	if !errors.As(res.Err, &over) {

@@ -18,7 +18,7 @@ const loadingRetry = 10 * time.Second
 // message contains its error text, which is about the client's own request. For other failures the message is fixed, because applications
 // show it to their users; the error text is in the run's view (error_message) and in the log.
 func upstream(err error) *Problem {
-	p := &Problem{Status: http.StatusBadGateway, Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
+	p := &Problem{Status: lathe.CodeUpstream.HTTPStatus(), Code: string(lathe.CodeUpstream), Message: "The model server failed.", OfUpstream: true}
 	var up *lathe.UpstreamError
 	if !errors.As(err, &up) {
 		return p

@@ -66,6 +66,7 @@ export interface ModelCallStarted {
   attempt: number;
   provider: string;
   model: string;
+  agent?: string;
   prompt_hash: string;
   prompt_hash_v2: string;
   messages: number;

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/loop"
+	"github.com/lathe-run/lathe/tool"
+)
+
+// A Peer is another agent that answers a conversation after it was handed over to it: see Options.Peers.
+type Peer struct {
+	Model lathe.Model
+	// Options have the name of the peer, which is required, and its instructions, tools, policy, Prepare, and options of the parts. An
+	// approver, a clock and a log that are nil are those of the agent. Peers, MaxTransfers, Store, Sinks and MaxRuns must not be set.
+	Options Options
+}
+
+const (
+	// transferPrefix begins the names of the tools that hand a conversation over.
+	transferPrefix = "transfer_to_"
+	// defaultTransfers is the default of Options.MaxTransfers.
+	defaultTransfers = 8
+)
+
+// A member is one of the agents that a conversation can be with.
+type member struct {
+	name  string
+	tools *tool.Set
+	loop  *loop.Loop
+}
+
+// active returns the member that answers next: that of the last successful transfer in the messages, or the first one. A transfer to a member that
+// the program does not have any more does not count.
+func (a *parts) active(messages []lathe.Message) *member {
+	if len(a.members) == 1 {
+		return &a.members[0]
+	}
+	for _, m := range slices.Backward(messages) {
+		for _, p := range m.Parts {
+			r, ok := p.(lathe.ToolResult)
+			name, transfer := strings.CutPrefix(r.Name, transferPrefix)
+			if !ok || !transfer || r.IsError {
+				continue
+			}
+			if i := slices.IndexFunc(a.members, func(m member) bool { return m.name == name }); i >= 0 && name != "" {
+				return &a.members[i]
+			}
+		}
+	}
+	return &a.members[0]
+}
+
+// asking returns the member whose calls wait in a run.
+func (a *parts) asking(ctx context.Context, runID string) *member {
+	if len(a.members) == 1 {
+		return &a.members[0]
+	}
+	s, err := a.engine.State(ctx, runID)
+	if err != nil {
+		return &a.members[0]
+	}
+	for i, m := range slices.Backward(s.Messages) {
+		if len(s.Open) > 0 && m.Role == lathe.RoleAssistant { // the message with the calls
+			return a.active(s.Messages[:i])
+		}
+	}
+	return a.active(s.Messages)
+}
+
+// checkPeers returns an error for the first peer that is not valid.
+func checkPeers(o *Options) error {
+	fail := func(format string, args ...any) error {
+		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: fmt.Errorf(format, args...)}
+	}
+	if o.MaxTransfers < 0 {
+		return fail("MaxTransfers is %d, want more than 0", o.MaxTransfers)
+	}
+	seen := map[string]bool{o.Name: true}
+	for i := range o.Peers {
+		switch p := &o.Peers[i]; {
+		case p.Options.Name == "":
+			return fail("peer %d has no name: set Options.Name, with which the others hand the conversation over to it", i)
+		case seen[p.Options.Name]:
+			return fail("two agents have the name %q", p.Options.Name)
+		case nothing(p.Model):
+			return fail("the peer %s has no model", p.Options.Name)
+		case p.Options.Store != nil, p.Options.Sinks != nil, p.Options.MaxRuns != 0, p.Options.Peers != nil, p.Options.MaxTransfers != 0:
+			return fail("the peer %s has a store, sinks, peers, MaxRuns or MaxTransfers: those of the agent apply to all its peers", p.Options.Name)
+		default:
+			seen[p.Options.Name] = true
+		}
+	}
+	return nil
+}
+
+// transfers returns the tools with which the agent of this name hands the conversation over to the others: o and its peers.
+func transfers(name string, o *Options) (tools []lathe.Tool) {
+	if len(o.Peers) == 0 {
+		return nil
+	}
+	others := []*Options{o}
+	for i := range o.Peers {
+		others = append(others, &o.Peers[i].Options)
+	}
+	for _, other := range others {
+		if other.Name == name || other.Name == "" {
+			continue
+		}
+		done := "The conversation is handed over to " + other.Name + "."
+		tools = append(tools, tool.Func(transferPrefix+other.Name, strings.TrimSpace("Hands the conversation over to "+other.Name+", which answers from then on. "+other.Description),
+			func(context.Context, struct {
+				Reason string `json:"reason,omitempty" jsonschema:"what the other agent needs to know"`
+			}) (string, error) {
+				return done, nil
+			}, &tool.FuncOptions{Effect: lathe.ReadOnly}))
+	}
+	return tools
+}
+
+// A transferLimit is a policy that denies transfers beyond a number per run.
+type transferLimit struct {
+	lathe.Policy
+	max int
+}
+
+// Call implements [lathe.Policy].
+func (p transferLimit) Call(c *lathe.CallInfo) lathe.Verdict {
+	made := 0
+	for _, u := range c.Used {
+		if strings.HasPrefix(u.Name, transferPrefix) {
+			made += u.Calls
+		}
+	}
+	if strings.HasPrefix(c.Tool.Name, transferPrefix) && made >= p.max {
+		return lathe.Verdict{Rule: "max_transfers", Reason: fmt.Sprintf("the run has made %d transfers: answer the user", made)}
+	}
+	return p.Policy.Call(c)
+}
+
+// addPeers adds the members that a conversation can be handed over to.
+func (a *parts) addPeers(o *Options) error {
+	for i := range o.Peers {
+		p := o.Peers[i].Options
+		p.Approver, p.Log = cmp.Or(p.Approver, o.Approver), cmp.Or(p.Log, o.Log)
+		if p.Loop.Now == nil {
+			p.Loop.Now = o.Loop.Now
+		}
+		if err := a.add(o.Peers[i].Model, &p, o); err != nil {
+			return fmt.Errorf("agent: peer %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// nothing reports whether a model is nil, or a pointer that is nil.
+func nothing(model lathe.Model) bool {
+	v := reflect.ValueOf(model)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}

@@ -1,0 +1,248 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/agent"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/lathetest"
+	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/store"
+)
+
+// team returns the options of an agent "front" with the peer "billing", which refunds.
+func team(billing lathe.Model, refunds *int) *agent.Options {
+	return &agent.Options{Name: "front", Instructions: "You greet.", Tools: []lathe.Tool{weather()}, Peers: []agent.Peer{{Model: billing,
+		Options: agent.Options{Name: "billing", Description: "For refunds.", Instructions: "You refund.", Tools: []lathe.Tool{refund(refunds)}}}}}
+}
+
+func toolNames(req *lathe.Request) (names []string) {
+	for _, spec := range req.Tools {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
+// speakers returns the agents of the model calls of a run, as its log has them.
+func speakers(t *testing.T, a *agent.Agent, runID string) (names []string) {
+	t.Helper()
+	for e, err := range a.Events(t.Context(), runID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := e.Data.(*event.ModelCallStarted); ok {
+			names = append(names, d.Agent)
+		}
+	}
+	return names
+}
+
+// The other agent answers in the same run and in later runs of the conversation, with its own instructions and tools, until it hands back.
+func TestTransfer(t *testing.T) {
+	t.Parallel()
+	front := lathetest.NewModel(lathetest.Call("transfer_to_billing", `{"reason":"a refund"}`), lathetest.Text("Welcome back."))
+	billing := lathetest.NewModel(lathetest.Text("Which order?"), lathetest.Text("A-1, I see."), lathetest.Call("transfer_to_front", `{}`))
+	refunds := 0
+	a := newAgent(t, front, team(billing, &refunds))
+	res, err := a.Run(t.Context(), lathe.User("I want my money back."))
+	if err != nil || res.Answer != "Which order?" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got := speakers(t, a, res.RunID); !slices.Equal(got, []string{"front", "billing"}) || res.Trace[1].Agent != "billing" {
+		t.Errorf("the log has %v, the trace %+v", got, res.Trace)
+	}
+	res, err = a.Run(t.Context(), append(res.History, lathe.User("A-1"))...)
+	if err != nil || res.Answer != "A-1, I see." {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	res, err = a.Run(t.Context(), append(res.History, lathe.User("Thanks, bye."))...)
+	if err != nil || res.Answer != "Welcome back." {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	f, b := front.Requests(), billing.Requests()
+	if f[0].Messages[0].Text() != "You greet." || b[0].Messages[0].Text() != "You refund." || b[2].Messages[0].Text() != "You refund." || f[1].Messages[0].Text() != "You greet." {
+		t.Errorf("instructions %q, %q, %q, %q", f[0].Messages[0].Text(), b[0].Messages[0].Text(), b[2].Messages[0].Text(), f[1].Messages[0].Text())
+	}
+	if got := toolNames(&f[0]); !slices.Equal(got, []string{"transfer_to_billing", "weather"}) {
+		t.Errorf("tools of the front: %v", got)
+	}
+	if got := toolNames(&b[0]); !slices.Equal(got, []string{"refund", "transfer_to_front"}) {
+		t.Errorf("tools of billing: %v", got)
+	}
+	if res.History[0].Role != lathe.RoleUser {
+		t.Errorf("the history begins with %+v", res.History[0])
+	}
+}
+
+// A system message of the conversation follows the instructions, in one message.
+func TestTransferKeepsTheSystemMessage(t *testing.T) {
+	t.Parallel()
+	front := lathetest.NewModel(lathetest.Text("Hi."))
+	a := newAgent(t, front, team(lathetest.NewModel(), new(int)))
+	if _, err := a.Run(t.Context(), lathe.System("Speak French."), lathe.User("hi")); err != nil {
+		t.Fatal(err)
+	}
+	if m := front.Requests()[0].Messages; len(m) != 2 || m[0].Text() != "You greet.\n\nSpeak French." {
+		t.Errorf("messages %+v", m)
+	}
+}
+
+// After a restart at any event of the log, the agent that has the conversation continues the run, and its policy decides on its calls.
+func TestTransferSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	models := func() (front, billing *lathetest.Model) {
+		return lathetest.NewModel(lathetest.Call("transfer_to_billing", `{}`)), lathetest.NewModel(lathetest.Call("refund", `{"order":"A-1"}`), lathetest.Text("Refunded."))
+	}
+	runs, refunds := store.NewMemory(nil), 0
+	front, billing := models()
+	o := team(billing, &refunds)
+	o.Store = runs
+	a := newAgent(t, front, o)
+	res, err := a.Run(t.Context(), lathe.User("I want my money back."))
+	if !errors.Is(err, agent.ErrWaiting) || refunds != 0 {
+		t.Fatalf("%+v, %v, %d refunds", res, err, refunds)
+	}
+	var log []event.Event
+	for e, err := range runs.Read(t.Context(), res.RunID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = append(log, e)
+	}
+	for n := 1; n <= len(log); n++ {
+		t.Run(fmt.Sprintf("%02d %s", n, log[n-1].Data.EventType()), func(t *testing.T) {
+			t.Parallel()
+			later := store.NewMemory(nil)
+			if _, err := later.Append(t.Context(), res.RunID, 0, log[:n]...); err != nil {
+				t.Fatal(err)
+			}
+			refunds := 0
+			front, billing := models()
+			made := 0 // the model calls that the log has
+			for _, e := range log[:n] {
+				if d, ok := e.Data.(*event.ModelCallFinished); ok && d.Status == "success" {
+					made++
+				}
+			}
+			if made > 0 {
+				front = lathetest.NewModel()
+			}
+			if made > 1 {
+				billing = lathetest.NewModel(lathetest.Text("Refunded."))
+			}
+			o := team(billing, &refunds)
+			o.Store = later
+			a := newAgent(t, front, o)
+			if _, err := a.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			end, err := a.Wait(t.Context(), res.RunID)
+			if d, ok := log[n-1].Data.(*event.ToolCallPlanned); ok && d.Tool == "refund" { // the call may have been made
+				if err != nil || end.Answer != "Refunded." || refunds != 0 || end.Trace[1].Calls[0].Code != lathe.CodeInterrupted {
+					t.Fatalf("%+v, %v, %d refunds", end, err, refunds)
+				}
+				return
+			}
+			if !errors.Is(err, agent.ErrWaiting) || refunds != 0 {
+				t.Fatalf("%v, %d refunds", err, refunds)
+			}
+			waiting, err := a.Waiting(t.Context())
+			if err != nil || len(waiting) != 1 || waiting[0].Tool != "refund" || waiting[0].Effect != "writes" {
+				t.Fatalf("%+v, %v", waiting, err)
+			}
+			if err := a.Approve(t.Context(), waiting[0].Digest, "ann"); err != nil {
+				t.Fatal(err)
+			}
+			if end, err = a.Wait(t.Context(), res.RunID); err != nil || end.Answer != "Refunded." || refunds != 1 {
+				t.Errorf("%+v, %v, %d refunds", end, err, refunds)
+			}
+			if got := speakers(t, a, res.RunID); got[0] != "front" || slices.Contains(got[2:], "front") || got[len(got)-1] != "billing" {
+				t.Errorf("model calls of %v", got)
+			}
+		})
+	}
+}
+
+// The results of transfers that are refused are for the model that has made them.
+func TestTransferIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		call string
+		with func(*agent.Options)
+		code lathe.Code
+		text string
+	}{
+		"no such agent": {"transfer_to_biling", func(*agent.Options) {}, lathe.CodeUnknownTool, "transfer_to_billing"},
+		"to itself":     {"transfer_to_front", func(*agent.Options) {}, lathe.CodeUnknownTool, "transfer_to_billing"},
+		"by the policy": {"transfer_to_billing", func(o *agent.Options) {
+			o.Policy = policy.Tools{Allow: []string{"weather"}, Else: policy.Effects{}}
+		}, lathe.CodePolicyDenied, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := team(lathetest.NewModel(), new(int))
+			tc.with(o)
+			a := newAgent(t, lathetest.NewModel(lathetest.Call(tc.call, `{}`), lathetest.Text("I cannot.")), o)
+			res, err := a.Run(t.Context(), lathe.User("hi"))
+			if err != nil || res.Answer != "I cannot." || len(res.Trace[0].Calls) != 1 || res.Trace[0].Calls[0].Code != tc.code || res.Trace[1].Agent != "front" {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			if result := res.History[2].Parts[0].(lathe.ToolResult); !strings.Contains(result.Content, tc.text) {
+				t.Errorf("the model reads %q", result.Content)
+			}
+		})
+	}
+}
+
+// Two agents that hand over to each other stop at the limit. Transfers of earlier runs do not count.
+func TestTransfersEnd(t *testing.T) {
+	t.Parallel()
+	to := func(name string) lathetest.Step { return lathetest.Call("transfer_to_"+name, `{}`) }
+	front := lathetest.NewModel(to("billing"), to("billing"), lathetest.Text("Enough."), to("billing"))
+	billing := lathetest.NewModel(to("front"), to("front"), lathetest.Text("Again."))
+	o := team(billing, new(int))
+	o.MaxTransfers = 3
+	a := newAgent(t, front, o)
+	res, err := a.Run(t.Context(), lathe.User("hi"))
+	if err != nil || res.Answer != "" && !strings.Contains("Again. Enough.", res.Answer) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	last := res.Trace[3].Calls[0]
+	if last.Code != lathe.CodePolicyDenied || res.Trace[3].Agent != "billing" || res.Trace[4].Agent != "billing" || res.Answer != "Again." {
+		t.Errorf("%+v", res.Trace)
+	}
+	if _, err = a.Run(t.Context(), append(res.History, lathe.User("more"))...); lathe.CodeOf(err) != lathe.CodeInvalidRequest { // the script of billing has ended
+		t.Errorf("the later run is not one of billing: %v", err)
+	}
+}
+
+func TestPeersAreChecked(t *testing.T) {
+	t.Parallel()
+	model := lathetest.NewModel()
+	var absent *lathetest.Model
+	peer := func(m lathe.Model, o agent.Options) *agent.Options {
+		return &agent.Options{Name: "front", Peers: []agent.Peer{{Model: m, Options: o}}}
+	}
+	for want, o := range map[string]*agent.Options{
+		"peer 0 has no name":               peer(model, agent.Options{}),
+		"two agents have the name":         peer(model, agent.Options{Name: "front"}),
+		"has no model":                     peer(absent, agent.Options{Name: "billing"}),
+		"those of the agent apply":         peer(model, agent.Options{Name: "billing", Store: store.NewMemory(nil)}),
+		"MaxTransfers is -1":               {MaxTransfers: -1},
+		"transfer_to_no blanks":            peer(model, agent.Options{Name: "no blanks"}),
+		"peer billing: tool: register":     peer(model, agent.Options{Name: "billing", Tools: []lathe.Tool{weather(), weather()}}),
+		"no tool has that name: did you m": peer(model, agent.Options{Name: "billing", Policy: policy.Tools{Allow: []string{"transfer_to_frnt"}, Else: policy.Effects{}}}),
+	} {
+		if _, err := agent.New(model, o); lathe.CodeOf(err) != lathe.CodeInvalidConfig || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := agent.New(absent, nil); lathe.CodeOf(err) != lathe.CodeInvalidConfig {
+		t.Errorf("a model that is a nil pointer: %v", err)
+	}
+}
