@@ -5,13 +5,18 @@ import { signal } from "@preact/signals";
 import { connection, delay, enc, events, get, getText, isGone, Lost, pause, Refusal, refusal, request, send } from "../api";
 import { decisionIn, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
 import { member } from "../text/jsontext.js";
-import { mark, rewind, sent, settle, take, textOf, waits, type Message } from "./message";
+import { Branches, type Fork } from "./branches";
+import { causeIn, storedEvents } from "./cause";
+import { draftOf, keepDraft } from "./drafts";
+import { mark, rewind, sent, settle, take, textOf, waits, type Message, type Part } from "./message";
 import { optionsOf } from "./options";
 import { Speaker } from "./speaker";
 import { inView, news } from "./watch";
 
 const saved = "lathe.chat";
 const saveEvery = 1000; // ms between two saves while an answer streams
+const draftAfter = 300; // ms without a key before a draft is saved
+const mostFile = 200_000; // characters of a file of a result that is saved
 const attempts = 5; // to find a run whose answer never began
 
 type Ask = (signal: AbortSignal) => Promise<Response>;
@@ -25,24 +30,38 @@ export class Chat {
   readonly busy = signal(false);
   readonly loading = signal<Error | boolean>(false);
   readonly draft = signal("");
+  readonly editing = signal<Message | undefined>(undefined); // the question that is edited in its place
+  readonly elsewhere = signal(false); // the chat went on in another page, and a message was not sent for that
+  readonly branches = new Branches();
   readonly revisions = new WeakMap<Message, number>();
   onChange: () => void = () => {}; // a run of the chat has begun, waits or has ended
   focusWanted: string | undefined; // the id of a call whose view is to get the focus
   private aborter: AbortController | undefined;
   private watcher: AbortController | undefined;
+  private announced: Ask | undefined; // the request whose run the other tabs know of
   private more = false;
   private savedAt = 0;
   private frame = 0;
   private readonly speaker = new Speaker();
+  private readonly others = new BroadcastChannel("lathe.chats"); // the other tabs of this browser, which are told the id of a chat that goes on
 
   constructor() {
-    const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[] } | null;
+    const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[]; forks?: Record<string, Fork> } | null;
     if (old) {
       this.id = old.id;
       this.messages = old.messages;
+      this.branches.forks = old.forks ?? {};
     }
+    this.draft.value = draftOf(this.id);
     for (const m of this.messages) this.speaker.skip(m);
-    addEventListener("pagehide", () => this.save());
+    addEventListener("pagehide", () => { this.save(); keepDraft(this.id, this.draft.value); });
+    let due = 0;
+    this.draft.subscribe((text) => {
+      const { id } = this;
+      clearTimeout(due);
+      due = window.setTimeout(() => { if (this.id === id) keepDraft(id, text); }, draftAfter);
+    });
+    this.others.onmessage = (e: MessageEvent<string>) => { if (e.data === this.id) void this.catchUp(); };
     connection.subscribe((state) => this.connected(state !== "lost"));
   }
 
@@ -72,7 +91,14 @@ export class Chat {
     this.watcher?.abort();
     this.aborter = undefined;
     this.busy.value = false;
+    if (id !== this.id) {
+      keepDraft(this.id, this.draft.value);
+      this.branches.forks = {};
+      this.elsewhere.value = false;
+    }
+    this.editing.value = undefined;
     this.id = id;
+    this.draft.value = draftOf(id);
     this.messages = messages;
     this.cards.clear();
     for (const m of messages) this.speaker.skip(m);
@@ -86,8 +112,9 @@ export class Chat {
   }
 
   // open shows a chat that the server keeps: what its last run was asked, and the stream of that run.
-  async open(id: string) {
-    if (id === this.id && this.messages.length) return;
+  async open(id: string, anew = false) {
+    if (id === this.id && this.messages.length && !anew) return;
+    keepDraft(this.id, this.draft.value);
     this.reset(id, []);
     this.loading.value = true;
     try {
@@ -113,11 +140,42 @@ export class Chat {
   save() {
     this.savedAt = Date.now();
     try {
-      if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages }));
+      const small = (key: string, value: unknown) => key === "files" ? (value as Part["files"])?.filter((f) => f.url.length < mostFile) : value;
+      if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages, forks: this.branches.forks }, small));
       else sessionStorage.removeItem(saved);
     } catch {
       sessionStorage.removeItem(saved);
     }
+  }
+
+  // newest returns the id of the newest run of this chat, undefined if the server keeps none.
+  private async newest(): Promise<string | undefined> {
+    if (!this.durable) return undefined;
+    const { data } = await get<{ data: { run_id: string; parent_run_id?: string }[] }>(`api/runs?limit=5&session_id=${enc(this.id)}`);
+    return data.find((r) => !r.parent_run_id)?.run_id;
+  }
+
+  private knows(runId: string): boolean {
+    const told = (messages: Message[]) => messages.some((m) => m.metadata?.runId === runId);
+    return told(this.messages) || Object.values(this.branches.forks).some((f) => f.tails.some(told));
+  }
+
+  // catchUp shows what another page made of this chat. It reports whether there was something.
+  async catchUp(): Promise<boolean> {
+    const { id } = this, newest = this.busy.value || this.editing.value ? undefined : await this.newest().catch(() => undefined);
+    if (!newest || this.id !== id || this.busy.value || !this.messages.length || this.knows(newest)) return false;
+    void this.open(id, true);
+    return true;
+  }
+
+  // send says a text, unless the chat has gone on elsewhere: then that is shown, and the text stays in the box.
+  async send(text: string) {
+    this.elsewhere.value = false;
+    if (this.messages.length && await this.catchUp()) {
+      keepDraft(this.id, text);
+      this.draft.value = text;
+      this.elsewhere.value = true;
+    } else await this.say(text);
   }
 
   say(text: string): Promise<void> {
@@ -142,21 +200,44 @@ export class Chat {
     if (this.busy.value || message?.role !== "assistant") return;
     const found = message.metadata?.runId ? undefined : await this.find().catch(() => undefined);
     if (found) return this.follow(message, this.stream(message, found));
-    this.messages.pop();
+    if (message.parts.length) this.branches.fork(this.messages, this.messages.length - 1);
+    else this.messages.pop();
     this.changed();
     await this.run();
   }
 
-  // edit takes a question and all after it out of the conversation, and puts its text into the box.
+  // edit has a question be edited in its place. What was said after it stays until the edited question is sent.
   edit(message = this.messages.findLast((m) => m.role === "user")) {
-    const at = message ? this.messages.indexOf(message) : -1;
+    if (this.busy.value || !message) return;
+    this.editing.value = message;
+    this.changed(message);
+  }
+
+  endEdit() {
+    const message = this.editing.value;
+    this.editing.value = undefined;
+    if (message) this.changed(message);
+  }
+
+  // replace asks the edited question. The old one and all after it are another version.
+  async replace(message: Message, text: string) {
+    const at = this.messages.indexOf(message);
+    this.endEdit();
     if (this.busy.value || at < 0) return;
     this.watcher?.abort();
-    const text = this.messages[at]!.parts.map((p) => p.text ?? "").join("");
-    this.messages.length = at;
-    this.draft.value = [text, this.draft.value].filter(Boolean).join("\n");
+    this.branches.fork(this.messages, at);
+    await this.say(text);
+  }
+
+  // turn shows another version of a message and of all after it.
+  turn(message: Message, by: number) {
+    const at = this.messages.indexOf(message);
+    if (this.busy.value || at < 0) return;
+    this.watcher?.abort();
+    this.branches.turn(this.messages, at, by);
     this.save();
     this.changed();
+    if (this.last?.role === "assistant") void this.attend(this.last);
   }
 
   // find returns the id of a run of this chat that no message knows.
@@ -225,10 +306,20 @@ export class Chat {
     this.save();
     this.changed(); // what may be done about each message depends on the last
     this.onChange();
+    if (!quiet) this.others.postMessage(this.id);
+    if (message.problem) void this.explain(message);
     const more = this.more;
     this.more = false;
     if (more) return this.follow(message, this.stream(message));
     void this.attend(message);
+  }
+
+  // explain adds to the problem of a message why its run failed, where the run says it.
+  private async explain(message: Message) {
+    const problem = message.problem, runId = message.metadata?.runId;
+    if (!problem || !runId || !this.durable) return;
+    problem.cause = causeIn(await storedEvents(runId).catch(() => []));
+    if (problem.cause) this.changed(message);
   }
 
   // connected shows whether the server of the run that is followed is there.
@@ -247,9 +338,10 @@ export class Chat {
         if (message.metadata?.reason === "awaiting_approval") delete message.metadata.reason;
         return true;
       }
+      const known = message.metadata?.runId, runId = response.headers.get("X-Lathe-Run-Id");
+      if (runId) message.metadata = { ...message.metadata, runId };
       if (!response.ok) {
         const refused = await refusal(response);
-        const known = message.metadata?.runId;
         if (refused.code === "event_id_ahead" && message.told) { // the store has lost what it had told
           delete message.told;
           return false;
@@ -257,9 +349,9 @@ export class Chat {
         if (known && [502, 503, 504].includes(refused.status)) return false;
         throw refused;
       }
-      const runId = response.headers.get("X-Lathe-Run-Id");
-      if (runId) message.metadata = { ...message.metadata, runId };
       message.lost = false;
+      if (ask !== this.announced) this.others.postMessage(this.id);
+      this.announced = ask;
       this.changed(message);
       this.save(); // a page that is loaded again finds the run
       let left = false;
@@ -341,6 +433,7 @@ export class Chat {
     part.state = "approval-responded";
     part.approval = { id: digest, approved: ["approved", "edited", "answered"].includes(decision.decision) };
     part.decision = decision;
+    part.began = Date.now();
     if (message.told) mark(message);
     if (focused) this.focusWanted = waits(message).find((p) => this.cards.has(p.approval!.id))?.toolCallId ?? part.toolCallId;
     this.changed(message);
