@@ -61,6 +61,12 @@ export default async function ({ page, context, base, check, axe, shot, server, 
   await page.reload();
   await page.waitForSelector("#health.up");
   await shown.waitFor();
+  await page.waitForFunction(() => document.querySelector(".working")?.textContent === "working"); // no text is awaited
+  const third = await context.newPage();
+  await watch(third);
+  await third.goto(page.url());
+  await third.locator(".turn.assistant .said", { hasText: text }).waitFor();
+  await third.close();
   await page.locator("#stop").click();
   await page.getByText("You stopped the run.").waitFor();
   check("Stop after a reload keeps the text", await shown.count(), 1);

@@ -12,7 +12,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await ask(page, "@@bad please");
   const problem = page.locator(".problem");
   await problem.getByText("CUDA out of memory").waitFor();
-  check("the server is named", /local.*fake.*failed/.test(await problem.textContent()));
+  check("the server is named", /model server of fake failed 3 times/.test(await problem.textContent()));
   await axe("the server's words");
   await shot("bad");
   await page.locator(".turn.assistant a", { hasText: "see the run" }).click();
@@ -27,7 +27,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.selectOption("#model", "down");
   await ask(page, "hello down");
   await problem.getByText("Start the model server").waitFor();
-  check("what cannot be reached", /down.*failed/.test(await problem.textContent()));
+  check("what cannot be reached", /server down \(model fake\) failed/.test(await problem.textContent()));
   await axe("a server that is down");
   await shot("down");
   await page.locator(".turn.assistant a", { hasText: "see the run" }).click();

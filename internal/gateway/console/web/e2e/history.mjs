@@ -15,7 +15,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.locator(".run-item.says-user").waitFor();
   check("the run is headed by its question", await page.locator("h1").textContent(), "the last question");
   check("its own turn comes first", (await page.locator(".run-item.says-user .run-text").allTextContents()), ["the last question"]);
-  await page.getByRole("button", { name: "Show 12 earlier messages and calls" }).click();
+  await page.getByRole("button", { name: "Show 9 earlier messages and calls" }).click();
   check("calls before it", await page.locator(".run-call").count(), 3);
   check("each has its result", [await page.locator(".run-call .result").allTextContents(), await page.getByText("no result").count()], [["finished one", "finished one", "finished one"], 0]);
   check("no result stands alone", await page.locator(".run-item.says-tool").count(), 0);

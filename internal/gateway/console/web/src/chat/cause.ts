@@ -4,7 +4,7 @@ import { enc, getText } from "../api";
 import { readEvent, type RunEvent } from "../run/types";
 
 export interface Cause {
-  server: string; // name of the entry of models, or the provider
+  server: string; // name of the entry of models that was asked for, "" for the default
   model: string;
   attempts: number;
   code: string;
@@ -20,7 +20,7 @@ export function causeIn(events: RunEvent[]): Cause | undefined {
   const last = events.findLast((e) => e.type === "ModelCallFinished");
   if (!last || last.data.status === "success") return undefined;
   const begun = events.find((e) => e.type === "RunStarted"), d = last.data, said = last.content?.error_message;
-  return { server: begun?.content?.target ?? d.provider ?? "", model: d.model ?? "", attempts: d.attempt ?? 1, code: d.error_code ?? "", status: d.upstream_status || undefined,
+  return { server: begun?.content?.target ?? "", model: d.model ?? "", attempts: d.attempt ?? 1, code: d.error_code ?? "", status: (d.upstream_status ?? 0) >= 400 ? d.upstream_status : undefined,
     said: said && said.replace(secrets, "[removed]").slice(0, longest) };
 }
 

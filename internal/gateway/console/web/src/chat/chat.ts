@@ -47,7 +47,7 @@ export class Chat {
 
   constructor() {
     const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[]; forks?: Record<string, Fork> } | null;
-    if (old) {
+    if (old && !old.messages.some((m) => m.parts.some((p) => p.type === "file" && !p.url))) { // without a file it is read from the server
       this.id = old.id;
       this.messages = old.messages;
       this.branches.forks = old.forks ?? {};
@@ -140,7 +140,7 @@ export class Chat {
   save() {
     this.savedAt = Date.now();
     try {
-      const small = (key: string, value: unknown) => key === "files" ? (value as Part["files"])?.filter((f) => f.url.length < mostFile) : value;
+      const small = (key: string, value: unknown) => key === "url" && (value as string)?.length > mostFile ? undefined : key === "files" ? (value as Part["files"])?.filter((f) => f.url.length < mostFile) : value;
       if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages, forks: this.branches.forks }, small));
       else sessionStorage.removeItem(saved);
     } catch {
@@ -168,18 +168,21 @@ export class Chat {
     return true;
   }
 
-  // send says a text, unless the chat has gone on elsewhere: then that is shown, and the text stays in the box.
-  async send(text: string) {
+  // send says a text with files, unless the chat has gone on elsewhere: then that is shown, and the text stays in the box. It reports which.
+  async send(text: string, files: Part[] = []): Promise<boolean> {
     this.elsewhere.value = false;
     if (this.messages.length && await this.catchUp()) {
       keepDraft(this.id, text);
       this.draft.value = text;
       this.elsewhere.value = true;
-    } else await this.say(text);
+      return false;
+    }
+    void this.say(text, files);
+    return true;
   }
 
-  say(text: string): Promise<void> {
-    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+  say(text: string, files: Part[] = []): Promise<void> {
+    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [...files, ...(text ? [{ type: "text", text }] : [])] };
     this.messages.push(message);
     this.changed();
     return this.run();
@@ -188,7 +191,7 @@ export class Chat {
   // run asks for the answer to the last message.
   private async run() {
     const messages = this.messages.map(sent);
-    const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [] };
+    const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], began: Date.now() };
     this.messages.push(message);
     const body = JSON.stringify(optionsOf(this.id, { id: this.id, messages }, this.durable !== false));
     await this.follow(message, (signal) => request("api/chat", { method: "POST", body, signal }));
@@ -225,8 +228,9 @@ export class Chat {
     this.endEdit();
     if (this.busy.value || at < 0) return;
     this.watcher?.abort();
+    const old = message.parts;
     this.branches.fork(this.messages, at);
-    await this.say(text);
+    await this.say(text, old.filter((p) => p.type === "file"));
   }
 
   // turn shows another version of a message and of all after it.
@@ -299,7 +303,7 @@ export class Chat {
     }
     if (signal.reason === "left") return;
     settle(message);
-    Object.assign(message, { working: false, lost: false, heard: undefined });
+    Object.assign(message, { working: false, lost: false, heard: undefined, took: message.began && Date.now() - message.began });
     if (quiet) this.speaker.skip(message);
     this.aborter = undefined;
     this.busy.value = false;
@@ -454,9 +458,9 @@ export class Chat {
 // history makes messages of those with which a run began; raw is their JSON. A tool's result belongs to its call.
 function history(raw: string): Message[] {
   const out: Message[] = [];
-  const results = new Map<string, string>();
-  const stored = JSON.parse(raw) as { role: string; parts?: { type: string; text?: string; id?: string; name?: string; arguments?: string; content?: string; media_type?: string }[] }[];
-  for (const p of stored.flatMap((m) => m.parts ?? [])) if (p.type === "tool_result") results.set(p.id ?? "", p.content ?? "");
+  const results = new Map<string, { content?: string; blobs?: { media_type?: string; data?: string; url?: string }[] }>();
+  const stored = JSON.parse(raw) as { role: string; parts?: { type: string; text?: string; id?: string; name?: string; arguments?: string; content?: string; media_type?: string; data?: string; url?: string; blobs?: { media_type?: string; data?: string; url?: string }[] }[] }[];
+  for (const p of stored.flatMap((m) => m.parts ?? [])) if (p.type === "tool_result") results.set(p.id ?? "", p);
   for (const m of stored) {
     if (m.role !== "user" && m.role !== "assistant") continue;
     let message = out.at(-1);
@@ -464,8 +468,9 @@ function history(raw: string): Message[] {
     else message.parts.push({ type: "step-start" });
     for (const p of m.parts ?? []) {
       if (p.type === "text" || p.type === "reasoning") message.parts.push({ type: p.type, text: p.text ?? "", state: "done" });
-      else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "") ?? "" });
-      else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "" });
+      else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "")?.content ?? "",
+        files: results.get(p.id ?? "")?.blobs?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" })) });
+      else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "", filename: p.name, url: p.data ? `data:${p.media_type ?? ""};base64,${p.data}` : p.url });
     }
   }
   return out;

@@ -19,6 +19,7 @@ export interface Part {
   providerMetadata?: { lathe?: { commentary?: boolean } };
   url?: string;
   mediaType?: string;
+  filename?: string;
   began?: number; // ms since 1970 of this browser: when the call began to run
   ms?: number; // that the tool took
   progress?: { done: number; total?: number; message?: string };
@@ -47,6 +48,8 @@ export interface Message {
   problem?: { text: string; code?: string; cause?: Cause };
   told?: { id: string; parts: Part[] }; // what stored events up to id have told
   heard?: boolean;
+  began?: number; // ms since 1970 of this browser: when the answer was asked for
+  took?: number; // ms until it had ended
   seen?: number;
   looked?: number;
 }
@@ -223,7 +226,7 @@ export const waits = (message: Message) => message.parts.filter((p) => p.state =
 export const textOf = (message: Message) => message.parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n\n");
 
 const own: Record<string, (keyof Part)[]> = {
-  text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType"],
+  text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType", "filename"],
   call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"],
 };
 

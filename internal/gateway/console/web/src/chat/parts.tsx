@@ -5,7 +5,7 @@ import { Link } from "../components/basics";
 import { CauseLines } from "../components/Cause";
 import { Markdown } from "../components/Markdown";
 import { FileView } from "../components/ResultView";
-import { count, words } from "../text/format";
+import { count, duration, words } from "../text/format";
 import { chat } from "./chat";
 import type { Cause } from "./cause";
 import { isBehind, type Message, type Part } from "./message";
@@ -30,7 +30,7 @@ export function Parts({ message, revision, effects }: { message: Message; revisi
 function PartView({ part: p, message }: { part: Part; message: Message }) {
   if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? <Own text={p.text} /> : <Markdown text={p.text} />}</div>;
   if (p.type === "reasoning" && p.text) return <Reasoning text={p.text} />;
-  if (p.type === "file") return <FileView file={{ mediaType: p.mediaType ?? "", url: p.url ?? "" }} />;
+  if (p.type === "file") return <FileView file={{ mediaType: p.mediaType ?? "", url: p.url ?? "" }} name={p.filename} />;
   return null;
 }
 
@@ -64,7 +64,7 @@ const next: Record<string, string> = {
 export function ProblemBox({ text, code, cause, children }: { text: string; code?: string; cause?: Cause; children?: ComponentChildren }) {
   const cut = text.match(/^([a-z_]+): (.*)$/s);
   const hint = cause ? undefined : next[code || cut?.[1] || ""];
-  return <div class="problem" role="alert"><b>{cut ? words(cut[1]!) : "That did not work"}</b><span>{visible(cut ? cut[2]! : text)}</span>{cause && <CauseLines cause={cause} />}{hint && <span>{hint}</span>}<div class="answers">{children}</div></div>;
+  return <div class="problem" role="alert"><b>{cause ? "The model server failed" : cut ? words(cut[1]!) : "That did not work"}</b>{!cause && <span>{visible(cut ? cut[2]! : text)}</span>}{cause && <CauseLines cause={cause} />}{hint && <span>{hint}</span>}<div class="answers">{children}</div></div>;
 }
 
 export const reasons: Record<string, string> = {
@@ -91,6 +91,7 @@ export function Facts({ message }: { message: Message; revision: number }) {
     {meta.turns ? <span>{count(meta.turns, "model call")}</span> : null}
     {meta.toolCalls ? <span>{count(meta.toolCalls, "tool call")}</span> : null}
     {tokens ? <span>{count(tokens, "token")}</span> : null}
+    {message.took && meta.reason !== "awaiting_approval" ? <span class="num">{duration(message.took)}{meta.usage?.outputTokens && !meta.toolCalls ? `, ${Math.round(meta.usage.outputTokens / message.took * 1000)} tokens/s` : ""}</span> : null}
     {meta.runId && chat.durable && <Link to={`/runs/${encodeURIComponent(meta.runId)}`}>see the run</Link>}
   </>;
 }

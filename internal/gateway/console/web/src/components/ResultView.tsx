@@ -69,7 +69,7 @@ export function blobOf(file: ResultFile): Blob | undefined {
 }
 
 // FileView shows a picture, and offers each file for download. Nothing is loaded from elsewhere.
-export function FileView({ file }: { file: ResultFile }) {
+export function FileView({ file, name: called }: { file: ResultFile; name?: string }) {
   const blob = useMemo(() => blobOf(file), [file.url]);
   const [address, set] = useState("");
   useEffect(() => {
@@ -78,10 +78,10 @@ export function FileView({ file }: { file: ResultFile }) {
     set(url);
     return () => URL.revokeObjectURL(url);
   }, [blob]);
-  const name = visible(file.mediaType);
+  const name = visible(called || file.mediaType);
   if (!blob) return <p class="meta">A file of type {name}</p>;
   return <figure class="file">
-    {address && pictures.has(file.mediaType) && <img src={address} alt={`Picture of type ${name}`} />}
+    {address && pictures.has(file.mediaType) && <img src={address} alt={called ? name : `Picture of type ${name}`} />}
     <figcaption class="meta">{name}, {bytes(blob.size)} {address && <a href={address} download={`file.${/^\w+\/(\w+)/.exec(file.mediaType)?.[1] ?? "bin"}`}>Download</a>}</figcaption>
   </figure>;
 }

@@ -3,15 +3,18 @@
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, send } from "../api";
+import { attach, type Attachment } from "../chat/attach";
 import { chat } from "../chat/chat";
 import { textOf, type Message } from "../chat/message";
 import { loadOptions, options, setOptions, wrong } from "../chat/options";
 import { Facts, Parts, ProblemBox, reasons, Working } from "../chat/parts";
 import { Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
+import { FileView } from "../components/ResultView";
 import { useResource } from "../resource";
 import { go, path } from "../router";
 import { bytes } from "../text/format";
 import { visible } from "../text/visible.js";
+import { title as documentTitle } from "../title";
 import type { ScreenProps } from "./index";
 
 const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
@@ -49,7 +52,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const listed = chats.data?.data.find((c) => c.session_id === chat.id);
   const first = chat.messages[0];
   const title = listed?.title || (first && textOf(first).slice(0, 80)) || "New chat";
-  useEffect(() => { document.title = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
+  useEffect(() => { documentTitle.value = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
   const fresh = () => {
     chat.fresh();
     go("/");
@@ -193,7 +196,8 @@ const Turn = memo(({ message: m, revision, last, effects, busy }: { message: Mes
 // Box takes a text of any length, and sends one that the server takes.
 function Box({ longest, largest }: { longest: number; largest: number }) {
   const box = useRef<HTMLTextAreaElement>(null), file = useRef<HTMLInputElement>(null);
-  const [note, setNote] = useState("");
+  const [note, setNote] = useState(""), [attached, setAttached] = useState<Attachment[]>([]);
+  useEffect(() => setAttached([]), [chat.id]);
   const text = chat.draft.value, busy = chat.busy.value;
   const excessOf = (said: string) => {
     const characters = said.length <= longest ? said.length : [...said].length; // characters are fewer than code units
@@ -202,29 +206,16 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
   const excess = excessOf(text);
   const submit = () => {
     const said = chat.draft.value.trim();
-    if (!said || chat.busy.value || excessOf(said)) return;
+    if (!said && !attached.length || chat.busy.value || excessOf(said)) return;
     chat.draft.value = "";
     setNote("");
-    void chat.send(said);
+    void chat.send(said, attached.map((a) => a.part)).then((sent) => { if (sent) setAttached([]); });
   };
-  const attach = async (files: Iterable<File>) => {
-    for (const f of files) {
-      if (f.size > largest) {
-        setNote(`${f.name} has ${bytes(f.size)}; a request may have ${bytes(largest)}. Nothing was added.`);
-        continue;
-      }
-      const content = new Uint8Array(await f.arrayBuffer());
-      let said: string;
-      try {
-        said = new TextDecoder("utf-8", { fatal: true }).decode(content);
-      } catch {
-        setNote(`${f.name} is no text in UTF-8. Nothing was added.`);
-        continue;
-      }
-      const fence = "`".repeat(Math.max(3, ...[...said.matchAll(/`+/g)].map((m) => m[0].length + 1)));
-      chat.draft.value = `${chat.draft.value}${chat.draft.value ? "\n\n" : ""}${f.name}:\n${fence}\n${said.replace(/\n$/, "")}\n${fence}\n`;
-      setNote("");
-    }
+  const add = async (chosen: Iterable<File>) => { // a file that cannot be added does not keep the others away
+    const wrong: string[] = [], good: Attachment[] = [];
+    for (const f of chosen) await attach(f, largest).then((a) => good.push(a), (e: Error) => wrong.push(e.message));
+    setAttached((all) => [...all, ...good]);
+    setNote(wrong.join(" "));
     box.current?.focus();
   };
   useEffect(() => {
@@ -233,14 +224,16 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
     return () => removeEventListener("keydown", stop);
   }, []);
   useEffect(() => { if (document.activeElement === document.body && matchMedia("(hover: hover)").matches) box.current?.focus(); }, [chat.id]); // a keyboard on a screen appears when it is asked for
-  return <form id="form" class="box" onSubmit={(e) => { e.preventDefault(); submit(); }} onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void attach(e.dataTransfer?.files ?? []); }}>
+  return <form id="form" class="box" onSubmit={(e) => { e.preventDefault(); submit(); }} onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void add(e.dataTransfer?.files ?? []); }}>
+    {attached.length > 0 && <ul class="attached" aria-label="Files of the message">{attached.map((a, i) => <li key={i}>{a.part.mediaType?.startsWith("image/") && <FileView file={{ mediaType: a.part.mediaType, url: a.part.url ?? "" }} name={a.name} />}<span><bdi>{visible(a.name)}</bdi> <span class="soft">{bytes(a.size)}</span></span>
+      <button type="button" class="quiet small" aria-label={`Remove ${visible(a.name)}`} onClick={() => setAttached((all) => all.filter((o) => o !== a))}>×</button></li>)}</ul>}
     <label for="prompt" class="unseen">Message</label>
     <textarea id="prompt" ref={box} rows={1} dir="auto" placeholder="Ask something that needs a tool…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
       onInput={(e) => { chat.draft.value = e.currentTarget.value; }}
-      onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void attach(files); } }}
+      onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void add(files); } }}
       onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); } }} />
     <div class="box-actions">
-      <button type="button" class="quiet attach" title="Add text files" onClick={() => file.current?.click()}>Add file<input ref={file} type="file" multiple hidden aria-label="Text files" onClick={(e) => e.stopPropagation()} onChange={(e) => { void attach([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} /></button>
+      <button type="button" class="quiet attach" title="Add pictures, PDFs and text files" onClick={() => file.current?.click()}>Add file<input ref={file} type="file" multiple hidden aria-label="Files" onClick={(e) => e.stopPropagation()} onChange={(e) => { void add([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} /></button>
       <button id="send" type="submit" hidden={busy} disabled={excess !== ""}>Send</button>
       <button id="stop" type="button" class="danger" hidden={!busy} onClick={() => chat.stop()}>Stop</button>
     </div>
