@@ -208,6 +208,15 @@ type ToolCallDelta struct {
 	Text       string `json:"-"`
 }
 
+// ToolCallProgress is a report of a tool on a call that it executes: Done of Total, in a unit of the tool. A Total of 0 is unknown.
+type ToolCallProgress struct {
+	ToolCallID string  `json:"tool_call_id"`
+	Tool       string  `json:"tool"`
+	Done       float64 `json:"done"`
+	Total      float64 `json:"total,omitzero"`
+	Message    string  `json:"-"`
+}
+
 // ModelCallFinished closes one attempt of a model call. It is the record that summaries are made of.
 type ModelCallFinished struct {
 	Attempt           int                `json:"attempt"`
@@ -398,6 +407,7 @@ func (*TextDelta) EventType() string          { return "TextDelta" }
 func (*ReasoningDelta) EventType() string     { return "ReasoningDelta" }
 func (*CommentaryDelta) EventType() string    { return "CommentaryDelta" }
 func (*ToolCallDelta) EventType() string      { return "ToolCallDelta" }
+func (*ToolCallProgress) EventType() string   { return "ToolCallProgress" }
 func (*ModelCallFinished) EventType() string  { return "ModelCallFinished" }
 func (*ToolCallProposed) EventType() string   { return "ToolCallProposed" }
 func (*ToolCallParseError) EventType() string { return "ToolCallParseError" }
@@ -411,10 +421,10 @@ func (*RunPaused) EventType() string          { return "RunPaused" }
 func (*RunResumed) EventType() string         { return "RunResumed" }
 func (*RunFinished) EventType() string        { return "RunFinished" }
 
-// IsDelta reports whether d is one of the four live-only event types.
+// IsDelta reports whether d is one of the five live-only event types.
 func IsDelta(d Data) bool {
 	switch d.(type) {
-	case *TextDelta, *ReasoningDelta, *CommentaryDelta, *ToolCallDelta:
+	case *TextDelta, *ReasoningDelta, *CommentaryDelta, *ToolCallDelta, *ToolCallProgress:
 		return true
 	default:
 		return false
@@ -449,6 +459,12 @@ func (e *TextDelta) content() any       { return textContent(&e.Text) }
 func (e *ReasoningDelta) content() any  { return textContent(&e.Text) }
 func (e *CommentaryDelta) content() any { return textContent(&e.Text) }
 func (e *ToolCallDelta) content() any   { return textContent(&e.Text) }
+
+func (e *ToolCallProgress) content() any {
+	return &struct {
+		Text *optionalText `json:"text,omitzero"`
+	}{(*optionalText)(&e.Message)}
+}
 
 func textContent(s *string) any {
 	return &struct {

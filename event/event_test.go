@@ -25,6 +25,7 @@ var contract = map[string]struct{ always, maybe, content string }{
 	"ReasoningDelta":   {"bytes", "", "text"},
 	"CommentaryDelta":  {"bytes", "", "text"},
 	"ToolCallDelta":    {"bytes index", "tool tool_call_id", "text"},
+	"ToolCallProgress": {"done tool tool_call_id", "total", "text"},
 	"ModelCallFinished": {
 		"attempt finish_reason first_token_ms latency_ms model provider status tool_calls upstream_request_id usage",
 		"cost dropped error_code faults ignored_tool_calls provider_code provider_cost response_id upstream_status", "error_message message"},
@@ -292,7 +293,7 @@ func TestIsDelta(t *testing.T) {
 			got = append(got, name)
 		}
 	}
-	if want := "TextDelta ReasoningDelta CommentaryDelta ToolCallDelta"; strings.Join(got, " ") != want {
+	if want := "TextDelta ReasoningDelta CommentaryDelta ToolCallDelta ToolCallProgress"; strings.Join(got, " ") != want {
 		t.Errorf("delta events: got %v, want %s", got, want)
 	}
 }

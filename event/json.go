@@ -159,7 +159,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 func Types() []string { return slices.Clone(types[:]) }
 
 var types = [...]string{
-	"RunStarted", "ModelCallStarted", "TextDelta", "ReasoningDelta", "CommentaryDelta", "ToolCallDelta",
+	"RunStarted", "ModelCallStarted", "TextDelta", "ReasoningDelta", "CommentaryDelta", "ToolCallDelta", "ToolCallProgress",
 	"ModelCallFinished", "ToolCallProposed", "ToolCallParseError", "ToolCallPlanned", "ApprovalRequested",
 	"ApprovalResolved", "ToolCallExecuted", "ToolsLoaded", "ToolCallResult", "RunPaused", "RunResumed", "RunFinished",
 }
@@ -178,6 +178,8 @@ func newEventData(name string) Data {
 		return new(CommentaryDelta)
 	case "ToolCallDelta":
 		return new(ToolCallDelta)
+	case "ToolCallProgress":
+		return new(ToolCallProgress)
 	case "ModelCallFinished":
 		return new(ModelCallFinished)
 	case "ToolCallProposed":

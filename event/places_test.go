@@ -62,6 +62,11 @@ var notInSpans = map[string]string{
 	"ToolCallDelta.tool_call_id": "as bytes",
 	"ToolCallDelta.tool":         "as bytes",
 
+	"ToolCallProgress.tool_call_id": "a report makes no span",
+	"ToolCallProgress.tool":         "as tool_call_id",
+	"ToolCallProgress.done":         "as tool_call_id",
+	"ToolCallProgress.total":        "as tool_call_id",
+
 	"ModelCallFinished.attempt":               "the span has it from ModelCallStarted",
 	"ModelCallFinished.provider":              "as attempt",
 	"ModelCallFinished.status":                "a span that failed has error.type",
@@ -133,6 +138,8 @@ var notInMetrics = map[string]string{
 	"ModelCallStarted.messages":            "tokens are counted",
 	"ModelCallStarted.tools":               "tokens are counted",
 	"ToolCallDelta.index":                  "it is a place",
+	"ToolCallProgress.done":                "amounts in units of tools do not add up",
+	"ToolCallProgress.total":               "as done",
 	"ModelCallFinished.ignored_tool_calls": "in the store",
 	"ModelCallFinished.upstream_status":    "failures are counted by error code",
 	"ToolCallProposed.deprecated_syntax":   "a log line warns of it",

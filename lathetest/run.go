@@ -95,6 +95,8 @@ func (r *Recorder) Emit(_ context.Context, e event.Event) {
 		e.Data = new(*d)
 	case *event.ToolCallDelta:
 		e.Data = new(*d)
+	case *event.ToolCallProgress:
+		e.Data = new(*d)
 	default: // other data is not reused
 	}
 	r.mu.Lock()

@@ -163,7 +163,7 @@ func (s *State) Apply(e *event.Event) error {
 	case *event.ToolsLoaded:
 		s.Loaded = append(s.Loaded, d.Tools...)
 	case *event.ToolCallProposed, *event.ToolCallParseError: // later events contain the same data
-	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // check returns an error for them
+	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta, *event.ToolCallProgress: // check returns an error for them
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Bus struct {
 
 	mu   sync.RWMutex
 	subs map[string]map[*Subscription]struct{} // by run id; "" receives the events of all runs
+	kept map[string]*kept                      // by run id
 }
 
 // BusOptions are the options of [NewBus].
@@ -34,7 +35,7 @@ type BusOptions struct {
 
 // NewBus returns a bus without subscriptions. opts may be nil.
 func NewBus(opts *BusOptions) *Bus {
-	b := &Bus{buffer: 1024, dropped: func(int) {}, subs: map[string]map[*Subscription]struct{}{}}
+	b := &Bus{buffer: 1024, dropped: func(int) {}, subs: map[string]map[*Subscription]struct{}{}, kept: map[string]*kept{}}
 	if opts != nil {
 		if opts.Buffer > 0 {
 			b.buffer = opts.Buffer
@@ -50,6 +51,9 @@ func NewBus(opts *BusOptions) *Bus {
 func (b *Bus) Emit(_ context.Context, e event.Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	if k := b.kept[e.RunID]; k != nil {
+		k.note(&e)
+	}
 	if len(b.subs) == 0 {
 		return
 	}
@@ -69,7 +73,8 @@ func (b *Bus) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// Subscribe subscribes to the events of one run, or of all runs if runID is "", from now on. The caller must close the subscription.
+// Subscribe subscribes to the events of one run, or of all runs if runID is "", from now on, and from the first delta of the current model
+// call on if the run is kept. The caller must close the subscription.
 func (b *Bus) Subscribe(runID string) *Subscription {
 	s := &Subscription{bus: b, runID: runID, max: b.buffer, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -78,6 +83,11 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 		b.subs[runID] = map[*Subscription]struct{}{}
 	}
 	b.subs[runID][s] = struct{}{}
+	if k := b.kept[runID]; k != nil { // no event is published meanwhile
+		if s.queue, s.fewer = k.read(); len(s.queue) > 0 {
+			s.signal()
+		}
+	}
 	return s
 }
 
@@ -93,6 +103,7 @@ type Subscription struct {
 	mu    sync.Mutex
 	queue []event.Event
 	end   error // the error that Next returns after the last event of the queue
+	fewer int64 // by which N of the deltas of the current model call is lower: the first of them were joined
 }
 
 // Next returns the next event. It blocks until there is one or ctx is done; a queued event is returned even if ctx is done. After the
@@ -154,6 +165,12 @@ func (s *Subscription) push(e event.Event, oneRun bool) (lost int) {
 			}
 			return lost + 1
 		}
+	}
+	if _, begins := e.Data.(*event.ModelCallStarted); begins {
+		s.fewer = 0
+	}
+	if e.N > 0 {
+		e.N -= s.fewer
 	}
 	s.queue = append(s.queue, e)
 	if _, last := e.Data.(*event.RunFinished); last && oneRun {

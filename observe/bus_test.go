@@ -155,3 +155,52 @@ func TestBusWithoutWatchersDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
+
+// A subscription to a run that is kept begins with the text of the current model call, and continues with the deltas after it.
+func TestSubscriptionBeginsWithKeptDeltas(t *testing.T) {
+	t.Parallel()
+	b := observe.NewBus(nil)
+	drop := b.Keep("run_1")
+	emit := func(n int64, data event.Data) {
+		b.Emit(t.Context(), event.Event{RunID: "run_1", After: 2, N: n, Data: data})
+	}
+	read := func(want ...string) {
+		t.Helper()
+		s := b.Subscribe("run_1")
+		defer s.Close()
+		emit(6, &event.TextDelta{Text: "on"})
+		want = append(want, "on")
+		for i, text := range want {
+			e, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			switch d := e.Data.(type) {
+			case *event.TextDelta:
+				got = d.Text
+			case *event.ReasoningDelta:
+				got = d.Text
+			case *event.ToolCallDelta:
+				got = d.ToolCallID + d.Text
+			default:
+			}
+			if got != text || len(want) > 1 && e.N != int64(i)+1 {
+				t.Errorf("event %d is %q with n %d, want %q", i, got, e.N, text)
+			}
+		}
+	}
+	b.Emit(t.Context(), event.Event{RunID: "run_1", ID: 2, Data: &event.ModelCallStarted{}})
+	emit(1, &event.ReasoningDelta{Text: "hm"})
+	emit(2, &event.TextDelta{Text: "It "})
+	emit(3, &event.TextDelta{Text: "is"})
+	emit(4, &event.ToolCallDelta{ToolCallID: "a", Text: "{"})
+	emit(5, &event.ToolCallDelta{ToolCallID: "a", Text: "}"})
+	read("hm", "It is", "a{}")
+	b.Emit(t.Context(), event.Event{RunID: "run_1", ID: 3, Data: &event.ModelCallStarted{}})
+	emit(2, &event.TextDelta{Text: "without the first"})
+	read()
+	drop()
+	emit(1, &event.TextDelta{Text: "not kept"})
+	read()
+}

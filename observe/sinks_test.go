@@ -72,7 +72,7 @@ func TestJSONLines(t *testing.T) {
 		lines int
 	}{
 		{nil, 14}, {&observe.JSONLinesOptions{Content: true}, 14},
-		{&observe.JSONLinesOptions{Deltas: true}, 18}, {&observe.JSONLinesOptions{Content: true, Deltas: true}, 18},
+		{&observe.JSONLinesOptions{Deltas: true}, 19}, {&observe.JSONLinesOptions{Content: true, Deltas: true}, 19},
 	} {
 		var buf bytes.Buffer
 		sink := observe.NewJSONLines(&buf, tt.opts)

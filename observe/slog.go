@@ -107,7 +107,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 		s.line(ctx, slog.LevelInfo, "run resumed", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
 	case *event.RunFinished:
 		s.runFinished(ctx, e, d)
-	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta: // not logged
+	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta, *event.ToolCallProgress: // not logged
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 )
 
 // callContext is the context of one tool call. It has the same effect as context.WithDeadline, but without a timer, cancel functions and an
@@ -17,11 +18,13 @@ type callContext struct {
 	deadline time.Time
 	scope    *Scope // nil unless the tool may start runs
 	done     chan struct{}
+	back     chan *event.ToolCallProgress // newest report of the tool; closed when the tool has returned
 
-	mu     sync.Mutex
-	err    error
-	after  map[*func()]struct{}
-	asking *asking // nil: the tool asked no questions
+	mu       sync.Mutex
+	err      error
+	after    map[*func()]struct{}
+	asking   *asking   // nil: the tool asked no questions
+	reported time.Time // of the last report
 }
 
 var _ context.Context = (*callContext)(nil)
@@ -51,11 +54,14 @@ func (c *callContext) Err() error {
 	return c.err
 }
 
-// Value returns the Scope for its key, and the parent's value for any other key. It wraps an Asker in one that pauses the timeout of the
+// Value returns the Scope for its key, the context itself for that of reports, and the parent's value for any other key. It wraps an Asker in one that pauses the timeout of the
 // call.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return c.scope
+	}
+	if _, ok := key.(progressKey); ok {
+		return c
 	}
 	v := c.parent.Value(key)
 	if a, ok := v.(Asker); ok {

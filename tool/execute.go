@@ -69,7 +69,7 @@ func attempt(ctx context.Context, c *call) ending {
 	inv := newInvocation(ctx, c)
 	c.ran = true
 	go inv.run()
-	cut, isBack := waitFor(ctx, inv)
+	cut, isBack := waitFor(ctx, c, inv)
 	c.now = w.r.now()
 	c.latency = c.now.Sub(c.start)
 	if !isBack {
@@ -79,15 +79,18 @@ func attempt(ctx context.Context, c *call) ending {
 	return readOutput(ctx, c, inv, cut)
 }
 
-// waitFor waits until the tool returns, but at most for abandonGrace after the call's deadline or the end of ctx. cut is the code of the
+// waitFor emits the reports of the tool and waits until it returns, but at most for abandonGrace after the call's deadline or the end of ctx. cut is the code of the
 // one that came first, or "" if the tool returned before both.
-func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool) {
+func waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe.Code, isBack bool) {
 	timer := time.NewTimer(inv.left())
 	defer timer.Stop()
 	for cut == "" {
 		select {
-		case <-inv.back:
-			return "", true
+		case p := <-inv.back:
+			if p == nil {
+				return "", true
+			}
+			emitProgress(c, p)
 		case <-timer.C:
 			if left := inv.left(); left > 0 { // the time during which the tool asked is added
 				timer.Reset(left)
@@ -101,11 +104,15 @@ func waitFor(ctx context.Context, inv *invocation) (cut lathe.Code, isBack bool)
 		}
 	}
 	timer.Reset(abandonGrace)
-	select {
-	case <-inv.back:
-		return cut, true
-	case <-timer.C:
-		return cut, false
+	for {
+		select {
+		case p := <-inv.back:
+			if p == nil {
+				return cut, true
+			}
+		case <-timer.C:
+			return cut, false
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/stack"
 )
 
@@ -15,8 +16,8 @@ type invocation struct {
 	entry *entry
 	args  []byte
 	call  func(context.Context, lathe.Tool, json.RawMessage) (*lathe.Output, error) // Options.Around; nil: the method of the tool
-	back  chan struct{}                                                             // closed when the tool has returned; the fields below are set before
 
+	// These fields are set before back is closed.
 	returned bool // false: it panicked or ended its goroutine
 	out      *lathe.Output
 	err      error // a *PanicError if returned is false
@@ -24,8 +25,8 @@ type invocation struct {
 
 // newInvocation returns the invocation of c's tool. It does not call the tool.
 func newInvocation(ctx context.Context, c *call) *invocation {
-	return &invocation{entry: c.entry, call: c.w.r.opts.Around, args: revealTokens(c), back: make(chan struct{}), callContext: callContext{
-		parent: lathe.WithCallMeta(ctx, c.meta()), deadline: c.deadline, scope: c.scope, done: make(chan struct{})}}
+	return &invocation{entry: c.entry, call: c.w.r.opts.Around, args: revealTokens(c), callContext: callContext{
+		back: make(chan *event.ToolCallProgress, 1), parent: lathe.WithCallMeta(ctx, c.meta()), deadline: c.deadline, scope: c.scope, done: make(chan struct{})}}
 }
 
 // run calls the tool. No other function calls tools.

@@ -20,7 +20,7 @@ import (
 
 // everyEvent has one of each type, with a value wherever content has a place.
 var everyEvent = []event.Data{
-	&event.RunStarted{}, &event.ModelCallStarted{Attempt: 1}, &event.TextDelta{}, &event.ReasoningDelta{}, &event.CommentaryDelta{}, &event.ToolCallDelta{},
+	&event.RunStarted{}, &event.ModelCallStarted{Attempt: 1}, &event.TextDelta{}, &event.ReasoningDelta{}, &event.CommentaryDelta{}, &event.ToolCallDelta{}, &event.ToolCallProgress{},
 	&event.ModelCallFinished{Provider: "sim", ErrorMessage: "busy", Faults: []lathe.Fault{{Kind: "bad_line", Count: 1}}},
 	&event.ToolCallProposed{ToolName: "calculator"}, &event.ToolCallParseError{Dialect: "harmony"}, &event.ToolCallPlanned{},
 	&event.ApprovalRequested{Arguments: json.RawMessage(`{}`)}, &event.ApprovalResolved{Arguments: json.RawMessage(`{}`)},

@@ -271,7 +271,7 @@ func TestAPersonMayTakeLong(t *testing.T) {
 			return true
 		})
 		defer idle.stop()
-		x.watch(t.Context(), &request{progress: idle.reset})
+		x.watch(t.Context(), &request{progress: func([]byte) { idle.reset() }})
 		time.Sleep(900 * time.Millisecond)
 		x.suspendIdle()
 		time.Sleep(time.Hour + 900*time.Millisecond)

@@ -174,6 +174,9 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 	if res.Content != "done" {
 		t.Errorf("with progress: got %+v", res)
 	}
+	if p := r.progress.Load(); p == nil || p.Tool != "box__any_thing" || p.Done < 1 || p.Total != 0 {
+		t.Errorf("the last report is %+v", p)
+	}
 	wantCode(t, r.do("hang"), lathe.CodeTimeout)
 	conf.CallTimeout = 300 * time.Millisecond
 	r = newRig(t, nil, conf)

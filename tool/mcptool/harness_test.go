@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,11 +33,12 @@ func setEnv(s *Server, name, value string) { s.Env[name] = secret.New(value) }
 
 // rig is a group whose tools are in a set that a runner calls.
 type rig struct {
-	t     testing.TB
-	group *Group
-	set   *tool.Set
-	run   *tool.Runner
-	pins  *Pins
+	progress atomic.Pointer[event.ToolCallProgress] // last report of a call
+	t        testing.TB
+	group    *Group
+	set      *tool.Set
+	run      *tool.Runner
+	pins     *Pins
 }
 
 func newRig(t testing.TB, opts *Options, servers ...Server) *rig {
@@ -95,7 +97,11 @@ func (r *rig) callCtx(ctx context.Context, name string, args any) lathe.ToolResu
 	work := r.run.Begin(nil, nil)
 	msg := lathe.Message{Role: lathe.RoleAssistant, Parts: []lathe.Part{lathe.ToolCall{Name: name, Arguments: string(b)}}}
 	work.Adopt(&msg)
-	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(event.Data) {})
+	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d event.Data) {
+		if p, ok := d.(*event.ToolCallProgress); ok {
+			r.progress.Store(p)
+		}
+	})
 	for _, m := range out.Messages {
 		for _, p := range m.Parts {
 			if res, ok := p.(lathe.ToolResult); ok {

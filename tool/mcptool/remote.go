@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -118,7 +119,11 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 		return true
 	})
 	defer idle.stop()
-	r := &request{stub: true, cut: cut, progress: idle.reset, tool: t.spec.Name, asker: tool.AskerFrom(ctx), marks: t.marks}
+	r := &request{stub: true, cut: cut, tool: t.spec.Name, asker: tool.AskerFrom(ctx), marks: t.marks}
+	r.progress = func(params []byte) {
+		idle.reset()
+		t.report(callCtx, params)
+	}
 	if len(t.marks) > 0 {
 		r.arguments, _ = params.Arguments.(json.RawMessage)
 	}
@@ -142,6 +147,19 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 	}
 	got.result, got.fault = t.s.withoutTokens(got.result), t.s.withoutTokens(got.fault)
 	return &got, context.Cause(callCtx)
+}
+
+// report passes the params of a progress notification on, if they have a number, without the tokens of the server's authorization.
+func (t *remote) report(ctx context.Context, params []byte) {
+	done, _ := rawjson.Get(params, "progress")
+	total, _ := rawjson.Get(params, "total")
+	d, err := strconv.ParseFloat(string(done), 64)
+	if err != nil {
+		return
+	}
+	of, _ := strconv.ParseFloat(string(total), 64) // 0: it is missing
+	message, _ := memberText(t.s.withoutTokens(params), "message")
+	tool.ReportProgress(ctx, d, of, message)
 }
 
 func (t *remote) answer(result []byte) (*lathe.Output, error) {

@@ -65,7 +65,7 @@ type request struct {
 	arguments json.RawMessage // of the call, if there are marks
 	tool      string          // registered name of the called tool; "": not a call
 	asker     tool.Asker      // asker of the call; nil: not a call of a tool
-	progress  func()          // called for each sign of progress
+	progress  func([]byte)    // called for each sign of progress, with the params of its notification; nil: it is none
 	cut       func(error)     // called when no answer can arrive any more
 }
 
@@ -136,7 +136,7 @@ func (t *tap) resumeIdle() {
 	t.mu.Unlock()
 	for _, r := range calls {
 		if r.progress != nil {
-			r.progress()
+			r.progress(nil)
 		}
 	}
 }
@@ -348,7 +348,7 @@ func (t *tap) progressed(msg []byte) {
 	r := t.tokens[token]
 	t.mu.Unlock()
 	if r != nil && r.progress != nil {
-		r.progress()
+		r.progress(params)
 	}
 }
 

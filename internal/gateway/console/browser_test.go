@@ -299,7 +299,7 @@ try {
   $("#talk .tool summary").click();
   await until("the call", () => $("#talk .tool .json pre"));
   report.decided = $("#talk .tool").textContent;
-  report.result = [...document.querySelectorAll("#talk .tool pre")].map((p) => p.textContent).join("|");
+  report.result = [...document.querySelectorAll("#talk .tool :is(pre, .result-view)")].map((p) => p.textContent).join("|");
   report.meta = $(".assistant > .meta").textContent;
   say("fail after the calls");
   await until("a problem after the calls", () => $("#talk .problem") && $("#stop").hidden);
@@ -319,7 +319,7 @@ try {
   await until("the third answer", () => answers > answered);
   await until("the third problem", () => !$("#talk").querySelector(".working") && document.querySelectorAll("#talk .problem").length === 2 && $("#stop").hidden);
   document.querySelectorAll("#talk .problem")[1].querySelectorAll("button")[1].click();
-  report.edited = $("#prompt").value || await until("the question in the box", () => $("#prompt").value);
+  report.edited = (await until("the question in its editor", () => $(".own-editor textarea"))).value;
   report.unnamed = [...document.querySelectorAll("button, input, select, textarea")].filter((n) => !n.textContent.trim() && !n.labels?.length && !n.ariaLabel).map((n) => n.outerHTML).join();
   report.wide = String(document.documentElement.scrollWidth > document.documentElement.clientWidth);
 } catch (e) {
@@ -352,7 +352,7 @@ func TestT27_T41_PageInABrowser(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", size, name, report[name], want)
 			}
 		}
-		for name, want := range map[string]string{"tool": poison, "asks": fmt.Sprintf("These are all %d bytes", len(exact)), "focus": "SUMMARY keep", "decided": "This call was approved by you at ", "result": `"big": 12345678901234567890`, "spoken": "The call of keep asks for your approval.", "meta": "2 model calls", "problem": poison} {
+		for name, want := range map[string]string{"tool": poison, "asks": fmt.Sprintf("These are all %d bytes", len(exact)), "focus": "SUMMARY keep", "decided": "This call was approved by you at ", "result": `big 12345678901234567890`, "spoken": "The call of keep asks for your approval.", "meta": "2 model calls", "problem": poison} {
 			if !strings.Contains(report[name], want) {
 				t.Errorf("%s: %s has no %q: %q", size, name, want, report[name])
 			}

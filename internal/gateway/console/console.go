@@ -19,8 +19,8 @@ import (
 //go:embed dist
 var built embed.FS
 
-// policy is the Content-Security-Policy of the console: it may load its own files and send requests to its own server, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+// policy is the Content-Security-Policy of the console: it may load its own files, show pictures that the script has made of data, and send requests to its own server, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // screens are the paths of the console's screens, as [http.ServeMux] reads them. The same page is served for all of them; its

@@ -63,6 +63,7 @@ var uiKeys = map[string][2]string{
 	"tool-output-error": {"toolCallId errorText"}, "file": {"url mediaType"}, "error": {"errorText"},
 	"data-approval": {"id data"}, "finish": {"messageMetadata", "finishReason"}, "abort": {"", "reason"},
 	"tool-approval-request": {"!", "approvalId toolCallId"}, "tool-output-denied": {"!", "toolCallId"},
+	"data-lathe-progress": {"!", "data transient"}, "data-lathe-executed": {"!", "data transient"}, "data-lathe-file": {"!", "data transient"},
 }
 
 func checkUI(stream []byte, strict bool, known []string) error {

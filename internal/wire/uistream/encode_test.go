@@ -91,7 +91,9 @@ func scenes() map[string][]event.Event {
 	}
 	add("tool", func(t *recorder) {
 		toolTurn(t)
-		t.tell(&event.ToolCallExecuted{ToolCallID: "call_1"}, &event.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "ok", Result: `{"t":20}`})
+		t.tell(&event.ToolCallProgress{ToolCallID: "call_1", Tool: "weather", Done: 1, Total: 4, Message: "step 1"}, &event.ToolCallProgress{ToolCallID: "call_1", Tool: "weather", Done: 2.5})
+		t.tell(&event.ToolCallExecuted{ToolCallID: "call_1", LatencyMS: 12}, &event.ToolCallResult{ToolCallID: "call_1", Tool: "weather", Status: "ok", Result: `{"t":20}`,
+			Blobs: []lathe.Blob{{MediaType: "image/png", Data: []byte("png")}}})
 		answer(t)
 		t.tell(finish(lathe.ReasonAnswered))
 	})

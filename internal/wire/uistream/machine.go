@@ -35,9 +35,9 @@ func (e *Encoder) event(dst wire.JSON, ev *event.Event) wire.JSON {
 	switch d := ev.Data.(type) {
 	case *event.RunStarted:
 		dst = e.takenOver(dst, d)
-	case *event.ToolCallParseError, *event.ToolCallExecuted, *event.ToolsLoaded:
-		// Chat pages do not show which definitions the model has. An unreadable call is shown when it is planned, and an executed call with
-		// its result.
+	case *event.ToolCallParseError, *event.ToolsLoaded, *event.ToolCallProgress, *event.ToolCallExecuted:
+		// Chat pages do not show which definitions the model has. An unreadable call is shown when it is planned.
+		dst = appendReport(dst, e, ev.Data)
 	case *event.RunResumed:
 		e.paused = nil
 	case *event.ModelCallStarted:
@@ -342,6 +342,38 @@ func (e *Encoder) proposed(dst wire.JSON, d *event.ToolCallProposed) wire.JSON {
 	return e.ready(dst, c, d.RawArgs)
 }
 
+// appendReport writes what an event says about a call without a result as transient data parts, which only the UI message stream has.
+func appendReport(dst wire.JSON, e *Encoder, data event.Data) wire.JSON {
+	w, ok := e.w.(*uiWriter)
+	if !ok || w.strict {
+		return dst
+	}
+	of := func(id string) *call {
+		if c := e.find(id); c != nil && c.ready && !c.done {
+			return c
+		}
+		return nil
+	}
+	switch d := data.(type) {
+	case *event.ToolCallProgress:
+		if c := of(d.ToolCallID); c != nil {
+			dst = w.progress(dst, c, d)
+		}
+	case *event.ToolCallExecuted:
+		if c := of(d.ToolCallID); c != nil {
+			dst = w.executed(dst, c, d)
+		}
+	case *event.ToolCallResult:
+		for i := range d.Blobs {
+			if c, url := of(d.ToolCallID), blobURL(&d.Blobs[i]); c != nil && url != "" {
+				dst = w.resultFile(dst, c, mediaType(&d.Blobs[i]), url)
+			}
+		}
+	default: // the other events say nothing about a call in progress
+	}
+	return dst
+}
+
 func (e *Encoder) asked(dst wire.JSON, d *event.ApprovalRequested) wire.JSON {
 	c, dst := e.open(dst, d.ToolCallID, d.Tool)
 	dst = e.ready(dst, c, string(d.Arguments))
@@ -356,6 +388,7 @@ func (e *Encoder) result(dst wire.JSON, d *event.ToolCallResult) wire.JSON {
 	} else {
 		dst = e.broken(dst, c)
 	}
+	dst = appendReport(dst, e, d)
 	c.done = true
 	return e.w.result(dst, c, &outcome{content: clip(d.Result, e.opts.MaxResult), failed: d.Status != "ok", code: d.ErrorType, message: d.Message,
 		denied: d.ErrorType == lathe.CodeApprovalDenied && c.approval != ""})

@@ -1,6 +1,9 @@
 package uistream
 
 import (
+	"strconv"
+
+	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -80,6 +83,25 @@ func (w *uiWriter) approvalData(dst wire.JSON, c *call) wire.JSON {
 
 func approvalValue(dst wire.JSON, c *call) wire.JSON {
 	return dst.Lit("{").Str("approvalId", c.approval).Str("toolCallId", c.shown).Str("toolName", c.name).OptStr("expiresAt", c.expires).Lit("}")
+}
+
+func (w *uiWriter) progress(dst wire.JSON, c *call, d *event.ToolCallProgress) wire.JSON {
+	dst = w.open(dst, "data-lathe-progress").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Key("done").Lit(number(d.Done))
+	if d.Total > 0 {
+		dst = dst.Key("total").Lit(number(d.Total))
+	}
+	return dst.OptStr("message", d.Message).Lit("}").EndEvent()
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+func (w *uiWriter) executed(dst wire.JSON, c *call, d *event.ToolCallExecuted) wire.JSON {
+	return w.open(dst, "data-lathe-executed").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Num("latencyMs", d.LatencyMS).
+		OptStr("runId", d.ChildRunID).Lit("}").EndEvent()
+}
+
+func (w *uiWriter) resultFile(dst wire.JSON, c *call, mediaType, url string) wire.JSON {
+	return w.open(dst, "data-lathe-file").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Str("mediaType", mediaType).Str("url", url).Lit("}").EndEvent()
 }
 
 func (w *uiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {

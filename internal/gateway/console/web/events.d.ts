@@ -92,6 +92,13 @@ export interface ToolCallDelta {
   bytes: number;
 }
 
+export interface ToolCallProgress {
+  tool_call_id: string;
+  tool: string;
+  done: number;
+  total?: number;
+}
+
 export interface ModelCallFinished {
   attempt: number;
   provider: string;
@@ -229,6 +236,7 @@ export interface Events {
   ReasoningDelta: { data: ReasoningDelta; content: { text: string } };
   CommentaryDelta: { data: CommentaryDelta; content: { text: string } };
   ToolCallDelta: { data: ToolCallDelta; content: { text: string } };
+  ToolCallProgress: { data: ToolCallProgress; content: { text?: string } };
   ModelCallFinished: { data: ModelCallFinished; content: { message: Message | null; error_message?: string } };
   ToolCallProposed: { data: ToolCallProposed; content: { tool_name: string; raw_args: string } };
   ToolCallParseError: { data: ToolCallParseError; content: { raw_excerpt: string } };

@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 import { serve } from "./e2e/harness.mjs";
 import { begin, settle } from "./e2e/runs.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "..");
 const images = join(root, "docs", "images");
 const most = 150 * 1024; // bytes of a picture
 

@@ -46,10 +46,12 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.waitForFunction(() => document.querySelectorAll(".tool").length >= 2);
   await page.waitForSelector("#stop", { state: "hidden" });
   await page.locator(".user-actions button", { hasText: "Edit" }).click();
-  check("the question is in the box", await page.inputValue("#prompt"), "What is 7 + 35, and what time is it in Tokyo?");
-  await page.fill("#prompt", "What is 2 * 21?");
-  await page.keyboard.press("Enter");
-  await page.waitForSelector(".turn.assistant .meta >> text=model call");
+  const editor = page.getByLabel("Edited question");
+  check("the question is in its editor", await editor.inputValue(), "What is 7 + 35, and what time is it in Tokyo?");
+  await axe("edit");
+  await editor.fill("What is 2 * 21?");
+  await editor.press("Enter");
+  await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
   check("one question", await page.locator(".turn.user").count(), 1);
 
   await page.click("#options");

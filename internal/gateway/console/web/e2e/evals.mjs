@@ -55,7 +55,7 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   check("the failing assertion is said", await page.getByText('last words "Done.", got I am sim/eval-wrong-text').count() >= 1);
   await page.getByRole("link", { name: "Trial 2 of sim/eval-wrong-text" }).press("Enter");
   await page.getByRole("region", { name: "Checks" }).getByText("does not hold").waitFor();
-  check("the conversation", [await page.locator(".run-item.user").count(), await page.locator(".run-item.assistant").count() >= 1, await page.locator(".run-call").count() >= 1], [1, true, true]);
+  check("the conversation", [await page.locator(".run-item.says-user").count(), await page.locator(".run-item.says-assistant").count() >= 1, await page.locator(".run-call").count() >= 1], [1, true, true]);
   await axe("a run of an evaluation");
   await shot("run");
   const address = page.url();

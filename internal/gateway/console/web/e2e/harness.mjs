@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const root = join(here, "..", "..", "..", "..");
+const root = join(here, "..", "..", "..", "..", "..");
 const program = "/usr/bin/chromium";
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const patience = Number(process.env.PATIENCE ?? 30_000); // ms

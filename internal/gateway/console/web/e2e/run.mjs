@@ -24,7 +24,7 @@ if (reason) {
   process.exit(0);
 }
 const names = process.argv.slice(2);
-const all = readdirSync(here).filter((f) => f.endsWith(".mjs") && !["run.mjs", "harness.mjs", "world.mjs"].includes(f)).map((f) => f.slice(0, -4)).sort();
+const all = readdirSync(here).filter((f) => f.endsWith(".mjs") && !["run.mjs", "harness.mjs", "models.mjs", "world.mjs"].includes(f)).map((f) => f.slice(0, -4)).sort();
 const failed = [];
 const stage = await harness.open();
 try {

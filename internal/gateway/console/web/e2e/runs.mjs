@@ -81,7 +81,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.getByRole("tab", { name: "Conversation" }).focus();
   await page.keyboard.press("ArrowRight");
   await page.locator(".timeline-row").first().waitFor();
-  check("spans", await page.locator(".timeline-row").count(), 4);
+  check("spans", await page.locator(".timeline-row").count(), 3);
   await page.locator(".timeline-row").first().focus();
   await page.keyboard.press("j");
   await page.waitForFunction(() => new URL(location.href).searchParams.get("event") === "5");

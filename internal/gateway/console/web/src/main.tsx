@@ -5,8 +5,11 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { connection, keyWanted, request, session, signInAddress, signOut, watchConnection } from "./api";
 import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
+import { Shortcuts } from "./components/Shortcuts";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
+import { theme, themes } from "./theme";
+import { watchTitle } from "./title";
 import { waitingCount, watchWaiting } from "./waiting";
 
 const groups = ["Work", "Inspect", "Manage"] as const;
@@ -42,10 +45,12 @@ function Frame() {
     <div class={`frame${open ? " nav-open" : ""}`} onKeyDown={(e) => { if (e.key === "Escape" && open) { setOpen(false); button.current?.focus(); } }}>
       <header class="side">
         <div class="brand"><Link to="/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect class="plate" width="32" height="32" rx="8" /><path class="mark" d="M9 11h3l2-2h4l2 2h3v10h-3l-2 2h-4l-2-2H9zM5 15h4v2H5zM23 15h4v2h-4z" /></svg>Lathe</Link>
+          {waitingCount.value > 0 && <Link to="/approvals" class="waiting-link">{waitingCount.value} <span class="waiting-word">waiting</span></Link>}
           <button ref={button} type="button" class="quiet small menu" aria-expanded={open} aria-controls="navigation" onClick={() => setOpen(!open)}>Menu</button></div>
         <div class="side-body" id="navigation">
           <Navigation close={() => setOpen(false)} />
           <div class="side-foot">
+            <label class="theme">Theme <select value={theme.value} onChange={(e) => { theme.value = e.currentTarget.value; }}>{themes.map((t) => <option key={t}>{t}</option>)}</select></label>
             {session.value?.csrf_token && <><p class="soft small">Signed in as {session.value.name}</p><button type="button" class="quiet small" onClick={signOut}>Sign out</button></>}
           </div>
         </div>
@@ -55,6 +60,7 @@ function Frame() {
     </div>
     <LiveRegion />
     <KeyDialog />
+    <Shortcuts />
   </>;
 }
 
@@ -87,7 +93,7 @@ function KeyDialog() {
       <p>This browser stays signed in for some hours, or until you sign out.</p>
       {wanted.refused && <p class="problem" role="alert">The server does not take that key.</p>}
       <label for="key-text">Key</label>
-      <input id="key-text" type="password" autocomplete="off" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+      <input id="key-text" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       <div class="answers"><button type="submit">Use the key</button></div>
       {provider && <p><a href={provider}>Sign in with {session.value?.issuer}</a></p>}
     </form>
@@ -98,6 +104,7 @@ function KeyDialog() {
 for (const link of document.querySelectorAll("link")) link.href = new URL(link.href).href;
 watchConnection();
 watchWaiting();
+watchTitle();
 waitingCount.subscribe((n) => { badges.value = { ...badges.peek(), "/approvals": n }; });
 request("livez").catch(() => {});
 render(<Frame />, document.getElementById("app")!);

@@ -1,6 +1,8 @@
 // How many calls wait for this person: a count in the navigation, and a notification of the browser if it is allowed.
 
 import { effect, signal } from "@preact/signals";
+import { announce } from "./announce";
+import { visible } from "./text/visible.js";
 import { connection, get, isGone } from "./api";
 
 // waitingCount is the number of calls that wait for a decision of this person.
@@ -15,6 +17,7 @@ async function look() {
   const now = new Set(data.map((w) => `${w.run_id} ${w.tool_call_id}`));
   const fresh = data.filter((w) => known && !known.has(`${w.run_id} ${w.tool_call_id}`));
   known = now;
+  if (fresh.length) announce(fresh.length === 1 ? `A call of ${visible(fresh[0]!.tool)} waits for your approval.` : `${fresh.length} calls wait for your approval.`);
   if (fresh.length && document.hidden && "Notification" in window && Notification.permission === "granted") {
     new Notification("Lathe: a call waits for you", { body: fresh.map((w) => w.tool).slice(0, 3).join(", "), tag: "lathe-approvals" });
   }

@@ -5,13 +5,18 @@ import { signal } from "@preact/signals";
 import { connection, delay, enc, events, get, getText, isGone, Lost, pause, Refusal, refusal, request, send } from "../api";
 import { decisionIn, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
 import { member } from "../text/jsontext.js";
-import { mark, rewind, sent, settle, take, textOf, waits, type Message } from "./message";
+import { Branches, type Fork } from "./branches";
+import { causeIn, storedEvents } from "./cause";
+import { draftOf, keepDraft } from "./drafts";
+import { mark, rewind, sent, settle, take, textOf, waits, type Message, type Part } from "./message";
 import { optionsOf } from "./options";
 import { Speaker } from "./speaker";
 import { inView, news } from "./watch";
 
 const saved = "lathe.chat";
 const saveEvery = 1000; // ms between two saves while an answer streams
+const draftAfter = 300; // ms without a key before a draft is saved
+const mostFile = 200_000; // characters of a file of a result that is saved
 const attempts = 5; // to find a run whose answer never began
 
 type Ask = (signal: AbortSignal) => Promise<Response>;
@@ -25,24 +30,38 @@ export class Chat {
   readonly busy = signal(false);
   readonly loading = signal<Error | boolean>(false);
   readonly draft = signal("");
+  readonly editing = signal<Message | undefined>(undefined); // the question that is edited in its place
+  readonly elsewhere = signal(false); // the chat went on in another page, and a message was not sent for that
+  readonly branches = new Branches();
   readonly revisions = new WeakMap<Message, number>();
   onChange: () => void = () => {}; // a run of the chat has begun, waits or has ended
   focusWanted: string | undefined; // the id of a call whose view is to get the focus
   private aborter: AbortController | undefined;
   private watcher: AbortController | undefined;
+  private announced: Ask | undefined; // the request whose run the other tabs know of
   private more = false;
   private savedAt = 0;
   private frame = 0;
   private readonly speaker = new Speaker();
+  private readonly others = new BroadcastChannel("lathe.chats"); // the other tabs of this browser, which are told the id of a chat that goes on
 
   constructor() {
-    const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[] } | null;
-    if (old) {
+    const old = JSON.parse(sessionStorage.getItem(saved) ?? "null") as { id: string; messages: Message[]; forks?: Record<string, Fork> } | null;
+    if (old && !old.messages.some((m) => m.parts.some((p) => p.type === "file" && !p.url))) { // without a file it is read from the server
       this.id = old.id;
       this.messages = old.messages;
+      this.branches.forks = old.forks ?? {};
     }
+    this.draft.value = draftOf(this.id);
     for (const m of this.messages) this.speaker.skip(m);
-    addEventListener("pagehide", () => this.save());
+    addEventListener("pagehide", () => { this.save(); keepDraft(this.id, this.draft.value); });
+    let due = 0;
+    this.draft.subscribe((text) => {
+      const { id } = this;
+      clearTimeout(due);
+      due = window.setTimeout(() => { if (this.id === id) keepDraft(id, text); }, draftAfter);
+    });
+    this.others.onmessage = (e: MessageEvent<string>) => { if (e.data === this.id) void this.catchUp(); };
     connection.subscribe((state) => this.connected(state !== "lost"));
   }
 
@@ -72,7 +91,14 @@ export class Chat {
     this.watcher?.abort();
     this.aborter = undefined;
     this.busy.value = false;
+    if (id !== this.id) {
+      keepDraft(this.id, this.draft.value);
+      this.branches.forks = {};
+      this.elsewhere.value = false;
+    }
+    this.editing.value = undefined;
     this.id = id;
+    this.draft.value = draftOf(id);
     this.messages = messages;
     this.cards.clear();
     for (const m of messages) this.speaker.skip(m);
@@ -86,8 +112,9 @@ export class Chat {
   }
 
   // open shows a chat that the server keeps: what its last run was asked, and the stream of that run.
-  async open(id: string) {
-    if (id === this.id && this.messages.length) return;
+  async open(id: string, anew = false) {
+    if (id === this.id && this.messages.length && !anew) return;
+    keepDraft(this.id, this.draft.value);
     this.reset(id, []);
     this.loading.value = true;
     try {
@@ -113,15 +140,49 @@ export class Chat {
   save() {
     this.savedAt = Date.now();
     try {
-      if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages }));
+      const small = (key: string, value: unknown) => key === "url" && (value as string)?.length > mostFile ? undefined : key === "files" ? (value as Part["files"])?.filter((f) => f.url.length < mostFile) : value;
+      if (this.messages.length) sessionStorage.setItem(saved, JSON.stringify({ id: this.id, messages: this.messages, forks: this.branches.forks }, small));
       else sessionStorage.removeItem(saved);
     } catch {
       sessionStorage.removeItem(saved);
     }
   }
 
-  say(text: string): Promise<void> {
-    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+  // newest returns the id of the newest run of this chat, undefined if the server keeps none.
+  private async newest(): Promise<string | undefined> {
+    if (!this.durable) return undefined;
+    const { data } = await get<{ data: { run_id: string; parent_run_id?: string }[] }>(`api/runs?limit=5&session_id=${enc(this.id)}`);
+    return data.find((r) => !r.parent_run_id)?.run_id;
+  }
+
+  private knows(runId: string): boolean {
+    const told = (messages: Message[]) => messages.some((m) => m.metadata?.runId === runId);
+    return told(this.messages) || Object.values(this.branches.forks).some((f) => f.tails.some(told));
+  }
+
+  // catchUp shows what another page made of this chat. It reports whether there was something.
+  async catchUp(): Promise<boolean> {
+    const { id } = this, newest = this.busy.value || this.editing.value ? undefined : await this.newest().catch(() => undefined);
+    if (!newest || this.id !== id || this.busy.value || !this.messages.length || this.knows(newest)) return false;
+    void this.open(id, true);
+    return true;
+  }
+
+  // send says a text with files, unless the chat has gone on elsewhere: then that is shown, and the text stays in the box. It reports which.
+  async send(text: string, files: Part[] = []): Promise<boolean> {
+    this.elsewhere.value = false;
+    if (this.messages.length && await this.catchUp()) {
+      keepDraft(this.id, text);
+      this.draft.value = text;
+      this.elsewhere.value = true;
+      return false;
+    }
+    void this.say(text, files);
+    return true;
+  }
+
+  say(text: string, files: Part[] = []): Promise<void> {
+    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [...files, ...(text ? [{ type: "text", text }] : [])] };
     this.messages.push(message);
     this.changed();
     return this.run();
@@ -130,7 +191,7 @@ export class Chat {
   // run asks for the answer to the last message.
   private async run() {
     const messages = this.messages.map(sent);
-    const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [] };
+    const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], began: Date.now() };
     this.messages.push(message);
     const body = JSON.stringify(optionsOf(this.id, { id: this.id, messages }, this.durable !== false));
     await this.follow(message, (signal) => request("api/chat", { method: "POST", body, signal }));
@@ -142,21 +203,45 @@ export class Chat {
     if (this.busy.value || message?.role !== "assistant") return;
     const found = message.metadata?.runId ? undefined : await this.find().catch(() => undefined);
     if (found) return this.follow(message, this.stream(message, found));
-    this.messages.pop();
+    if (message.parts.length) this.branches.fork(this.messages, this.messages.length - 1);
+    else this.messages.pop();
     this.changed();
     await this.run();
   }
 
-  // edit takes a question and all after it out of the conversation, and puts its text into the box.
+  // edit has a question be edited in its place. What was said after it stays until the edited question is sent.
   edit(message = this.messages.findLast((m) => m.role === "user")) {
-    const at = message ? this.messages.indexOf(message) : -1;
+    if (this.busy.value || !message) return;
+    this.editing.value = message;
+    this.changed(message);
+  }
+
+  endEdit() {
+    const message = this.editing.value;
+    this.editing.value = undefined;
+    if (message) this.changed(message);
+  }
+
+  // replace asks the edited question. The old one and all after it are another version.
+  async replace(message: Message, text: string) {
+    const at = this.messages.indexOf(message);
+    this.endEdit();
     if (this.busy.value || at < 0) return;
     this.watcher?.abort();
-    const text = this.messages[at]!.parts.map((p) => p.text ?? "").join("");
-    this.messages.length = at;
-    this.draft.value = [text, this.draft.value].filter(Boolean).join("\n");
+    const old = message.parts;
+    this.branches.fork(this.messages, at);
+    await this.say(text, old.filter((p) => p.type === "file"));
+  }
+
+  // turn shows another version of a message and of all after it.
+  turn(message: Message, by: number) {
+    const at = this.messages.indexOf(message);
+    if (this.busy.value || at < 0) return;
+    this.watcher?.abort();
+    this.branches.turn(this.messages, at, by);
     this.save();
     this.changed();
+    if (this.last?.role === "assistant") void this.attend(this.last);
   }
 
   // find returns the id of a run of this chat that no message knows.
@@ -218,17 +303,27 @@ export class Chat {
     }
     if (signal.reason === "left") return;
     settle(message);
-    Object.assign(message, { working: false, lost: false, heard: undefined });
+    Object.assign(message, { working: false, lost: false, heard: undefined, took: message.began && Date.now() - message.began });
     if (quiet) this.speaker.skip(message);
     this.aborter = undefined;
     this.busy.value = false;
     this.save();
     this.changed(); // what may be done about each message depends on the last
     this.onChange();
+    if (!quiet) this.others.postMessage(this.id);
+    if (message.problem) void this.explain(message);
     const more = this.more;
     this.more = false;
     if (more) return this.follow(message, this.stream(message));
     void this.attend(message);
+  }
+
+  // explain adds to the problem of a message why its run failed, where the run says it.
+  private async explain(message: Message) {
+    const problem = message.problem, runId = message.metadata?.runId;
+    if (!problem || !runId || !this.durable) return;
+    problem.cause = causeIn(await storedEvents(runId).catch(() => []));
+    if (problem.cause) this.changed(message);
   }
 
   // connected shows whether the server of the run that is followed is there.
@@ -247,9 +342,10 @@ export class Chat {
         if (message.metadata?.reason === "awaiting_approval") delete message.metadata.reason;
         return true;
       }
+      const known = message.metadata?.runId, runId = response.headers.get("X-Lathe-Run-Id");
+      if (runId) message.metadata = { ...message.metadata, runId };
       if (!response.ok) {
         const refused = await refusal(response);
-        const known = message.metadata?.runId;
         if (refused.code === "event_id_ahead" && message.told) { // the store has lost what it had told
           delete message.told;
           return false;
@@ -257,9 +353,9 @@ export class Chat {
         if (known && [502, 503, 504].includes(refused.status)) return false;
         throw refused;
       }
-      const runId = response.headers.get("X-Lathe-Run-Id");
-      if (runId) message.metadata = { ...message.metadata, runId };
       message.lost = false;
+      if (ask !== this.announced) this.others.postMessage(this.id);
+      this.announced = ask;
       this.changed(message);
       this.save(); // a page that is loaded again finds the run
       let left = false;
@@ -341,6 +437,7 @@ export class Chat {
     part.state = "approval-responded";
     part.approval = { id: digest, approved: ["approved", "edited", "answered"].includes(decision.decision) };
     part.decision = decision;
+    part.began = Date.now();
     if (message.told) mark(message);
     if (focused) this.focusWanted = waits(message).find((p) => this.cards.has(p.approval!.id))?.toolCallId ?? part.toolCallId;
     this.changed(message);
@@ -361,9 +458,9 @@ export class Chat {
 // history makes messages of those with which a run began; raw is their JSON. A tool's result belongs to its call.
 function history(raw: string): Message[] {
   const out: Message[] = [];
-  const results = new Map<string, string>();
-  const stored = JSON.parse(raw) as { role: string; parts?: { type: string; text?: string; id?: string; name?: string; arguments?: string; content?: string; media_type?: string }[] }[];
-  for (const p of stored.flatMap((m) => m.parts ?? [])) if (p.type === "tool_result") results.set(p.id ?? "", p.content ?? "");
+  const results = new Map<string, { content?: string; blobs?: { media_type?: string; data?: string; url?: string }[] }>();
+  const stored = JSON.parse(raw) as { role: string; parts?: { type: string; text?: string; id?: string; name?: string; arguments?: string; content?: string; media_type?: string; data?: string; url?: string; blobs?: { media_type?: string; data?: string; url?: string }[] }[] }[];
+  for (const p of stored.flatMap((m) => m.parts ?? [])) if (p.type === "tool_result") results.set(p.id ?? "", p);
   for (const m of stored) {
     if (m.role !== "user" && m.role !== "assistant") continue;
     let message = out.at(-1);
@@ -371,8 +468,9 @@ function history(raw: string): Message[] {
     else message.parts.push({ type: "step-start" });
     for (const p of m.parts ?? []) {
       if (p.type === "text" || p.type === "reasoning") message.parts.push({ type: p.type, text: p.text ?? "", state: "done" });
-      else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "") ?? "" });
-      else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "" });
+      else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "")?.content ?? "",
+        files: results.get(p.id ?? "")?.blobs?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" })) });
+      else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "", filename: p.name, url: p.data ? `data:${p.media_type ?? ""};base64,${p.data}` : p.url });
     }
   }
   return out;

@@ -2,6 +2,7 @@
 // they are: a number of them keeps its digits, here and on its way back to the server.
 
 import { content, member } from "../text/jsontext.js";
+import type { Cause } from "./cause";
 import type { Decision } from "../components/ApprovalCard";
 
 export interface Part {
@@ -18,6 +19,12 @@ export interface Part {
   providerMetadata?: { lathe?: { commentary?: boolean } };
   url?: string;
   mediaType?: string;
+  filename?: string;
+  began?: number; // ms since 1970 of this browser: when the call began to run
+  ms?: number; // that the tool took
+  progress?: { done: number; total?: number; message?: string };
+  files?: { mediaType: string; url: string }[]; // of the result
+  child?: string; // the run that the call started
   stale?: boolean; // it is shown, and is to be told again
   again?: string; // as far as it was told again
 }
@@ -38,9 +45,11 @@ export interface Message {
   metadata?: Metadata;
   working?: boolean;
   lost?: boolean; // the connection to its stream
-  problem?: { text: string; code?: string };
+  problem?: { text: string; code?: string; cause?: Cause };
   told?: { id: string; parts: Part[] }; // what stored events up to id have told
   heard?: boolean;
+  began?: number; // ms since 1970 of this browser: when the answer was asked for
+  took?: number; // ms until it had ended
   seen?: number;
   looked?: number;
 }
@@ -59,6 +68,7 @@ interface StreamPart {
   errorText: string;
   url?: string;
   mediaType?: string;
+  data?: { toolCallId: string; done: number; total?: number; message?: string; latencyMs?: number; runId?: string; mediaType: string; url: string };
 }
 
 // take puts one part of the stream into the message; data is its JSON, id that of the stored event which it ends.
@@ -109,11 +119,21 @@ function apply(message: Message, part: StreamPart, data: string): string | undef
       tool().input += part.inputTextDelta;
       break;
     case "tool-input-available":
-      Object.assign(tool(), { state: "input-available", input: content(member(data, "input")) });
+      Object.assign(tool(), { state: "input-available", input: content(member(data, "input")), began: Date.now() });
       break;
     case "tool-approval-request":
       Object.assign(tool(), { state: "approval-requested", approval: { id: part.approvalId } });
       break;
+    case "data-lathe-progress":
+    case "data-lathe-executed":
+    case "data-lathe-file": {
+      const said = part.data!, call = parts.findLast((p) => p.toolCallId === said.toolCallId);
+      if (!call) break;
+      if (part.type === "data-lathe-progress") call.progress = { done: said.done, total: said.total, message: said.message };
+      else if (part.type === "data-lathe-executed") Object.assign(call, { ms: said.latencyMs, child: said.runId, files: undefined });
+      else call.files = [...call.files ?? [], { mediaType: said.mediaType, url: said.url }];
+      break;
+    }
     case "tool-output-available":
       Object.assign(tool(), { state: "output-available", output: content(member(data, "output")) });
       break;
@@ -130,12 +150,19 @@ function apply(message: Message, part: StreamPart, data: string): string | undef
       message.metadata = { ...message.metadata, ...part.messageMetadata };
       break;
     case "abort":
+      keep(parts);
       message.metadata = { ...message.metadata, reason: "cancelled" };
       break;
     case "error":
+      keep(parts);
       return part.errorText;
   }
   return undefined;
+}
+
+// keep has the texts that are shown stay: the run ends, and tells none of them again.
+function keep(parts: Part[]) {
+  for (const p of parts) if (p.type === "text") Object.assign(p, { stale: undefined, again: undefined, state: "done" });
 }
 
 function add(parts: Part[], part: Part) {
@@ -199,7 +226,7 @@ export const waits = (message: Message) => message.parts.filter((p) => p.state =
 export const textOf = (message: Message) => message.parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n\n");
 
 const own: Record<string, (keyof Part)[]> = {
-  text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType"],
+  text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType", "filename"],
   call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"],
 };
 

@@ -1,64 +1,47 @@
 // The parts of a message as they are shown.
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import { ApprovalCard, decidedText } from "../components/ApprovalCard";
-import { Badge, JsonView, Link } from "../components/basics";
+import { useState } from "preact/hooks";
+import { Link } from "../components/basics";
+import { CauseLines } from "../components/Cause";
 import { Markdown } from "../components/Markdown";
-import { count, words } from "../text/format";
+import { FileView } from "../components/ResultView";
+import { count, duration, words } from "../text/format";
 import { chat } from "./chat";
+import type { Cause } from "./cause";
 import { isBehind, type Message, type Part } from "./message";
+import { ToolGroup } from "./ToolCard";
 import type { ComponentChildren } from "preact";
 import { prose, visible } from "../text/visible.js";
 
-const states: Record<string, [kind: "" | "ok" | "wait" | "bad" | "run", word: string]> = {
-  "input-streaming": ["run", "◌ writing the call"],
-  "input-available": ["run", "◌ running"],
-  "approval-requested": ["wait", "● asks for your approval"],
-  "output-available": ["ok", "✓ done"],
-  "output-error": ["bad", "✗ failed"],
-  "output-denied": ["bad", "⊘ denied"],
-};
-
-function stateOf(p: Part, working: boolean) {
-  if (p.state === "input-available" && !working) return ["wait", "○ waits"] as const;
-  if (p.state === "approval-responded") return p.approval?.approved ? ["run", "◌ approved"] as const : ["bad", "⊘ denied"] as const;
-  return states[p.state ?? ""] ?? ["", p.state ?? ""] as const;
-}
-
-// ToolPart is one call: its arguments and what became of it. It is open while it asks, and where it failed.
-function ToolPart({ part: p, message, effect }: { part: Part; message: Message; revision: number; effect?: string }) {
-  const summary = useRef<HTMLElement>(null);
-  const asks = p.state === "approval-requested", failed = p.state === "output-error" || p.state === "output-denied";
-  const [touched, setTouched] = useState<boolean>();
-  const open = asks || (touched ?? p.state === "output-error");
-  const card = asks ? chat.cards.get(p.approval!.id) : undefined;
-  const [kind, word] = stateOf(p, message.working ?? false);
-  const name = p.type.slice("tool-".length);
-  useEffect(() => {
-    if (chat.focusWanted !== p.toolCallId || asks && !card) return;
-    chat.focusWanted = undefined;
-    summary.current?.focus();
-  });
-  return <details class={`tool${asks ? " asks" : ""}${failed ? " failed" : ""}`} open={open} onToggle={(e) => { if (e.currentTarget.open !== open) setTouched(e.currentTarget.open); }}>
-    <summary ref={summary}><b>{visible(name)}</b>{effect && <span class={`tag ${effect}`}>{words(effect)}</span>}<span class="state"><Badge kind={kind}>{word}</Badge></span></summary>
-    {open && <div>
-      {asks ? card ? <ApprovalCard key={p.approval!.id} runId={card.runId} call={card.call} decision={card.decision} onDecided={(d, _run, focused) => chat.decided(message, p.approval!.id, d, focused)} /> : <p class="soft">…</p> : <>
-        {p.decision && <p class="meta">{decidedText(p.decision)}</p>}
-        <h2 class="label">Arguments</h2><JsonView text={p.input || "{}"} label="Arguments" />
-        {p.state === "output-available" && <><h2 class="label">Result</h2><JsonView text={p.output ?? ""} label="Result" /></>}
-        {p.state === "output-error" && <><h2 class="label">Failure</h2><JsonView text={p.errorText ?? ""} label="Failure" /></>}
-      </>}
-    </div>}
-  </details>;
-}
-
 // Messages and parts change in place: revision tells the components here that they have.
-export function PartView({ part: p, message, revision, effects }: { part: Part; message: Message; revision: number; effects: Map<string, string> }) {
-  if (p.toolCallId !== undefined) return <ToolPart part={p} message={message} revision={revision} effect={effects.get(p.type.slice("tool-".length))} />;
-  if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? prose(p.text) : <Markdown text={p.text} />}</div>;
+export function Parts({ message, revision, effects }: { message: Message; revision: number; effects: Map<string, string> }) {
+  const shown: ComponentChildren[] = [];
+  for (let i = 0; i < message.parts.length; i++) {
+    const p = message.parts[i]!, isCall = p.toolCallId !== undefined, key = isCall ? `${i} calls` : `${i} ${p.type}`;
+    let end = i;
+    while (isCall && message.parts[end + 1]?.toolCallId !== undefined) end++;
+    if (isCall) shown.push(<ToolGroup key={key} parts={message.parts.slice(i, end + 1)} message={message} revision={revision} effects={effects} />);
+    else shown.push(<PartView key={key} part={p} message={message} />);
+    i = end;
+  }
+  return <>{shown}</>;
+}
+
+function PartView({ part: p, message }: { part: Part; message: Message }) {
+  if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? <Own text={p.text} /> : <Markdown text={p.text} />}</div>;
   if (p.type === "reasoning" && p.text) return <Reasoning text={p.text} />;
-  if (p.type === "file") return <p class="meta">A file of type {visible(p.mediaType ?? "")}</p>;
+  if (p.type === "file") return <FileView file={{ mediaType: p.mediaType ?? "", url: p.url ?? "" }} name={p.filename} />;
   return null;
+}
+
+const longOwn = 4_000, linesOwn = 40; // beyond which a message of the user is folded
+
+// Own is a text of the user. A long one is folded.
+function Own({ text }: { text: string }) {
+  const lines = text.split("\n", linesOwn + 1), long = text.length > longOwn || lines.length > linesOwn;
+  const [open, set] = useState(false);
+  const shown = long && !open ? lines.slice(0, linesOwn / 4).join("\n").slice(0, longOwn / 4) : text;
+  return <><p dir="auto">{prose(shown)}{long && !open ? "…" : ""}</p>{long && <button type="button" class="quiet small" aria-expanded={open} onClick={() => set(!open)}>{open ? "Show less" : `Show all ${count(text.length, "character")}`}</button>}</>;
 }
 
 function Reasoning({ text }: { text: string }) {
@@ -78,10 +61,10 @@ const next: Record<string, string> = {
 };
 
 // ProblemBox shows what went wrong, and what can be done.
-export function ProblemBox({ text, code, children }: { text: string; code?: string; children?: ComponentChildren }) {
+export function ProblemBox({ text, code, cause, children }: { text: string; code?: string; cause?: Cause; children?: ComponentChildren }) {
   const cut = text.match(/^([a-z_]+): (.*)$/s);
-  const hint = next[code || cut?.[1] || ""];
-  return <div class="problem" role="alert"><b>{cut ? words(cut[1]!) : "That did not work"}</b><span>{visible(cut ? cut[2]! : text)}</span>{hint && <span>{hint}</span>}<div class="answers">{children}</div></div>;
+  const hint = cause ? undefined : next[code || cut?.[1] || ""];
+  return <div class="problem" role="alert"><b>{cause ? "The model server failed" : cut ? words(cut[1]!) : "That did not work"}</b>{!cause && <span>{visible(cut ? cut[2]! : text)}</span>}{cause && <CauseLines cause={cause} />}{hint && <span>{hint}</span>}<div class="answers">{children}</div></div>;
 }
 
 export const reasons: Record<string, string> = {
@@ -108,6 +91,7 @@ export function Facts({ message }: { message: Message; revision: number }) {
     {meta.turns ? <span>{count(meta.turns, "model call")}</span> : null}
     {meta.toolCalls ? <span>{count(meta.toolCalls, "tool call")}</span> : null}
     {tokens ? <span>{count(tokens, "token")}</span> : null}
+    {message.took && meta.reason !== "awaiting_approval" ? <span class="num">{duration(message.took)}{meta.usage?.outputTokens && !meta.toolCalls ? `, ${Math.round(meta.usage.outputTokens / message.took * 1000)} tokens/s` : ""}</span> : null}
     {meta.runId && chat.durable && <Link to={`/runs/${encodeURIComponent(meta.runId)}`}>see the run</Link>}
   </>;
 }

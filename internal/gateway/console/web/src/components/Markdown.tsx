@@ -2,13 +2,18 @@
 // their address, and a link shows its whole address before it is opened.
 
 import MarkdownIt, { type Token } from "markdown-it";
+import footnote from "markdown-it-footnote";
 import { Component, createRef, Fragment, h, type ComponentChildren } from "preact";
 import { memo } from "preact/compat";
 import { useRef, useState } from "preact/hooks";
 import { prose, visible } from "../text/visible.js";
 import { Copy } from "./basics";
+import { Formula } from "./Formula";
+import { Highlight } from "./Highlight";
+import { math } from "./math";
 
-const parser = new MarkdownIt({ html: false, linkify: false, breaks: true, typographer: false });
+const parser = new MarkdownIt({ html: false, linkify: true, breaks: true, typographer: false }).use(footnote).use(math);
+parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false }); // only what has a scheme is a link
 parser.validateLink = () => true; // no link is followed without its address having been shown
 
 // Grow shows a text that gets longer. Its node stays the same and is appended to, so that what is selected in it stays.
@@ -50,9 +55,26 @@ function nest(tokens: Token[]): Tree[] {
 }
 
 const plainTags = new Set(["p", "ul", "ol", "li", "blockquote", "strong", "em", "s", "thead", "tbody", "tr", "hr", "br"]);
+const directed = new Set(["p", "ul", "ol", "li", "blockquote"]); // whose direction is that of their first letter
+
+// taskOf takes the mark of a task off a list item and returns whether it is done, undefined if the item is no task.
+function taskOf(item: Tree): boolean | undefined {
+  let first: Tree | undefined = item;
+  while (first && first.token.type !== "inline") first = first.children[0];
+  const text = first?.token.children?.[0], mark = text?.type === "text" && /^\[([ xX])\] /.exec(text.content);
+  if (!mark) return undefined;
+  text.content = text.content.slice(mark[0].length);
+  return mark[1] !== " ";
+}
+
+// Note is the mark of a footnote. Activating it leads to the note, and back.
+function Note({ id, back, children }: { id: string; back?: boolean; children: ComponentChildren }) {
+  const find = (e: MouseEvent) => (e.currentTarget as Element).closest(".md")?.querySelector<HTMLElement>(`[data-note="${back ? "ref" : "note"}-${id}"]`);
+  return <button type="button" class="link note" data-note={back ? undefined : `ref-${id}`} aria-label={back ? `Back to note ${id}` : `Note ${id}`} onClick={(e) => { const to = find(e); to?.scrollIntoView({ block: "nearest" }); to?.focus(); }}>{children}</button>;
+}
 
 function node({ token, children }: Tree, key: number): ComponentChildren {
-  const inner = () => children.map(node);
+  const inner = () => children.map(node), note = String(Number(token.meta?.id ?? 0) + 1);
   switch (token.type) {
     case "inline":
       return <Fragment key={key}>{nest(token.children ?? []).map(node)}</Fragment>;
@@ -72,24 +94,39 @@ function node({ token, children }: Tree, key: number): ComponentChildren {
       return <OutsideLink key={key} to={String(token.attrGet("src") ?? "")}>[image{token.content ? `: ${prose(token.content)}` : ""}]</OutsideLink>;
     case "link_open":
       return <OutsideLink key={key} to={String(token.attrGet("href") ?? "")}>{inner()}</OutsideLink>;
+    case "math_inline":
+    case "math_block":
+      return <Formula key={key} tex={token.content} block={token.type === "math_block" || token.markup === "$$" || token.markup === "\\["} />;
+    case "footnote_ref":
+      return <sup key={key}><Note id={note}>{note}</Note></sup>;
+    case "footnote_block_open":
+      return <ol key={key} class="md-notes">{inner()}</ol>;
+    case "footnote_open":
+      return <li key={key} dir="auto" tabIndex={-1} data-note={`note-${note}`}>{inner()}</li>;
+    case "footnote_anchor":
+      return <Fragment key={key}> <Note id={note} back>↩</Note></Fragment>;
+    case "list_item_open": {
+      const done = taskOf({ token, children });
+      return <li key={key} dir="auto" class={done === undefined ? undefined : "task"}>{done !== undefined && <input type="checkbox" checked={done} disabled aria-label={done ? "Done" : "To do"} />}{inner()}</li>;
+    }
     case "table_open":
       return <div class="md-table" key={key} tabIndex={0} role="region" aria-label="Table"><table>{inner()}</table></div>;
-    case "heading_open": // the conversation has its own h1 and h2
-      return h(`h${Math.min(6, Number(token.tag.slice(1)) + 2)}`, { key }, inner());
+    case "heading_open": // the conversation has its own h1
+      return h(`h${Math.min(6, Number(token.tag.slice(1)) + 1)}`, { key, dir: "auto" }, inner());
     case "th_open":
     case "td_open":
-      return h(token.tag, { key, ...(String(token.attrGet("style")).includes("right") ? { class: "end" } : {}) }, inner());
+      return h(token.tag, { key, dir: "auto", class: { right: "end", center: "middle" }[/right|center/.exec(String(token.attrGet("style")))?.[0] ?? ""] }, inner());
     case "paragraph_open":
-      return token.hidden ? <Fragment key={key}>{inner()}</Fragment> : <p key={key}>{inner()}</p>;
+      return token.hidden ? <Fragment key={key}>{inner()}</Fragment> : <p key={key} dir="auto">{inner()}</p>;
     case "ordered_list_open":
-      return <ol key={key} start={Number(token.attrGet("start") ?? 1)}>{inner()}</ol>;
+      return <ol key={key} dir="auto" start={Number(token.attrGet("start") ?? 1)}>{inner()}</ol>;
   }
-  if (plainTags.has(token.tag)) return h(token.tag, { key }, token.nesting === 0 ? null : inner());
+  if (plainTags.has(token.tag)) return h(token.tag, { key, dir: directed.has(token.tag) ? "auto" : undefined }, token.nesting === 0 ? null : inner());
   return <Fragment key={key}>{token.content ? <Grow text={prose(token.content)} /> : inner()}</Fragment>;
 }
 
 function Code({ text, language }: { text: string; language: string }) {
-  return <figure class="code"><figcaption><span>{visible(language) || "text"}</span><Copy text={text} /></figcaption><pre tabIndex={0} role="region" aria-label="Code"><code><Grow text={prose(text)} /></code></pre></figure>;
+  return <figure class="code" dir="ltr"><figcaption><span>{visible(language) || "text"}</span><Copy text={text} /></figcaption><pre tabIndex={0} role="region" aria-label="Code"><code><Highlight text={text} language={language} plain={<Grow text={prose(text)} />} /></code></pre></figure>;
 }
 
 // A Block is what one parse made of a stretch of the text that does not change any more, or of its end.

@@ -6,6 +6,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { now } from "../api";
 import { go, href, path } from "../router";
 import { ago } from "../text/format";
+import { announce, announcements } from "../announce";
+import { title as documentTitle } from "../title";
 import { shown, exactly, visible, type Piece } from "../text/visible.js";
 
 // A Link leads to a path of the console without loading it anew.
@@ -20,7 +22,7 @@ export function Link({ to, children, ...rest }: { to: string; children: Componen
 // PageHeader is the first thing of a screen. It holds the only h1, which gets the focus when the screen is opened.
 export function PageHeader({ title, note, back, children }: { title: string; note?: ComponentChildren; back?: { to: string; label: string }; children?: ComponentChildren }) {
   const head = useRef<HTMLHeadingElement>(null);
-  useEffect(() => { document.title = `${title} · Lathe`; }, [title]);
+  useEffect(() => { documentTitle.value = `${title} · Lathe`; }, [title]);
   useEffect(() => { if (document.activeElement === document.body) head.current?.focus(); }, [path.value]);
   return <header class="page-header">
     <div class="page-titles">
@@ -40,6 +42,8 @@ export function Time({ at }: { at: string }) {
   void ticks.value;
   return <time dateTime={at} title={`${new Date(at).toLocaleString()} (${at})`}>{ago(at, now())}</time>;
 }
+
+export { announce };
 
 // Copy copies a text, and says so where a screen reader hears it.
 export function Copy({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
@@ -65,16 +69,6 @@ async function copyText(text: string) {
   box.select();
   document.execCommand("copy");
   box.remove();
-}
-
-// announcements are read aloud, each once.
-const announcements = signal<{ id: number; text: string }[]>([]);
-let announced = 0;
-const kept = 20;
-
-// announce has a text read aloud after what is being read.
-export function announce(text: string) {
-  if (text.trim()) announcements.value = [...announcements.value.slice(1 - kept), { id: announced++, text }];
 }
 
 // LiveRegion is in the page once.

@@ -1,11 +1,12 @@
 // The timeline of a run: one row and bar for each span.
 
+import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../api";
-import { Seen } from "../components/basics";
+import { Badge, Seen } from "../components/basics";
 import { visible } from "../text/visible";
 import { duration, words } from "../text/format";
-import { spansOf } from "./spans";
+import { spansOf, type Span } from "./spans";
 import { micros, type RunEvent } from "./types";
 
 const zooms = [1, 2, 4, 8, 16];
@@ -18,6 +19,7 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
   const end = Math.max(begin + 1, micros(events.at(-1)!.time), live ? now() * 1000 : 0);
   const whole = end - begin;
   const place = (from: number, to: number | undefined) => ({ left: `${(from - begin) / whole * 100}%`, width: `${((to ?? end) - from) / whole * 100}%` });
+  const chosen = spans.find((s) => s.event === selected);
   const at = Math.max(0, spans.findIndex((s) => s.event === selected));
   const wanted = useRef<number | undefined>(undefined); // the event whose row gets the focus once it is selected
   useEffect(() => {
@@ -54,13 +56,27 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
           return <div key={s.id} class="timeline-row" role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
             <span class="timeline-name" style={{ paddingLeft: `${.6 + Math.min(s.lane, 5) * .6}rem` }}><Seen text={s.label} /> <span class="soft">{took}</span><span class="unseen">, {s.kind}{s.to === undefined ? ", goes on" : ""}, </span></span>
-            <span class="timeline-track"><span class={`bar ${s.kind}${s.failed ? " failed" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
+            <span class="timeline-track"><span class={`bar ${s.kind}${s.failed ? s.ran ? " failed" : " denied" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part ${p.kind}`} style={place(p.from, p.to)} />)}
               {s.note && <span class="timeline-note" style={{ left: `min(${place(s.from, s.to).left}, 100% - 9rem)` }}>{words(s.note)}</span>}</span>
           </div>;
         })}
       </div>
     </div>
-    {selected !== undefined && spans.some((s) => s.event === selected) && <p class="small"><button type="button" class="link" onClick={() => open(selected)}>Open event {selected}</button></p>}
+    {chosen && <Detail span={chosen} begin={begin} end={end} events={events} open={open} />}
   </>;
+}
+
+const partNames = { first: "Until the first token", approval: "Waited for an approval", work: "Worked", wait: "Waited before this attempt" };
+
+// Detail says what a span is made of.
+function Detail({ span: s, begin, end, events, open }: { span: Span; begin: number; end: number; events: RunEvent[]; open: (event: number) => void }) {
+  const over = events.findLast((e) => e.type === "ModelCallFinished" && s.kind === "model" && micros(e.time) === s.to);
+  return <article class="card-box timeline-detail" aria-label="Chosen span">
+    <div class="run-who"><b><Seen text={s.label} /></b>{s.note && <Badge kind={s.failed ? "bad" : ""}>{words(s.note)}</Badge>}<button type="button" class="link small" onClick={() => open(s.event)}>Open event {s.event}</button></div>
+    <dl class="facts"><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd>
+      {s.parts.map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{duration(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
+      {over?.data.usage && <><dt>Tokens</dt><dd class="num">{over.data.usage.input_tokens} in, {over.data.usage.output_tokens} out</dd></>}
+      {over?.content?.error_message && <><dt>The server said</dt><dd><Seen text={over.content.error_message} /></dd></>}</dl>
+  </article>;
 }

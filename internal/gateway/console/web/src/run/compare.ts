@@ -26,8 +26,9 @@ const joined = (cut: [string, boolean][]) => cut.map(([t]) => t).join("");
 export function partsOf(item: Item | undefined): Part[] {
   if (!item) return [];
   if (item.kind !== "call") return [{ label: "", text: joined(pieces(item.text, "\n\t")) }];
-  const { args, result } = item.call, out = [{ label: "Arguments", text: joined(exactly(args)) }];
+  const { args, result, stored } = item.call, out = [{ label: "Arguments", text: joined(exactly(args)) }];
   if (result) out.push({ label: result.data.error_type ? `Result: ${result.data.error_type}` : "Result", text: joined(shown(result.content?.result ?? "")) });
+  else if (stored) out.push({ label: "Result", text: joined(shown(stored.content ?? "")) });
   return out;
 }
 

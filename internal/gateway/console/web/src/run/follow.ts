@@ -28,6 +28,7 @@ export function useEvents(id: string, paused = false) {
         if (event.event_id <= (list.findLast((x) => x.event_id !== undefined)?.event_id ?? 0)) return;
         if (event.type === "ModelCallFinished") all.current = list.filter((x) => x.event_id !== undefined);
       }
+      if (event.type === "ToolCallProgress") all.current = all.current.filter((x) => x.type !== event.type || x.data.tool_call_id !== event.data.tool_call_id);
       all.current.push(event);
       show();
     } }).then(() => { setOver(true); show(); }, (e: unknown) => { if (!isAbort(e)) setError(e as Error); });

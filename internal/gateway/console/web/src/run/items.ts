@@ -1,6 +1,6 @@
 // The conversation of a run in the order of its messages, from its events.
 
-import type { Message, RunEvent } from "./types";
+import type { Message, Part, RunEvent } from "./types";
 
 export interface Call {
   id: string;
@@ -13,6 +13,8 @@ export interface Call {
   resolved?: RunEvent;
   executed?: RunEvent;
   result?: RunEvent;
+  stored?: Part; // the result, where it was in the conversation with which the run began
+  progress?: RunEvent; // the last report of its tool
 }
 
 export type Item =
@@ -20,11 +22,12 @@ export type Item =
   | { kind: "call"; call: Call; event: number }
   | { kind: "note"; text: string; bad: boolean; event: number; removed?: number };
 
-// itemsOf returns the items of the stored events. text is what the model is writing now.
-export function itemsOf(events: RunEvent[]): { items: Item[]; text: string } {
+// itemsOf returns the items of the stored events. The first of them, as many as history says, are what was said before the question of the run.
+// text is what the model is writing now.
+export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; text: string } {
   const items: Item[] = [];
   const calls = new Map<string, Call>();
-  let text = "", answered = "";
+  let text = "", answered = "", history = 0;
   const said = (m: Message, event: number) => {
     for (const p of m.parts ?? []) {
       if (p.type === "text" && p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: p.commentary ? "commentary" : undefined });
@@ -35,14 +38,25 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; text: string } {
         const call: Call = { id: p.id ?? "", name: p.name ?? "", args: p.arguments ?? "", event };
         calls.set(call.id, call);
         items.push({ kind: "call", call, event });
-      } else if (p.type === "tool_result") items.push({ kind: "text", role: "tool", text: p.content ?? "", event, note: p.is_error ? "error" : undefined });
+      } else if (p.type === "tool_result") {
+        const call = calls.get(p.id ?? "");
+        if (call) call.stored = p;
+        else items.push({ kind: "text", role: "tool", text: p.content ?? "", event, note: p.is_error ? "error" : undefined });
+      }
     }
   };
   for (const e of events) {
     const id = e.event_id ?? 0, d = e.data, call = calls.get(d.tool_call_id ?? "");
     if (e.removed_bytes) items.push({ kind: "note", text: "Content was removed under the retention settings", bad: false, event: id, removed: e.removed_bytes });
     switch (e.type) {
-      case "RunStarted": for (const m of e.content?.messages ?? []) said(m, id); break;
+      case "RunStarted": {
+        const messages = e.content?.messages ?? [], asked = messages.findLastIndex((m) => m.role === "user");
+        messages.forEach((m, i) => {
+          if (i === asked) history = items.length;
+          said(m, id);
+        });
+        break;
+      }
       case "ModelCallStarted": text = ""; break;
       case "TextDelta": text += e.content?.text ?? ""; break;
       case "ModelCallFinished":
@@ -58,6 +72,7 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; text: string } {
       case "ToolCallPlanned": if (call) call.planned = e; break;
       case "ApprovalRequested": if (call) call.asked = e; break;
       case "ApprovalResolved": if (call) call.resolved = e; break;
+      case "ToolCallProgress": if (call) call.progress = e; break;
       case "ToolCallExecuted": if (call) call.executed = e; break;
       case "ToolCallResult": if (call) call.result = e; break;
       case "RunFinished":
@@ -66,5 +81,11 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; text: string } {
         break;
     }
   }
-  return { items, text };
+  return { items, history, text };
+}
+
+// questionOf returns the question of a run, "" if its events do not have it.
+export function questionOf(events: RunEvent[]): string {
+  const asked = events.find((e) => e.type === "RunStarted")?.content?.messages?.findLast((m) => m.role === "user");
+  return asked?.parts?.find((p) => p.type === "text")?.text?.trim() ?? "";
 }

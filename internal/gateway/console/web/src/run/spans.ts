@@ -11,8 +11,9 @@ export interface Span {
   from: number; // µs since 1970
   to: number | undefined; // undefined: it goes on
   failed: boolean;
+  ran: boolean; // false: a call that its tool never got
   note: string; // one line for people
-  parts: { kind: "first" | "approval" | "work"; from: number; to: number | undefined }[]; // in order
+  parts: { kind: "first" | "approval" | "work" | "wait"; from: number; to: number | undefined }[]; // in order
   lane: number; // among the spans that overlap, 0 for the first
 }
 
@@ -22,7 +23,7 @@ export function spansOf(events: RunEvent[]): Span[] {
   const tools = new Map<string, Span>();
   let model: Span | undefined, pause: Span | undefined;
   const begin = (e: RunEvent, kind: Span["kind"], label: string, note = ""): Span => {
-    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, failed: false, note, parts: [], lane: 0 };
+    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, failed: false, ran: kind !== "tool", note, parts: [], lane: 0 };
     out.push(span);
     return span;
   };
@@ -31,12 +32,21 @@ export function spansOf(events: RunEvent[]): Span[] {
     const at = micros(e.time), d = e.data, tool = d.tool_call_id ? tools.get(d.tool_call_id) : undefined;
     switch (e.type) {
       case "ModelCallStarted":
-        model = begin(e, "model", d.model ?? "model", d.attempt && d.attempt > 1 ? `retry, attempt ${d.attempt}` : "");
+        if ((d.attempt ?? 1) > 1) {
+          const before = out.findLast((s) => s.kind === "model" && s.turn === e.turn);
+          if (before && !before.label.includes(", attempt ")) before.label += `, attempt ${d.attempt! - 1}`;
+        }
+        model = begin(e, "model", `${d.model ?? "model"}${(d.attempt ?? 1) > 1 ? `, attempt ${d.attempt}` : ""}`);
         break;
       case "ModelCallFinished":
         if (!model) break;
         model.to = at;
         model.failed = d.status !== "success";
+        if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
+          const began = at - d.latency_ms * 1000;
+          model.parts.push({ kind: "wait", from: model.from, to: began });
+          model.from = began;
+        }
         if (d.first_token_ms) {
           const first = Math.min(at, model.from + d.first_token_ms * 1000);
           model.parts.push({ kind: "first", from: model.from, to: first }, { kind: "work", from: first, to: at });
@@ -60,6 +70,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         if (!tool) break;
         tool.parts.push({ kind: "work", from: Math.max(tool.from, at - (d.latency_ms ?? 0) * 1000), to: at });
         tool.failed = !d.success;
+        tool.ran = true;
         if (d.cached) tool.note = "from the cache";
         else if (d.attempts && d.attempts > 1) tool.note = `${d.attempts} attempts`;
         break;
@@ -71,6 +82,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         if (d.error_type) tool.note = [tool.note, d.error_type].filter(Boolean).join(", ");
         break;
       case "RunPaused":
+        if (d.reason === "awaiting_approval") break; // the calls show what they wait for
         pause = begin(e, "pause", "waits", d.reason ?? "");
         break;
       case "RunResumed":

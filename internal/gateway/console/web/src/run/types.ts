@@ -37,7 +37,10 @@ export interface Part {
   arguments?: string;
   content?: string;
   is_error?: boolean;
+  blobs?: StoredBlob[];
 }
+
+export interface StoredBlob { media_type?: string; data?: string; url?: string } // data in base64
 
 export interface Message { role: string; parts: Part[] }
 

@@ -3,15 +3,18 @@
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, send } from "../api";
+import { attach, type Attachment } from "../chat/attach";
 import { chat } from "../chat/chat";
 import { textOf, type Message } from "../chat/message";
 import { loadOptions, options, setOptions, wrong } from "../chat/options";
-import { Facts, PartView, ProblemBox, reasons, Working } from "../chat/parts";
+import { Facts, Parts, ProblemBox, reasons, Working } from "../chat/parts";
 import { Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
+import { FileView } from "../components/ResultView";
 import { useResource } from "../resource";
 import { go, path } from "../router";
 import { bytes } from "../text/format";
 import { visible } from "../text/visible.js";
+import { title as documentTitle } from "../title";
 import type { ScreenProps } from "./index";
 
 const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
@@ -42,11 +45,14 @@ export default function ChatScreen({ params }: ScreenProps) {
     if (!chat.busy.value) void chat.again();
   }, [chats.data !== undefined, chats.error !== undefined]);
 
+  const updated = chats.data?.data.find((c) => c.session_id === chat.id)?.updated;
+  useEffect(() => { if (updated) void chat.catchUp(); }, [updated]);
+
   const effects = new Map(tools.data?.data.map((t) => [t.name, t.effect]));
   const listed = chats.data?.data.find((c) => c.session_id === chat.id);
   const first = chat.messages[0];
   const title = listed?.title || (first && textOf(first).slice(0, 80)) || "New chat";
-  useEffect(() => { document.title = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
+  useEffect(() => { documentTitle.value = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
   const fresh = () => {
     chat.fresh();
     go("/");
@@ -142,28 +148,56 @@ function Welcome({ simulated }: { simulated: boolean }) {
   return <div class="welcome"><Empty title="What should be done?">
     <p>Ask, and watch which tools the model calls, with what, and what they say. What changes the world waits for your approval.</p>
     {simulated && <p>This server has only simulated models. Configure one in lathe.yaml: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
-  </Empty><div class="tries">{tries.map((t) => <button key={t} type="button" class="quiet" onClick={() => void chat.say(t)}>{t}</button>)}</div></div>;
+  </Empty><div class="tries">{tries.map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{t}</button>)}</div></div>;
+}
+
+// Versions leads to the other versions of a message.
+function Versions({ message, busy }: { message: Message; busy: boolean }) {
+  const [at, of] = chat.branches.place(chat.messages, chat.messages.indexOf(message));
+  return of < 2 ? null : <span class="versions" role="group" aria-label="Versions">
+    <button type="button" class="quiet small" aria-label="Previous version" disabled={busy || at === 1} onClick={() => chat.turn(message, -1)}>‹</button>
+    <span class="num" aria-label={`Version ${at} of ${of}`}>{at}/{of}</span>
+    <button type="button" class="quiet small" aria-label="Next version" disabled={busy || at === of} onClick={() => chat.turn(message, 1)}>›</button></span>;
+}
+
+// Editor changes a question in its place. Nothing else changes until it is sent.
+function Editor({ message }: { message: Message }) {
+  const box = useRef<HTMLTextAreaElement>(null);
+  const [text, set] = useState(() => message.parts.map((p) => p.text ?? "").join(""));
+  useEffect(() => { box.current?.focus(); }, []);
+  const submit = () => { if (text.trim()) void chat.replace(message, text.trim()); };
+  const later = chat.messages.length - chat.messages.indexOf(message) - 1;
+  return <form class="stack own-editor" onSubmit={(e) => { e.preventDefault(); submit(); }}>
+    <textarea ref={box} aria-label="Edited question" rows={3} dir="auto" value={text} onInput={(e) => set(e.currentTarget.value)} onKeyDown={(e) => {
+      if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); }
+      if (e.key === "Escape") { e.preventDefault(); chat.endEdit(); document.getElementById("prompt")?.focus(); }
+    }} />
+    {later > 0 && <p class="meta">{later === 1 ? "The message" : `The ${later} messages`} below stay as another version.</p>}
+    <div class="answers"><button type="submit" class="small" disabled={!text.trim()}>Send</button><button type="button" class="quiet small" onClick={() => { chat.endEdit(); document.getElementById("prompt")?.focus(); }}>Cancel</button></div>
+  </form>;
 }
 
 // A Turn is drawn again when its message has changed: revision says so.
 const Turn = memo(({ message: m, revision, last, effects, busy }: { message: Message; revision: number; last: boolean; effects: Map<string, string>; busy: boolean }) => {
+  const editing = chat.editing.value === m;
   const meta = m.metadata ?? {}, made = m.parts.some((p) => p.state === "output-available");
   return <article class={`turn ${m.role}`} aria-label={m.role === "user" ? "You" : "Assistant"}>
-    {m.parts.map((p, i) => <PartView key={`${i} ${p.type} ${p.toolCallId ?? ""}`} part={p} message={m} revision={revision} effects={effects} />)}
+    {editing ? <Editor message={m} /> : <Parts message={m} revision={revision} effects={effects} />}
     {m.working ? <Working message={m} revision={revision} /> : m.role === "assistant" ? <>
       {m.problem ? <ProblemBox {...m.problem}>{last && <>
         <button type="button" onClick={() => void chat.retry()}>Try again</button><button type="button" class="quiet" onClick={() => chat.edit()}>Edit the question</button>
         {made && <small>Calls above were made. They may be made once more.</small>}
       </>}</ProblemBox> : reasons[meta.reason ?? ""] ? <div class="problem note" role="note">{reasons[meta.reason!]}</div> : null}
-      <div class="meta"><Facts message={m} revision={revision} />{textOf(m) && <Copy text={() => textOf(m)} />}{last && !busy && !m.problem && meta.reason !== "awaiting_approval" && <button type="button" class="quiet small" onClick={() => void chat.retry()}>Answer again</button>}</div>
-    </> : <div class="meta user-actions"><Copy text={() => m.parts.map((p) => p.text ?? "").join("")} />{!busy && <button type="button" class="quiet small" onClick={() => chat.edit(m)}>Edit</button>}</div>}
+      <div class="meta"><Versions message={m} busy={busy} /><Facts message={m} revision={revision} />{textOf(m) && <Copy text={() => textOf(m)} />}{last && !busy && !m.problem && meta.reason !== "awaiting_approval" && <button type="button" class="quiet small" onClick={() => void chat.retry()}>Answer again</button>}</div>
+    </> : editing ? null : <div class="meta user-actions"><Versions message={m} busy={busy} /><Copy text={() => m.parts.map((p) => p.text ?? "").join("")} />{!busy && <button type="button" class="quiet small" onClick={() => chat.edit(m)}>Edit</button>}</div>}
   </article>;
 }, (a, b) => a.message === b.message && a.revision === b.revision && a.last === b.last && a.busy === b.busy && a.effects.size === b.effects.size);
 
 // Box takes a text of any length, and sends one that the server takes.
 function Box({ longest, largest }: { longest: number; largest: number }) {
   const box = useRef<HTMLTextAreaElement>(null), file = useRef<HTMLInputElement>(null);
-  const [note, setNote] = useState("");
+  const [note, setNote] = useState(""), [attached, setAttached] = useState<Attachment[]>([]);
+  useEffect(() => setAttached([]), [chat.id]);
   const text = chat.draft.value, busy = chat.busy.value;
   const excessOf = (said: string) => {
     const characters = said.length <= longest ? said.length : [...said].length; // characters are fewer than code units
@@ -172,29 +206,16 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
   const excess = excessOf(text);
   const submit = () => {
     const said = chat.draft.value.trim();
-    if (!said || chat.busy.value || excessOf(said)) return;
+    if (!said && !attached.length || chat.busy.value || excessOf(said)) return;
     chat.draft.value = "";
     setNote("");
-    void chat.say(said);
+    void chat.send(said, attached.map((a) => a.part)).then((sent) => { if (sent) setAttached([]); });
   };
-  const attach = async (files: Iterable<File>) => {
-    for (const f of files) {
-      if (f.size > largest) {
-        setNote(`${f.name} has ${bytes(f.size)}; a request may have ${bytes(largest)}. Nothing was added.`);
-        continue;
-      }
-      const content = new Uint8Array(await f.arrayBuffer());
-      let said: string;
-      try {
-        said = new TextDecoder("utf-8", { fatal: true }).decode(content);
-      } catch {
-        setNote(`${f.name} is no text in UTF-8. Nothing was added.`);
-        continue;
-      }
-      const fence = "`".repeat(Math.max(3, ...[...said.matchAll(/`+/g)].map((m) => m[0].length + 1)));
-      chat.draft.value = `${chat.draft.value}${chat.draft.value ? "\n\n" : ""}${f.name}:\n${fence}\n${said.replace(/\n$/, "")}\n${fence}\n`;
-      setNote("");
-    }
+  const add = async (chosen: Iterable<File>) => { // a file that cannot be added does not keep the others away
+    const wrong: string[] = [], good: Attachment[] = [];
+    for (const f of chosen) await attach(f, largest).then((a) => good.push(a), (e: Error) => wrong.push(e.message));
+    setAttached((all) => [...all, ...good]);
+    setNote(wrong.join(" "));
     box.current?.focus();
   };
   useEffect(() => {
@@ -202,23 +223,21 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
     addEventListener("keydown", stop);
     return () => removeEventListener("keydown", stop);
   }, []);
-  const before = useRef(text);
-  useEffect(() => { // a question that is edited comes from elsewhere
-    if (text && text !== before.current && document.activeElement !== box.current && box.current?.value === text) box.current.focus();
-    before.current = text;
-  }, [text]);
-  return <form id="form" class="box" onSubmit={(e) => { e.preventDefault(); submit(); }} onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void attach(e.dataTransfer?.files ?? []); }}>
+  useEffect(() => { if (document.activeElement === document.body && matchMedia("(hover: hover)").matches) box.current?.focus(); }, [chat.id]); // a keyboard on a screen appears when it is asked for
+  return <form id="form" class="box" onSubmit={(e) => { e.preventDefault(); submit(); }} onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void add(e.dataTransfer?.files ?? []); }}>
+    {attached.length > 0 && <ul class="attached" aria-label="Files of the message">{attached.map((a, i) => <li key={i}>{a.part.mediaType?.startsWith("image/") && <FileView file={{ mediaType: a.part.mediaType, url: a.part.url ?? "" }} name={a.name} />}<span><bdi>{visible(a.name)}</bdi> <span class="soft">{bytes(a.size)}</span></span>
+      <button type="button" class="quiet small" aria-label={`Remove ${visible(a.name)}`} onClick={() => setAttached((all) => all.filter((o) => o !== a))}>×</button></li>)}</ul>}
     <label for="prompt" class="unseen">Message</label>
-    <textarea id="prompt" ref={box} rows={1} placeholder="Ask something that needs a tool…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
+    <textarea id="prompt" ref={box} rows={1} dir="auto" placeholder="Ask something that needs a tool…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
       onInput={(e) => { chat.draft.value = e.currentTarget.value; }}
-      onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void attach(files); } }}
+      onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void add(files); } }}
       onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); } }} />
     <div class="box-actions">
-      <button type="button" class="quiet attach" title="Add text files" onClick={() => file.current?.click()}>Add file<input ref={file} type="file" multiple hidden aria-label="Text files" onClick={(e) => e.stopPropagation()} onChange={(e) => { void attach([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} /></button>
+      <button type="button" class="quiet attach" title="Add pictures, PDFs and text files" onClick={() => file.current?.click()}>Add file<input ref={file} type="file" multiple hidden aria-label="Files" onClick={(e) => e.stopPropagation()} onChange={(e) => { void add([...(e.currentTarget.files ?? [])]); e.currentTarget.value = ""; }} /></button>
       <button id="send" type="submit" hidden={busy} disabled={excess !== ""}>Send</button>
       <button id="stop" type="button" class="danger" hidden={!busy} onClick={() => chat.stop()}>Stop</button>
     </div>
-    <p id="too-long" class="too-long" role="alert">{excess || note}</p>
+    <p id="too-long" class="too-long" role="alert">{excess || note || (chat.elsewhere.value ? "This chat went on in another tab or window. Its newest messages are shown above; your message was not sent." : "")}</p>
     <p class="hint">Enter sends, Shift + Enter begins a new line, Esc stops the answer.</p>
   </form>;
 }

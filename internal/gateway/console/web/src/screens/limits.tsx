@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { isGone } from "../api";
-import { Badge, Empty, ErrorState, Loading, PageHeader, PlainTable, Seen } from "../components/basics";
+import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { kindOf, type RunPage } from "../run/types";
 import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 
@@ -11,6 +12,15 @@ interface Key { name: string; role: string; models?: string[]; tools?: string[];
 interface Used { calls: number; unpriced_calls?: number; input_tokens: number; output_tokens: number; cost: number }
 
 const limit = (key: string, n: number) => `${words(key.replace(/_ms$/, ""))} ${key.endsWith("_ms") ? duration(n) : n.toLocaleString()}`;
+
+// LastRun says how the last run of an entry of models ended.
+function LastRun({ name }: { name: string }) {
+  const { data } = useResource<RunPage>(`api/runs?limit=1&model=${encodeURIComponent(name)}`, { every: 15_000 });
+  const run = data?.data[0];
+  if (!data) return <>…</>;
+  if (!run) return <>none</>;
+  return <><Badge kind={kindOf(run.status)}>{run.status}</Badge> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
+}
 
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
@@ -29,7 +39,7 @@ export default function Models() {
       {models.error && !models.data && (isGone(models.error) ? <Empty title="This server does not describe its models." /> : <ErrorState error={models.error} retry={models.reload} />)}
       {!models.data && !models.error && <Loading />}
       <div class="cards">{models.data?.data.map((m) => <article key={m.name} class="card-box" aria-label={m.name}><div class="approval-head"><strong><Seen text={m.name} /></strong>{m.default && <Badge kind="run">default</Badge>}{!m.supports_tools && <Badge>no tools</Badge>}</div>
-        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
+        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Last run</dt><dd><LastRun name={m.name} /></dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
       <p class="soft small">All model calls that this key may see{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>
@@ -42,7 +52,7 @@ export default function Models() {
       {keys.data?.data.length === 0 && !after && <Empty title="This server has no keys.">Every process on its machine may call it. <code>keys</code> in lathe.yaml names some.</Empty>}
       <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
-          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
+          <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total && k.max_tokens_total <= Number.MAX_SAFE_INTEGER ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
           {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</dd></>)}</dl></article>)}</div>
       {(after || next) && <div class="box-actions">{after && <button type="button" class="quiet small" onClick={() => setAfter("")}>First page of keys</button>}{next && <button type="button" class="quiet small" onClick={() => setAfter(next)}>Next page of keys</button>}</div>}
     </section>

@@ -3,6 +3,9 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { enc, getText, now, send, type Refusal } from "../api";
 import { Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { causeIn } from "../chat/cause";
+import { CauseLines } from "../components/Cause";
+import { questionOf } from "../run/items";
 import { Conversation } from "../run/Conversation";
 import { Events } from "../run/Events";
 import { Exchange } from "../run/Exchange";
@@ -51,9 +54,10 @@ export default function RunScreen({ params }: ScreenProps) {
   if (missing === 404 || missing === 410) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />
     <Empty title={missing === 410 ? "This run was removed." : "There is no such run, or it belongs to another key."}>{refused!.message}</Empty></div>;
   if (!run) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
+  const question = questionOf(stored), cause = run.status === "failed" ? causeIn(stored) : undefined;
   const live = run.status === "running" || run.status === "parked";
   return <div class="page run">
-    <PageHeader title={`Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
+    <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
       {live && <button type="button" class="quiet" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>}
       {live && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the run</button>}
       <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>
@@ -61,6 +65,8 @@ export default function RunScreen({ params }: ScreenProps) {
     </PageHeader>
     <dl class="run-facts">
       <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code && <>: <Seen text={run.error_code} /></>}</dd></div>
+      <div><dt>Model</dt><dd><Seen text={run.target || run.model} /></dd></div>
+      {run.session_id && <div><dt>Chat</dt><dd><Link to={`/chats/${enc(run.session_id)}`}>Open the chat</Link></dd></div>}
       <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>
       <div><dt>Duration</dt><dd class="num">{duration(lasted(run, now()))}</dd></div>
       <div><dt>Turns, calls</dt><dd class="num">{run.turns}, {run.tool_calls}</dd></div>
@@ -70,6 +76,7 @@ export default function RunScreen({ params }: ScreenProps) {
       {run.replays && <div><dt>Repeats</dt><dd><Link to={`/runs/${enc(run.replays)}/replay?with=${enc(id)}`}>Compare with the recorded run</Link></dd></div>}
       {run.parent_run_id && <div><dt>Called by</dt><dd><Link to={`/runs/${enc(run.parent_run_id)}`}>a run</Link></dd></div>}
     </dl>
+    {cause && <div class="problem run-why" role="note"><CauseLines cause={cause} /></div>}
     {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in the inbox</Link></p>}
     {failed && <ErrorState error={failed} />}
     {error && <ErrorState error={error} />}

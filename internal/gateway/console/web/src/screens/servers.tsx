@@ -1,10 +1,10 @@
 // The MCP servers: what each is doing, since when, and why it is not ready.
 
 import { useState } from "preact/hooks";
-import { enc, isGone, send } from "../api";
+import { enc, isGone, now, send } from "../api";
 import { announce, Badge, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
-import { count, words } from "../text/format";
+import { count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
 
 interface ServerTool { name: string; state: string; reason?: string }
@@ -41,7 +41,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
       <dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd>
       {s.software && <><dt>Software</dt><dd><Seen text={s.software} /></dd></>}
       {s.target && <><dt>Address</dt><dd class="mono"><Seen text={s.target} /></dd></>}
-      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && <>, next try <Time at={s.next_try} /></>}</dd>
+      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && `, next try ${Date.parse(s.next_try) > now() ? `in ${duration(Date.parse(s.next_try) - now())}` : "now"}`}</dd>
       {s.problem && <><dt>Problem</dt><dd>{words(s.problem)}</dd></>}
       <dt>Tools</dt><dd>{count(s.tools.filter((t) => t.state === "ready").length, "tool")} of {s.tools.length} offered</dd>
     </dl>
@@ -49,6 +49,6 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
     {s.last_error && s.state !== "ready" && <JsonView text={s.last_error} label={`Last error of ${visible(s.name)}`} />}
     {bad.length > 0 && <ul class="stack">{bad.map((t) => <li key={t.name}><Badge kind="bad">{t.state}</Badge> <Seen text={t.name} /> <span class="soft"><Seen text={t.reason ?? ""} /></span> {t.state === "blocked" && <Link to="/pins">Show the definition</Link>}</li>)}</ul>}
     {s.tools.some((t) => t.state === "ready") && <details><summary class="small">Tools</summary><ul class="server-tools">{s.tools.filter((t) => t.state === "ready").map((t) => <li key={t.name}><Link to={`/tools/${enc(t.name)}`}><Seen text={t.name} /></Link></li>)}</ul></details>}
-    {s.stderr && <details><summary class="small">Standard error, written by the server</summary><JsonView text={s.stderr} label={`Standard error of ${visible(s.name)}`} /></details>}
+    {s.stderr && <details open={s.state !== "ready"}><summary class="small">Standard error, written by the server</summary><JsonView text={s.stderr} label={`Standard error of ${visible(s.name)}`} /></details>}
   </article>;
 }

@@ -32,6 +32,8 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null);
   const rows = stats.buckets, top = Math.max(1, ...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0)));
+  const [over, setOver] = useState<number>();
+  const clockOf = (i: number) => { const t = rows[i]?.time; return t ? new Date(t).toLocaleString([], Date.parse(stats.until) - Date.parse(rows[0]!.time!) > 864e5 ? { month: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : ""; };
   const step = wide / rows.length, y = (n: number) => high - n / top * (high - 4);
   const at = (e: PointerEvent) => {
     const r = box.current!.getBoundingClientRect();
@@ -43,6 +45,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
       const v = s.value(r);
       if (v === undefined) { pen = false; return; }
       d += `${pen ? "L" : "M"}${(i + .5) * step} ${y(v)}${pen ? "" : "h.01"}`;
+      if (!pen && s.value(rows[i + 1] ?? rows[i]!) === undefined) d += `m-3 0h6m-3 0`; // a single point is as wide as a dash
       pen = true;
     });
     return d;
@@ -54,7 +57,8 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
     <div class="stats-plot"><span class="stats-top num" aria-hidden="true">{chart.unit(top)}</span>
       <svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`}
         onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); set([at(e), at(e)]); }}
-        onPointerMove={(e) => { if (drag) set([drag[0], at(e)]); }}
+        onPointerMove={(e) => { setOver(at(e)); if (drag) set([drag[0], at(e)]); }}
+        onPointerLeave={() => setOver(undefined)}
         onPointerCancel={() => set(undefined)}
         onPointerUp={() => {
           if (!drag) return;
@@ -66,9 +70,13 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
         <path class="stats-base" d={`M0 ${high - .5}H${wide}`} />
         {chart.shape === "bars" ? chart.series.map((s) => <path key={s.label} class={`fill ${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v ? `M${i * step + step * .1} ${high}V${y(v)}h${step * .8}V${high}z` : ""; }).join("")} />)
           : chart.series.map((s) => <path key={s.label} class={`line ${s.kind}`} d={lines(s)} />)}
+        {over !== undefined && <path class="stats-over" d={`M${(over + .5) * step} 0V${high}`} />}
         {drag && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
+      <span class="stats-half num" aria-hidden="true">{top > 1 ? chart.unit(top / 2) : ""}</span>
     </div>
+    <div class="stats-axis num" aria-hidden="true">{over === undefined ? <><span>{clockOf(0)}</span><span>{clockOf(Math.floor(rows.length / 2))}</span><span>{clockOf(rows.length - 1)}</span></>
+      : <span>{clockOf(over)}: {chart.series.map((s) => { const v = s.value(rows[over]!); return `${s.label} ${v === undefined ? "none" : chart.unit(v)}`; }).join(", ")}</span>}</div>
   </figure>;
 }
 

@@ -88,3 +88,36 @@ export function member(text, name) {
 // content returns the text that a JSON value stands for: that of a string, else the JSON itself.
 /** @param {string | undefined} raw @returns {string | undefined} */
 export const content = (raw) => raw?.[0] === '"' ? JSON.parse(raw) : raw;
+
+// entries returns the members of an object, or the elements of an array with undefined for their names, as the texts that they are; undefined
+// for another value and for a text that is no JSON.
+/** @param {string} text @returns {{ array: boolean, of: [name: string | undefined, value: string][] } | undefined} */
+export function entries(text) {
+  try {
+    if (typeof (JSON.parse(text) ?? "") !== "object") return undefined;
+  } catch {
+    return undefined;
+  }
+  /** @type {[string | undefined, string][]} */
+  const of = [];
+  let depth = 0, from = -1, end = 0, array = false;
+  /** @type {string | undefined} */
+  let name;
+  for (const [s, e] of tokens(text)) {
+    const c = text[s];
+    if (depth === 0) array = c === "[";
+    const closes = c === "}" || c === "]";
+    if (closes) depth--;
+    if (from >= 0 && (depth === 0 || depth === 1 && c === ",")) {
+      of.push([name, text.slice(from, end)]);
+      from = -1;
+      name = undefined;
+    } else if (depth === 1 && c === ":" && from >= 0 && name === undefined && !array) {
+      name = JSON.parse(text.slice(from, end));
+      from = -1;
+    } else if (depth === 1 && from < 0 && !closes) from = s;
+    if (c === "{" || c === "[") depth++;
+    end = e;
+  }
+  return { array, of };
+}

@@ -1,0 +1,49 @@
+// The cards of calls: parallel calls told apart, their progress and time, why one failed, and results by what they are.
+
+import { ask, config, mcp, model } from "./models.mjs";
+
+const { port } = await model();
+export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
+export const args = ["--store", "memory"];
+
+export default async function ({ page, base, check, axe, shot }) {
+  await page.goto(base);
+  await page.waitForSelector("#health.up");
+  await ask(page, "@@three", { end: false });
+  const card = (label) => page.locator(".tool", { hasText: `label: "${label}"` });
+  await card("A").locator("progress").waitFor();
+  await page.waitForFunction(() => /[4-9] of 40/.test(document.querySelector(".tool-progress")?.textContent ?? ""));
+  check("the calls are told apart", (await page.locator(".tool .tool-args").allTextContents()).slice(0, 2), ['steps: 40, label: "A"', 'steps: 8, label: "B"']);
+  check("the step", /\d+ of 40step \d+ of 40/.test(await card("A").locator(".tool-progress").textContent()));
+  check("the seconds", /running · \d+ s/.test(await card("A").locator(".state").textContent()));
+  await axe("running");
+  await shot("running");
+  await page.waitForSelector("#stop", { state: "hidden" });
+  check("how long they took", /done · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
+  check("the group", /3 calls in one step: 2 done, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
+  check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));
+  await axe("done");
+  await shot("done");
+
+  await page.click("#fresh");
+  await ask(page, "@@image");
+  const picture = page.locator(".tool .file img");
+  await picture.waitFor();
+  check("the picture is drawn", await picture.evaluate(async (img) => { await img.decode(); return [img.naturalWidth, img.src.startsWith("blob:")]; }), [5, true]);
+  await axe("picture");
+  await shot("picture");
+
+  await page.click("#fresh");
+  await ask(page, "@@rows");
+  await page.locator(".tool summary").click();
+  await page.waitForSelector(".result-view table");
+  check("the columns", await page.locator(".result-view th").allTextContents(), ["id", "name", "city", "revenue"]);
+  check("rows at first", await page.locator(".result-view tbody tr").count(), 50);
+  await page.locator(".tool button", { hasText: "Show all 60 rows" }).click();
+  check("all rows", await page.locator(".result-view tbody tr").count(), 60);
+  check("digits stay", await page.locator(".result-view tbody tr").nth(3).locator("td").last().textContent(), "3703.5");
+  await axe("table");
+  await shot("table");
+  await page.locator(".tool button", { hasText: "Raw" }).click();
+  check("as the server wrote it", (await page.locator(".tool .json pre").last().textContent()).includes('"name": "Customer 1"'));
+}

@@ -1,0 +1,42 @@
+// Why something failed: the model server, what it answered, and what can be done, in the chat and at the top of the run.
+
+import { ask, config, mcp, model } from "./models.mjs";
+
+const { port } = await model();
+export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
+export const args = ["--store", "memory"];
+
+export default async function ({ page, base, check, axe, shot }) {
+  await page.goto(base);
+  await page.waitForSelector("#health.up");
+  await ask(page, "@@bad please");
+  const problem = page.locator(".problem");
+  await problem.getByText("CUDA out of memory").waitFor();
+  check("the server is named", /model server of fake failed 3 times/.test(await problem.textContent()));
+  await axe("the server's words");
+  await shot("bad");
+  await page.locator(".turn.assistant a", { hasText: "see the run" }).click();
+  await page.locator(".run-why", { hasText: "CUDA out of memory" }).waitFor();
+  check("the run is headed by its question", await page.locator("h1").textContent(), "@@bad please");
+  await axe("a failed run");
+  await shot("run");
+
+  await page.goto(base);
+  await page.waitForSelector("#model option:nth-child(2)", { state: "attached" });
+  await page.click("#fresh");
+  await page.selectOption("#model", "down");
+  await ask(page, "hello down");
+  await problem.getByText("Start the model server").waitFor();
+  check("what cannot be reached", /server down \(model fake\) failed/.test(await problem.textContent()));
+  await axe("a server that is down");
+  await shot("down");
+  await page.locator(".turn.assistant a", { hasText: "see the run" }).click();
+  await page.getByRole("tab", { name: "Timeline" }).click();
+  await page.locator(".timeline-row").nth(2).click();
+  check("the attempts", (await page.locator(".timeline-name").allTextContents()).filter(Boolean).map((t) => /attempt \d/.exec(t)?.[0]), ["attempt 1", "attempt 2", "attempt 3"]);
+  const widths = await page.locator(".timeline-row").nth(2).evaluate((row) => [row.querySelector(".bar.model").clientWidth, row.querySelector(".bar.part.wait").clientWidth]);
+  check("the wait before the last attempt is no work", widths[1] > 5 * widths[0]);
+  check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
+  await axe("attempts");
+  await shot("attempts");
+}

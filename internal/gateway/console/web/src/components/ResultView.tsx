@@ -1,0 +1,114 @@
+// A result by what it is: rows as a table, objects as a tree, text as text, with its pictures. The text as the server wrote it is one click away.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { content, entries } from "../text/jsontext.js";
+import { bytes, count } from "../text/format";
+import { pieces, prose, visible } from "../text/visible.js";
+import { JsonView, Pieces, PlainTable } from "./basics";
+
+export interface ResultFile { mediaType: string; url: string } // a data URL
+
+const mostRows = 50, mostColumns = 20, mostMembers = 100; // shown at first
+const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+
+type Entries = NonNullable<ReturnType<typeof entries>>;
+
+// rowsOf returns the rows of a table: objects that have mostly the same members, two or more.
+function rowsOf(value: Entries | undefined): { columns: string[]; rows: Map<string, string>[] } | undefined {
+  if (!value?.array || value.of.length < 2) return undefined;
+  const rows: Map<string, string>[] = [], columns = new Set<string>();
+  for (const [, text] of value.of) {
+    const row = text[0] === "{" ? entries(text) : undefined;
+    if (!row) return undefined;
+    rows.push(new Map(row.of as [string, string][]));
+    for (const [name] of row.of) columns.add(name ?? "");
+    if (columns.size > mostColumns) return undefined;
+  }
+  const cells = rows.reduce((n, r) => n + r.size, 0);
+  return columns.size > 0 && cells * 2 >= rows.length * columns.size ? { columns: [...columns], rows } : undefined;
+}
+
+const number = /^-?\d/;
+
+function Table({ columns, rows }: NonNullable<ReturnType<typeof rowsOf>>) {
+  const [most, set] = useState(mostRows);
+  return <>
+    <PlainTable label={count(rows.length, "row")} head={columns.map(visible)}>
+      {rows.slice(0, most).map((r, i) => <tr key={i}>{columns.map((c) => { const v = r.get(c) ?? ""; return <td key={c} dir="auto" class={number.test(v) ? "num end" : undefined}>{visible(content(v) ?? "")}</td>; })}</tr>)}
+    </PlainTable>
+    {rows.length > most && <button type="button" class="quiet small" onClick={() => set(Infinity)}>Show all {count(rows.length, "row")}</button>}
+  </>;
+}
+
+// Tree shows the members of a value. Those that are objects or arrays are closed below the first level.
+function Tree({ value, deep }: { value: Entries; deep: number }) {
+  const [most, set] = useState(mostMembers);
+  return <><ul class="tree">{value.of.slice(0, most).map(([name, text], i) => <li key={i}><Branch name={name === undefined ? String(i) : name} text={text} deep={deep} /></li>)}</ul>
+    {value.of.length > most && <button type="button" class="quiet small" onClick={() => set(Infinity)}>Show all {count(value.of.length, "member")}</button>}</>;
+}
+
+function Branch({ name, text, deep }: { name: string; text: string; deep: number }) {
+  const [open, set] = useState(deep < 1);
+  const inner = useMemo(() => text[0] === "{" || text[0] === "[" ? entries(text) : undefined, [text]);
+  const label = <span class="tree-name">{visible(name)}</span>;
+  if (!inner?.of.length) return <>{label} <span class={text[0] === '"' ? "tree-text" : "mono"} dir="auto"><Pieces cut={pieces(content(text) ?? "", "\n\t")} /></span></>;
+  return <details open={open} onToggle={(e) => { if (e.target === e.currentTarget) set(e.currentTarget.open); }}>
+    <summary>{label} <span class="soft small">{count(inner.of.length, inner.array ? "element" : "member")}</span></summary>{open && <Tree value={inner} deep={deep + 1} />}
+  </details>;
+}
+
+// blobOf returns the bytes of a data URL in base64, undefined for another URL.
+export function blobOf(file: ResultFile): Blob | undefined {
+  const data = /^data:[^,]*;base64,(.*)$/s.exec(file.url)?.[1];
+  if (data === undefined) return undefined;
+  try {
+    return new Blob([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], { type: pictures.has(file.mediaType) ? file.mediaType : "application/octet-stream" });
+  } catch {
+    return undefined; // it is no base64
+  }
+}
+
+// FileView shows a picture, and offers each file for download. Nothing is loaded from elsewhere.
+export function FileView({ file, name: called }: { file: ResultFile; name?: string }) {
+  const blob = useMemo(() => blobOf(file), [file.url]);
+  const [address, set] = useState("");
+  useEffect(() => {
+    if (!blob) return;
+    const url = URL.createObjectURL(blob);
+    set(url);
+    return () => URL.revokeObjectURL(url);
+  }, [blob]);
+  const name = visible(called || file.mediaType);
+  if (!blob) return <p class="meta">A file of type {name}</p>;
+  return <figure class="file">
+    {address && pictures.has(file.mediaType) && <img src={address} alt={called ? name : `Picture of type ${name}`} />}
+    <figcaption class="meta">{name}, {bytes(blob.size)} {address && <a href={address} download={`file.${/^\w+\/(\w+)/.exec(file.mediaType)?.[1] ?? "bin"}`}>Download</a>}</figcaption>
+  </figure>;
+}
+
+// textOf returns the text of a result that an MCP server sent as blocks of text and files, undefined for another one.
+function textOf(value: Entries | undefined): string | undefined {
+  const [name, list] = value?.of.length === 1 ? value.of[0]! : [];
+  const blocks = name === "content" && list ? entries(list) : undefined;
+  if (!blocks?.array) return undefined;
+  const texts: string[] = [];
+  for (const [, block] of blocks.of) {
+    const members = new Map(entries(block)?.of), type = content(members.get("type"));
+    if (type === "text") texts.push(content(members.get("text")) ?? "");
+    else if (type !== "image" && type !== "audio") return undefined;
+  }
+  return texts.join("\n");
+}
+
+// ResultView shows a result. label is its heading, name what screen readers call the text.
+export function ResultView({ text, files = [], label, name = label }: { text: string; files?: ResultFile[]; label: string; name?: string }) {
+  const value = useMemo(() => entries(text), [text]), rows = useMemo(() => rowsOf(value), [value]);
+  const [raw, set] = useState(false);
+  const said = files.length ? textOf(value) : undefined;
+  const kind = said !== undefined ? "picture" : rows ? "table" : value?.of.length ? "tree" : "text";
+  return <>
+    <div class="result-head"><h2 class="label">{label}</h2>{kind !== "text" && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? `As a ${kind}` : "Raw"}</button>}</div>
+    {raw || kind === "text" ? <JsonView text={text} label={name} class="result" /> : said !== undefined ? said && <p dir="auto">{prose(said)}</p> : <div class="result-view">{rows ? <Table {...rows} /> : <Tree value={value!} deep={0} />}</div>}
+    {files.map((f, i) => <FileView key={i} file={f} />)}
+  </>;
+}

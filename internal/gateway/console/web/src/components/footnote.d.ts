@@ -1,0 +1,4 @@
+declare module "markdown-it-footnote" {
+  const footnote: (md: import("markdown-it").MarkdownIt) => void;
+  export default footnote;
+}

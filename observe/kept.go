@@ -1,0 +1,112 @@
+package observe
+
+import (
+	"sync"
+
+	"github.com/lathe-run/lathe/event"
+)
+
+// maxKept bounds the text that a bus retains of one model call, in bytes. Of a longer one it retains nothing more.
+const maxKept = 1 << 20
+
+// kept is what a bus retains of the current model call of a run: its deltas from the first on, consecutive ones of one kind as one.
+type kept struct {
+	mu     sync.Mutex
+	deltas []event.Event
+	text   []byte // of the last one, which is written when it is read
+	n      int64  // N of the last delta
+	size   int
+	holed  bool // deltas are missing, or there are too many
+}
+
+func (k *kept) note(e *event.Event) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch d := e.Data.(type) {
+	case *event.ModelCallStarted, *event.ModelCallFinished:
+		k.deltas, k.text, k.n, k.size, k.holed = nil, nil, 0, 0, false
+	case *event.TextDelta:
+		if d.Delta != nil { // it has content that no text stands for
+			k.holed = true
+		}
+		k.add(e, d.Text)
+	case *event.CommentaryDelta:
+		k.add(e, d.Text)
+	case *event.ReasoningDelta:
+		k.add(e, d.Text)
+	case *event.ToolCallDelta:
+		k.add(e, d.Text)
+	default: // the event is stored, or says nothing about a model call
+	}
+}
+
+func (k *kept) add(e *event.Event, text string) {
+	k.size += len(text)
+	if k.holed = k.holed || e.N != k.n+1 || k.size > maxKept; k.holed {
+		k.deltas, k.text = nil, nil
+		return
+	}
+	k.n = e.N
+	if n := len(k.deltas); n > 0 && continues(k.deltas[n-1].Data, e.Data) {
+		k.text = append(k.text, text...)
+		return
+	}
+	k.flush()
+	k.deltas = append(k.deltas, *e)
+	k.text = append(k.text[:0], text...)
+}
+
+// continues reports whether the text of b belongs to that of a.
+func continues(a, b event.Data) bool {
+	x, isCall := a.(*event.ToolCallDelta)
+	y, _ := b.(*event.ToolCallDelta)
+	return a.EventType() == b.EventType() && (!isCall || x.Index == y.Index)
+}
+
+// flush writes the text of the last delta, which other readers may have: it gets data of its own.
+func (k *kept) flush() {
+	if len(k.deltas) == 0 {
+		return
+	}
+	last, s, n := &k.deltas[len(k.deltas)-1], string(k.text), len(k.text)
+	switch d := last.Data.(type) {
+	case *event.TextDelta:
+		last.Data = &event.TextDelta{Bytes: n, Text: s}
+	case *event.CommentaryDelta:
+		last.Data = &event.CommentaryDelta{Bytes: n, Text: s}
+	case *event.ReasoningDelta:
+		last.Data = &event.ReasoningDelta{Bytes: n, Text: s}
+	case *event.ToolCallDelta:
+		last.Data = &event.ToolCallDelta{Index: d.Index, ToolCallID: d.ToolCallID, Tool: d.Tool, Bytes: n, Text: s}
+	default: // only deltas are added
+	}
+}
+
+// read returns the retained deltas, numbered from 1, and how many deltas fewer that is than were published.
+func (k *kept) read() (deltas []event.Event, fewer int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.holed {
+		return nil, 0
+	}
+	k.flush()
+	for i := range k.deltas {
+		e := k.deltas[i]
+		e.N = int64(i) + 1
+		deltas = append(deltas, e)
+	}
+	return deltas, k.n - int64(len(deltas))
+}
+
+// Keep retains the deltas of the current model call of a run, so that each later subscription begins with them. drop ends that; the caller
+// must call it once the run has ended or is executed elsewhere. A run that is kept more than once is kept until the first drop.
+func (b *Bus) Keep(runID string) (drop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept[runID] = &kept{}
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.kept, runID)
+	}
+}

@@ -1,0 +1,50 @@
+package tool
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/text"
+)
+
+const (
+	progressEvery   = 100 * time.Millisecond // minimum time between two reports of a call
+	maxProgressText = 500                    // bytes of the message of a report
+)
+
+// ReportProgress reports how far the call to which ctx belongs has come: done of total, in a unit of the tool, and one line of text. A total of
+// 0 is unknown. Watchers of the run receive the report as [event.ToolCallProgress]; it is not stored. ReportProgress does not block. It
+// drops reports that arrive within 100 ms after another one, amounts that are not finite, and reports outside of a call.
+func ReportProgress(ctx context.Context, done, total float64, message string) {
+	if c, ok := ctx.Value(progressKey{}).(*callContext); ok && !math.IsNaN(done-total) && !math.IsInf(done-total, 0) {
+		c.reportProgress(event.ToolCallProgress{Done: done, Total: total, Message: text.Cut(strings.ToValidUTF8(message, "\uFFFD"), maxProgressText)})
+	}
+}
+
+type progressKey struct{}
+
+// reportProgress passes a report to the goroutine that waits for the tool. Of several that it has not received, it gets the newest.
+func (c *callContext) reportProgress(p event.ToolCallProgress) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); c.err == nil && now.Sub(c.reported) >= progressEvery {
+		c.reported = now
+		select {
+		case <-c.back:
+		default:
+		}
+		c.back <- &p
+	}
+}
+
+// emitProgress emits a report of the call's tool, with tokens in place of secrets.
+func emitProgress(c *call, p *event.ToolCallProgress) {
+	p.ToolCallID, p.Tool = c.ID, c.tool
+	if c.w.secrets.store != nil {
+		p.Message = string(c.w.secrets.hideText(c, []byte(p.Message)))
+	}
+	c.emit(p)
+}
