@@ -147,7 +147,7 @@ func (j JSON) EndEvent() JSON { return append(j, "}\n\n"...) }
 // An Optional is a string that [JSON.Fields] does not append if it is empty.
 type Optional string
 
-// Fields appends members of an object. Each is a name and its value: a string, an [Optional], a number, a bool, a list of numbers, or encoded
+// Fields appends members of an object. Each is a name and its value: a string, an [Optional], a number, a bool, or encoded
 // JSON, which is not appended if it is empty. It panics for other values.
 func (j JSON) Fields(members ...any) JSON {
 	for i := 1; i < len(members); i += 2 {
@@ -163,12 +163,6 @@ func (j JSON) Fields(members ...any) JSON {
 			j = j.Num(name, v)
 		case bool:
 			j = j.Bool(name, v)
-		case []int:
-			j = j.Arr(name)
-			for _, n := range v {
-				j = j.Next().Int(int64(n))
-			}
-			j = j.Lit("]")
 		case JSON:
 			j = j.OptVal(name, v)
 		default:
@@ -182,7 +176,7 @@ func (j JSON) Fields(members ...any) JSON {
 func ObjectOf(members ...any) JSON { return JSON("{").Fields(members...).Lit("}") }
 
 // ArrayOf returns an array of encoded elements.
-func ArrayOf(elements ...JSON) JSON {
+func ArrayOf[E ~[]byte](elements ...E) JSON {
 	j := JSON("[")
 	for _, e := range elements {
 		j = j.Next().Raw(e)

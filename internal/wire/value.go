@@ -101,7 +101,6 @@ next:
 	return out
 }
 
-
 // last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear time, and
 // returns members itself if nothing is removed.
 func last(members []lathe.Member) []lathe.Member {

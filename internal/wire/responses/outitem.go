@@ -58,7 +58,7 @@ func (w *writer) current(kind itemKind) *outItem {
 	return nil
 }
 
-func (w *writer) added(index int, item wire.JSON) {
+func (w *eventWriter) added(index int, item wire.JSON) {
 	w.event("response.output_item.added", "output_index", index, "item", item)
 }
 
@@ -85,12 +85,12 @@ func (w *writer) items() []outDone {
 }
 
 // of writes an event about an item, ofPart one about its open part, whose number is the member index.
-func (w *writer) of(typ string, it *outItem, members ...any) {
-	w.event(typ, append([]any{"item_id", it.id, "output_index", it.index}, members...)...)
+func (w *eventWriter) of(typ string, it *outItem, members ...any) {
+	w.out = w.about(typ, it).Fields(members...).EndEvent()
 }
 
-func (w *writer) ofPart(typ string, it *outItem, index string, members ...any) {
-	w.of(typ, it, append([]any{index, it.parts}, members...)...)
+func (w *eventWriter) ofPart(typ string, it *outItem, index string, members ...any) {
+	w.out = w.about(typ, it).Num(index, int64(it.parts)).Fields(members...).EndEvent()
 }
 
 // show appends the events for a delta that is not part of a call.
@@ -168,11 +168,11 @@ func (w *writer) say(kind partKind, phase, text string) {
 		w.ofPart("response.content_part.added", it, "content_index", "part", it.partValue())
 	}
 	if kind == partRefusal {
-		w.delta(it, "response.refusal.delta", text, "content_index", it.parts)
+		w.delta(it, "response.refusal.delta", "content_index", text)
 		return
 	}
 	it.chars += utf8.RuneCountInString(text)
-	w.delta(it, "response.output_text.delta", text, "content_index", it.parts, "logprobs", wire.ArrayOf())
+	w.delta(it, "response.output_text.delta", "content_index", text, "logprobs", wire.JSON("[]"))
 }
 
 // think appends a piece of reasoning as a summary, because all clients support the events for summaries.
@@ -185,7 +185,7 @@ func (w *writer) think(text string) {
 		it.part = partText
 		w.ofPart("response.reasoning_summary_part.added", it, "summary_index", "part", it.partValue())
 	}
-	w.delta(it, "response.reasoning_summary_text.delta", text, "summary_index", it.parts)
+	w.delta(it, "response.reasoning_summary_text.delta", "summary_index", text)
 }
 
 func (w *writer) beginReasoning() *outItem {
@@ -217,7 +217,7 @@ func (w *writer) args(it *outItem, text string) {
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
 	}
-	w.delta(it, typ, text)
+	w.delta(it, typ, "", text)
 }
 
 // closeItems ends all open items.
@@ -265,7 +265,7 @@ func (w *writer) closePart(it *outItem) {
 	case it.part == partRefusal:
 		w.ofPart("response.refusal.done", it, index, "refusal", text)
 	default:
-		w.ofPart("response.output_text.done", it, index, "text", text, "logprobs", wire.ArrayOf())
+		w.ofPart("response.output_text.done", it, index, "text", text, "logprobs", wire.JSON("[]"))
 	}
 	part := it.partValue()
 	w.ofPart(end, it, index, "part", part)
@@ -291,7 +291,7 @@ func (it *outItem) partValue() wire.JSON {
 	case it.part == partRefusal:
 		return wire.ObjectOf("type", "refusal", "refusal", it.quoted())
 	}
-	return wire.ObjectOf("type", "output_text", "text", it.quoted(), "annotations", wire.ArrayOf(it.cited), "logprobs", wire.ArrayOf())
+	return wire.ObjectOf("type", "output_text", "text", it.quoted(), "annotations", wire.ArrayOf(it.cited), "logprobs", wire.JSON("[]"))
 }
 
 func (it *outItem) message(status string) wire.JSON {
@@ -326,7 +326,7 @@ func (w *writer) serverCall(c *wire.ServerCall) {
 	}
 	w.added(it.index, item("", statusInProgress, null, null))
 	w.of("response.mcp_call.in_progress", it)
-	w.delta(it, "response.mcp_call_arguments.delta", args)
+	w.delta(it, "response.mcp_call_arguments.delta", "", args)
 	w.of("response.mcp_call_arguments.done", it, "arguments", args)
 	w.of("response.mcp_call."+status, it)
 	w.done(it.index, item(args, status, output, failure))

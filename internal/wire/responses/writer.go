@@ -25,10 +25,9 @@ const (
 // A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that are received while a call is open,
 // and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
 type writer struct {
+	eventWriter
 	res       *resource
 	names     map[string]wire.ToolName
-	padded    bool
-	seq       int
 	next      int        // output index of the next item
 	open      []*outItem // items begun by the writer (at most one) or passed on
 	output    []outDone
@@ -40,19 +39,31 @@ type writer struct {
 	failed    bool // an `error` event was passed on
 	lastCall  *outItem
 	unordered bool
-	out       wire.JSON
 }
 
-// delta writes an event with a piece of the open part of an item, and adds the piece to the item. members precede the piece. If events are padded,
-// events with texts of up to 64 encoded bytes have the same size, those of up to 128 bytes the next size, and so on.
-func (w *writer) delta(it *outItem, typ, text string, members ...any) {
-	piece := wire.Quoted(text)
-	it.encoded = append(it.encoded, piece[1:len(piece)-1]...)
-	members = append(members, "delta", piece)
-	if w.padded {
-		members = append(members, "obfuscation", wire.Padding(len(piece)))
+// An eventWriter writes events, which it numbers.
+type eventWriter struct {
+	padded bool
+	seq    int
+	out    wire.JSON
+}
+
+// delta writes an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
+// number of the part; "": none. members precede the piece. If events are padded, events with texts of up to 64 encoded bytes have the same
+// size, those of up to 128 bytes the next size, and so on.
+func (w *eventWriter) delta(it *outItem, typ, index, text string, members ...any) {
+	dst := w.about(typ, it)
+	if index != "" {
+		dst = dst.Num(index, int64(it.parts))
 	}
-	w.of(typ, it, members...)
+	dst = dst.Fields(members...).Key("delta")
+	from := len(dst)
+	dst = dst.Quote(text)
+	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
+	if w.padded {
+		dst = dst.Str("obfuscation", wire.Padding(len(dst)-from))
+	}
+	w.out = dst.EndEvent()
 }
 
 // write appends to dst what write writes. Of an answer that is not streamed, AppendFinish alone appends something: the response object with
@@ -106,9 +117,19 @@ func newWriter(head *wire.AnswerHead) *writer {
 }
 
 // event writes one event.
-func (w *writer) event(typ string, members ...any) {
-	w.out = w.out.Event(typ).Num("sequence_number", int64(w.seq)).Fields(members...).EndEvent()
+func (w *eventWriter) event(typ string, members ...any) {
+	w.out = w.opened(typ).Fields(members...).EndEvent()
+}
+
+// opened returns the output with the beginning of an event.
+func (w *eventWriter) opened(typ string) wire.JSON {
 	w.seq++
+	return w.out.Event(typ).Num("sequence_number", int64(w.seq-1))
+}
+
+// about returns the output with the beginning of an event about an item.
+func (w *eventWriter) about(typ string, it *outItem) wire.JSON {
+	return w.opened(typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
 var startEvents = [...]string{"response.created", "response.in_progress"}

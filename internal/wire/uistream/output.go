@@ -13,8 +13,13 @@ type output struct {
 
 // frame appends a server-sent event whose data is an object with a type and members; see [wire.ObjectOf].
 func (o *output) frame(typ string, members ...any) {
+	o.dst = o.opened(typ).Fields(members...).EndEvent()
+}
+
+// opened returns the output with the beginning of an event.
+func (o *output) opened(typ string) wire.JSON {
 	o.last = len(o.dst)
-	o.dst = o.dst.Lit(`data: {"type":`).Quote(typ).Fields(members...).EndEvent()
+	return o.dst.Lit(`data: {"type":`).Quote(typ)
 }
 
 func usage(u lathe.Usage) wire.JSON {

@@ -65,7 +65,7 @@ func (w *stateWriter) begin(h *head) {
 	}
 	if s.into < 0 {
 		s.into, s.parts = s.count, 0
-		s.set(wire.ObjectOf("id", h.messageID, "role", "assistant", "metadata", runMetadata(h.runID, ""), "parts", wire.ArrayOf()), "messages", strconv.Itoa(s.into))
+		s.set(wire.ObjectOf("id", h.messageID, "role", "assistant", "metadata", runMetadata(h.runID, ""), "parts", wire.JSON("[]")), "messages", strconv.Itoa(s.into))
 		s.count++
 	}
 	if len(s.ops) > 0 {

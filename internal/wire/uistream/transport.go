@@ -19,11 +19,11 @@ func (*transportWriter) knowsOpen() bool { return false }
 
 // message appends a frame about the message as a whole, at a frame about one of its parts.
 func (w *transportWriter) message(typ string, members ...any) {
-	w.frame(typ, append([]any{"path", []int{}}, members...)...)
+	w.dst = w.opened(typ).Lit(`,"path":[]`).Fields(members...).EndEvent()
 }
 
 func (w *transportWriter) at(part int, typ string, members ...any) {
-	w.frame(typ, append([]any{"path", []int{part}}, members...)...)
+	w.dst = w.opened(typ).Arr("path").Int(int64(part)).Lit("]").Fields(members...).EndEvent()
 }
 
 // part appends the beginning of the next part.
