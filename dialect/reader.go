@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/delta"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -137,7 +136,7 @@ func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
 		return
 	}
-	r.out = delta.Append(r.out, kind, 0, text)
+	r.out = append(r.out, lathe.Delta{Kind: kind, Text: text})
 	if r.unreadable && kind == lathe.DeltaText {
 		r.out[len(r.out)-1].Unreadable = true
 	}
@@ -209,7 +208,7 @@ func (r *reader) quotedArgs(text string) {
 // args emits the next piece of the open call's arguments, unless the call is unreadable.
 func (r *reader) args(text string) {
 	if text != "" && !r.unreadable {
-		r.out = delta.Append(r.out, lathe.DeltaCallArgs, r.calls-1, text)
+		r.out = append(r.out, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: r.calls - 1, Text: text})
 	}
 }
 

@@ -84,10 +84,6 @@ func (t *tagged) data(s string) {
 	if s == "" {
 		return
 	}
-	if c := s[len(s)-1]; c != '\n' && c != '\r' && !t.fresh && !t.empty && t.tail == "" { // the fast path
-		t.value.add(s)
-		return
-	}
 	if t.fresh { // the line break belongs to the opening tag
 		if t.tail == "" && s == "\r" {
 			t.tail = "\r"

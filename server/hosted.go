@@ -97,7 +97,7 @@ func isForCode(t *lathe.ToolSpec) bool {
 // disallowedTool returns a copy of a hosted tool that is marked as one that the model may not call.
 func disallowedTool(tool []byte) json.RawMessage {
 	return rawjson.AppendEdited(nil, tool, func(name string, v []byte) (key, to []byte, keep bool) { return nil, v, name != wire.DisallowedMember },
-		func(dst []byte) []byte { return append(wire.AppendKey(dst, wire.DisallowedMember), "true"...) })
+		func(dst []byte) []byte { return wire.JSON(dst).Bool(wire.DisallowedMember, true) })
 }
 
 // acceptServer accepts a tool of type mcp only if it names a configured MCP server, whose tools the run has anyway: a

@@ -55,7 +55,7 @@ func withoutConversation(body []byte) []byte {
 // withMember returns a copy of a JSON object with one more member.
 func withMember(obj []byte, name string, value []byte) []byte {
 	same := func(_ string, v []byte) (key, value []byte, keep bool) { return nil, v, true }
-	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return append(wire.AppendKey(dst, name), value...) })
+	return rawjson.AppendEdited(nil, obj, same, func(dst []byte) []byte { return wire.JSON(dst).Val(name, value) })
 }
 
 // restoreRequest sets the request of a, and the other state on which its answer depends, from the log of a stored response.

@@ -85,7 +85,7 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	edit := func(name string, v []byte) (key, value []byte, keep bool) {
 		return nil, v, name != "type" && name != "stream" && name != "generate"
 	}
-	return rawjson.AppendEdited(nil, message, edit, func(dst []byte) []byte { return append(wire.AppendKey(dst, "stream"), "true"...) }), generate == "false", nil
+	return rawjson.AppendEdited(nil, message, edit, func(dst []byte) []byte { return wire.JSON(dst).Bool("stream", true) }), generate == "false", nil
 }
 
 // warmUp handles a message with "generate": false: it stores the input on the connection for the next message, and does not

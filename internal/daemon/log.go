@@ -27,7 +27,7 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), nil
 	}
-	return slog.New(newTextHandler(w, l)), nil
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
 }
 
 // Limits of buffered log lines. A gateway that serves thousands of requests a second writes several lines in one write, because a write

@@ -11,7 +11,8 @@ type Assembly struct {
 	ID, Model string
 	Faults    []lathe.Fault
 	Unsound   bool
-	Err       error // final error: once set, nothing more is read
+	Err       error         // final error: once set, nothing more is read
+	Out       []lathe.Delta // deltas that Take returns
 
 	size    int
 	scratch []byte
@@ -22,6 +23,23 @@ func NewAssembly(opts *AssemblerOptions) Assembly { return Assembly{Opts: opts.W
 
 // Next returns the initial state for another answer with the same options. It reuses the memory of this one.
 func (a *Assembly) Next() Assembly { return Assembly{Opts: a.Opts, scratch: a.scratch[:0]} }
+
+// Take returns the deltas that were emitted since the last call, after those that Out had at its begin.
+func (a *Assembly) Take() []lathe.Delta {
+	out := a.Out
+	a.Out = nil
+	return out
+}
+
+// Emit adds a delta to those that Take returns.
+func (a *Assembly) Emit(d lathe.Delta) { a.Out = append(a.Out, d) }
+
+// EmitText adds a delta with a piece of text or, if index is the number of a call, of its arguments. It adds nothing for an empty text.
+func (a *Assembly) EmitText(kind lathe.DeltaKind, index int, text string) {
+	if text != "" {
+		a.Emit(lathe.Delta{Kind: kind, Index: index, Text: text})
+	}
+}
 
 // Names implements [Assembler].
 func (a *Assembly) Names() (id, model string) { return a.ID, a.Model }

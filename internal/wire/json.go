@@ -63,14 +63,6 @@ func (j JSON) OptStr(name, text string) JSON {
 	return j.Str(name, text)
 }
 
-// StrOrNull appends a member with a string value, or with null if text is empty.
-func (j JSON) StrOrNull(name, text string) JSON {
-	if text == "" {
-		return j.Key(name).Lit("null")
-	}
-	return j.Str(name, text)
-}
-
 // Strs appends a member with an array of strings.
 func (j JSON) Strs(name string, texts []string) JSON {
 	j = j.Arr(name)
@@ -121,7 +113,7 @@ func (j JSON) OptVal(name string, value []byte) JSON {
 // Members appends members unchanged, except for those without a value and those for whose names except returns true. Of members with equal
 // names it appends the last. A nil except excludes none.
 func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSON {
-	for _, m := range Last(members) {
+	for _, m := range last(members) {
 		if except == nil || !except(m.Name) {
 			j = j.Val(m.Name, m.Value)
 		}
@@ -131,7 +123,7 @@ func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSO
 
 // Extra does what Members does, with compact values, so that the result has no line breaks within an event.
 func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON {
-	for _, m := range Last(members) {
+	for _, m := range last(members) {
 		if !except(m.Name) {
 			j = j.Key(m.Name).Compact(m.Value)
 		}
@@ -151,3 +143,46 @@ func (j JSON) Event(typ string) JSON {
 
 // EndEvent appends the end of an event whose data is an object.
 func (j JSON) EndEvent() JSON { return append(j, "}\n\n"...) }
+
+// An Optional is a string that [JSON.Fields] does not append if it is empty.
+type Optional string
+
+// Fields appends members of an object. Each is a name and its value: a string, an [Optional], a number, a bool, or encoded
+// JSON, which is not appended if it is empty. It panics for other values.
+func (j JSON) Fields(members ...any) JSON {
+	for i := 1; i < len(members); i += 2 {
+		name, _ := members[i-1].(string)
+		switch v := members[i].(type) {
+		case string:
+			j = j.Str(name, v)
+		case Optional:
+			j = j.OptStr(name, string(v))
+		case int:
+			j = j.Num(name, int64(v))
+		case int64:
+			j = j.Num(name, v)
+		case bool:
+			j = j.Bool(name, v)
+		case JSON:
+			j = j.OptVal(name, v)
+		default:
+			panic("wire: a member of another type")
+		}
+	}
+	return j
+}
+
+// ObjectOf returns an object with members; see [JSON.Fields].
+func ObjectOf(members ...any) JSON { return JSON("{").Fields(members...).Lit("}") }
+
+// ArrayOf returns an array of encoded elements.
+func ArrayOf[E ~[]byte](elements ...E) JSON {
+	j := JSON("[")
+	for _, e := range elements {
+		j = j.Next().Raw(e)
+	}
+	return j.Lit("]")
+}
+
+// Quoted returns text as a JSON string.
+func Quoted(text string) JSON { return JSON(nil).Quote(text) }

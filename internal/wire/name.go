@@ -9,21 +9,21 @@ import (
 // MaxName is the largest number of bytes that all wires accept in a tool name and in a call id.
 const MaxName = 64
 
-// NameByte reports whether all wires accept the byte in tool names and call ids.
-func NameByte(c byte) bool {
+// nameByte reports whether all wires accept the byte in tool names and call ids.
+func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // PlainName reports whether s has only letters, digits, _ and -.
 func PlainName(s string) bool {
-	return strings.IndexFunc(s, func(c rune) bool { return c > 127 || !NameByte(byte(c)) }) < 0
+	return strings.IndexFunc(s, func(c rune) bool { return c > 127 || !nameByte(byte(c)) }) < 0
 }
 
 // Masked returns s with each byte that names cannot contain replaced by _.
 func Masked(s string) string {
 	b := []byte(s)
 	for i, c := range b {
-		if !NameByte(c) {
+		if !nameByte(c) {
 			b[i] = '_'
 		}
 	}

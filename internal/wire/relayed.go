@@ -45,7 +45,7 @@ func (c *Changes) Append(dst, body []byte, edit func(name string, value []byte) 
 	return rawjson.AppendEdited(dst, body, change, func(dst []byte) []byte {
 		for _, name := range c.names {
 			if !found[name] {
-				dst = append(AppendKey(dst, name), c.values[name]...)
+				dst = append(JSON(dst).Key(name), c.values[name]...)
 			}
 		}
 		return dst

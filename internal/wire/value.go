@@ -101,12 +101,9 @@ next:
 	return out
 }
 
-// AppendKey does what [JSON.Key] does.
-func AppendKey(dst []byte, key string) []byte { return JSON(dst).Key(key) }
-
-// Last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear time, and
+// last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear time, and
 // returns members itself if nothing is removed.
-func Last(members []lathe.Member) []lathe.Member {
+func last(members []lathe.Member) []lathe.Member {
 	const few = 8 // up to this number, comparing each pair of names is faster than a map
 	last := func(i int) bool { return !Named(members[i+1:], members[i].Name) }
 	if len(members) > few {

@@ -19,7 +19,7 @@ func TestMembersKeepTheLastOfEqualNames(t *testing.T) {
 			m := lathe.Member{Name: fmt.Sprint("x", i), Value: []byte("0")}
 			members, want = append(members, m), append(want, m)
 		}
-		if diff := cmp.Diff(want, Last(members)); diff != "" {
+		if diff := cmp.Diff(want, last(members)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", n, diff)
 		}
 		got := string(JSON("{").Members(members, func(name string) bool { return strings.HasPrefix(name, "x") }))
@@ -28,7 +28,7 @@ func TestMembersKeepTheLastOfEqualNames(t *testing.T) {
 		}
 	}
 	same := []lathe.Member{{Name: "a", Value: []byte("1")}, {Name: "b", Value: []byte("2")}}
-	if got := Last(same); &got[0] != &same[0] || len(got) != 2 {
+	if got := last(same); &got[0] != &same[0] || len(got) != 2 {
 		t.Errorf("got %v", got)
 	}
 }

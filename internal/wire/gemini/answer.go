@@ -5,26 +5,24 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// appendPart appends a chunk with a file that the model generated, or with an opaque part of this wire, and the pending signature.
-func (w *Writer) appendPart(dst wire.JSON, d *lathe.Delta) wire.JSON {
+// partValue returns the part in a delta, or nil for a part that this wire cannot express. sign returns the signature that the part gets.
+func partValue(d *lathe.Delta, sign func() string) wire.JSON {
 	own := d.Name == string(lathe.WireGemini)
 	switch p := d.Part.(type) {
 	case lathe.Blob:
 		switch {
 		case len(p.Raw) > 0 && own:
-			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.Raw), w.take()) })
+			return signed(compact(p.Raw), sign())
 		case len(p.Data) > 0 || p.URL != "":
-			return w.chunk(dst, func(dst wire.JSON) wire.JSON {
-				return appendSignature(appendBlobValue(append(dst, '{'), &p), w.take()).Lit("}")
-			})
+			return appendSignature(appendBlobValue(wire.JSON("{"), &p), sign()).Lit("}")
 		}
 	case lathe.Opaque:
 		if own && wire.Kind(p.JSON) == '{' {
-			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendSigned(dst, compact(p.JSON), w.take()) })
+			return signed(compact(p.JSON), sign())
 		}
 	default: // other parts have deltas of their own
 	}
-	return dst
+	return nil
 }
 
 // reasonWord returns the finishReason of an answer. broken is set if the answer has a call that the wire cannot express.

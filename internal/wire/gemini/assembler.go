@@ -56,22 +56,16 @@ func (a *Assembler) Finished() bool { return a.finish != "" }
 
 // Append implements [wire.Assembler]. Events of this wire have no type.
 func (a *Assembler) Append(dst []lathe.Delta, _ string, data []byte) ([]lathe.Delta, error) {
-	if a.Err != nil {
-		return dst, a.Err
-	}
+	a.Out = dst
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 {
-		return dst, nil
-	}
-	if !a.acceptable(data) {
-		return dst, nil
-	}
-	if data[0] != '{' {
+	switch {
+	case a.Err != nil || len(data) == 0 || !a.acceptable(data):
+	case data[0] != '{':
 		a.Damage(faultBadLine)
-		return dst, nil
+	default:
+		a.take(data)
 	}
-	dst = a.take(dst, data)
-	return dst, a.Err
+	return a.Take(), a.Err
 }
 
 // answerLimits limit the JSON of an event.
@@ -93,7 +87,7 @@ func (a *Assembler) acceptable(data []byte) bool {
 }
 
 // take reads one object of an answer: an event of a stream, or a whole body.
-func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
+func (a *Assembler) take(obj []byte) {
 	a.begun = len(a.parts)
 	var candidates, feedback []byte
 	known := false
@@ -119,7 +113,7 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 			}
 		case `"error"`:
 			a.Err = readError(v)
-			return dst
+			return
 		}
 	}
 	if !known {
@@ -127,15 +121,14 @@ func (a *Assembler) take(dst []lathe.Delta, obj []byte) []lathe.Delta {
 	}
 	first := true
 	for c := range rawjson.Elements(candidates) {
-		if dst = a.takeCandidate(dst, c, first); a.Err != nil {
-			return dst
+		if a.takeCandidate(c, first); a.Err != nil {
+			return
 		}
 		first = false
 	}
 	if wire.Kind(feedback) == '{' {
-		dst = a.takeFeedback(dst, feedback)
+		a.takeFeedback(feedback)
 	}
-	return dst
 }
 
 // keep returns a string that becomes part of the answer, and adds its size to that of the answer.
@@ -146,7 +139,7 @@ func (a *Assembler) keep(v []byte) string {
 }
 
 // takeCandidate reads the first candidate, and counts others as faults.
-func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first bool) []lathe.Delta {
+func (a *Assembler) takeCandidate(candidate []byte, first bool) {
 	var parts, finish []byte
 	for key, v := range rawjson.Members(candidate) {
 		switch string(key) {
@@ -162,24 +155,23 @@ func (a *Assembler) takeCandidate(dst []lathe.Delta, candidate []byte, first boo
 	}
 	if !first {
 		a.Fault(faultExtraChoice)
-		return dst
+		return
 	}
 	for part := range rawjson.Elements(parts) {
-		if dst = a.takePart(dst, part); a.Err != nil {
-			return dst
+		if a.takePart(part); a.Err != nil {
+			return
 		}
 	}
 	if wire.Kind(finish) == '"' && len(finish) > 2 {
-		dst = a.takeFinish(dst, rawjson.Text(finish))
+		a.takeFinish(rawjson.Text(finish))
 	}
-	return dst
 }
 
 // takePart reads a part. A fast path reads parts that have only text.
-func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
+func (a *Assembler) takePart(part []byte) {
 	if wire.Kind(part) != '{' {
 		a.Damage(faultUnknownContent)
-		return dst
+		return
 	}
 	a.Grow(partSize)
 	var text, signature []byte
@@ -193,17 +185,18 @@ func (a *Assembler) takePart(dst []lathe.Delta, part []byte) []lathe.Delta {
 		case `"thoughtSignature"`, `"thought_signature"`:
 			signature = v
 		default:
-			return a.takeOther(dst, part)
+			a.takeOther(part)
+			return
 		}
 	}
 	if text == nil && signature == nil {
-		return dst
+		return
 	}
-	return a.addText(dst, text, thought, rawjson.Text(signature), nil)
+	a.addText(text, thought, rawjson.Text(signature), nil)
 }
 
 // addText adds a part with text, which is a JSON string or nil. A part with a signature or other members is not joined with other parts.
-func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, signature string, extra []lathe.Member) []lathe.Delta {
+func (a *Assembler) addText(quoted []byte, thought bool, signature string, extra []lathe.Member) {
 	of := lathe.DeltaText
 	if thought {
 		of = lathe.DeltaReasoning
@@ -211,7 +204,7 @@ func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, sign
 	if signature == "" && len(extra) == 0 {
 		text := a.Unquote(quoted)
 		if len(text) == 0 {
-			return dst
+			return
 		}
 		a.Grow(len(text))
 		if a.open != of {
@@ -220,36 +213,36 @@ func (a *Assembler) addText(dst []lathe.Delta, quoted []byte, thought bool, sign
 		}
 		start := a.text.Len()
 		a.text.Write(text)
-		return append(dst, lathe.Delta{Kind: of, Text: a.text.String()[start:]})
+		a.Emit(lathe.Delta{Kind: of, Text: a.text.String()[start:]})
+		return
 	}
 	text := rawjson.Text(quoted)
 	a.Grow(len(text) + len(signature))
 	a.close()
 	if thought {
 		if text != "" {
-			dst = append(dst, lathe.Delta{Kind: of, Text: text})
+			a.Emit(lathe.Delta{Kind: of, Text: text})
 		}
 		if signature != "" {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThought, Text: signature})
+			a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThought, Text: signature})
 		}
 		a.parts = appendThought(a.parts, text, signature)
-		return dst
+		return
 	}
-	dst = a.addSignature(dst, signature)
+	a.addSignature(signature)
 	a.parts = append(a.parts, lathe.Text{Text: text, Extra: extra})
 	if text != "" {
-		dst = append(dst, lathe.Delta{Kind: of, Text: text})
+		a.Emit(lathe.Delta{Kind: of, Text: text})
 	}
-	return dst
 }
 
 // addSignature adds a signature, which belongs to the part that follows.
-func (a *Assembler) addSignature(dst []lathe.Delta, signature string) []lathe.Delta {
+func (a *Assembler) addSignature(signature string) {
 	if signature == "" {
-		return dst
+		return
 	}
 	a.parts = append(a.parts, lathe.Reasoning{Field: fieldSignature, Data: signature})
-	return append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldSignature, Text: signature})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldSignature, Text: signature})
 }
 
 // close appends the open text to parts.
@@ -265,41 +258,46 @@ func (a *Assembler) close() {
 }
 
 // takeOther reads a part that has members other than text, thought and signature.
-func (a *Assembler) takeOther(dst []lathe.Delta, part []byte) []lathe.Delta {
+func (a *Assembler) takeOther(part []byte) {
 	p, ok := partOf(part)
 	if !ok {
 		a.Damage(faultUnknownContent)
 		a.close()
 		a.Grow(len(part))
-		return a.addPart(dst, lathe.Opaque{JSON: compact(part)})
+		a.addPart(lathe.Opaque{JSON: compact(part)})
+		return
 	}
 	for i := range p.rest {
 		a.Grow(len(p.rest[i].Name) + len(p.rest[i].Value))
 	}
 	switch {
 	case p.data == "text":
-		return a.addText(dst, rawjson.AppendQuote(nil, p.text), p.thought, p.signature, p.rest)
+		a.addText(rawjson.AppendQuote(nil, p.text), p.thought, p.signature, p.rest)
+		return
 	case p.data == "functionCall":
-		return a.takeCall(dst, &p)
+		a.takeCall(&p)
+		return
 	case p.data == "" && len(p.rest) == 0:
-		return a.addText(dst, nil, p.thought, p.signature, nil)
+		a.addText(nil, p.thought, p.signature, nil)
+		return
 	}
 	a.close()
 	a.Grow(len(part) + len(p.signature))
-	dst = a.addSignature(dst, p.signature)
+	a.addSignature(p.signature)
 	if !p.thought && p.hasBlob() {
 		if b, ok := blobOf(&p); ok {
-			return a.addPart(dst, b)
+			a.addPart(b)
+			return
 		}
 		a.Damage(faultUnknownContent)
 	}
-	return a.addPart(dst, lathe.Opaque{JSON: compact(p.raw())})
+	a.addPart(lathe.Opaque{JSON: compact(p.raw())})
 }
 
 // addPart adds a part without text.
-func (a *Assembler) addPart(dst []lathe.Delta, p lathe.Part) []lathe.Delta {
+func (a *Assembler) addPart(p lathe.Part) {
 	a.parts = append(a.parts, p)
-	return append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireGemini), Part: p})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireGemini), Part: p})
 }
 
 // callID returns the id of a call: the received one or, if that is empty, an id derived from the id of the answer and the number of the

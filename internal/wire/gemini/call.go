@@ -44,46 +44,48 @@ func readCall(v []byte) callPart {
 }
 
 // takeCall reads a part with a call or with a piece of its arguments.
-func (a *Assembler) takeCall(dst []lathe.Delta, p *rawPart) []lathe.Delta {
+func (a *Assembler) takeCall(p *rawPart) {
 	c := readCall(p.value)
 	a.Grow(len(c.id) + len(c.name) + len(c.args) + len(p.signature))
 	if c.name == "" && a.partial != nil {
-		return a.continueCall(dst, &c)
+		a.continueCall(&c)
+		return
 	}
 	if a.partial != nil { // another call begins before the last one has ended
 		a.Damage(faultArgsNotText)
-		dst = a.endPartial(dst, true)
+		a.endPartial(true)
 	}
 	if c.name == "" && c.args == nil && c.pieces == nil && c.id == "" {
 		a.Damage(faultUnknownContent)
-		return dst
+		return
 	}
 	if c.name == "" {
 		a.Damage(faultNameMissing)
 	}
 	if isRepeated(a, &c) {
 		a.Damage(faultIDDuplicate)
-		return dst
+		return
 	}
 	if a.calls >= a.Opts.MaxCalls {
 		a.Err = wire.ErrTooManyCalls
-		return dst
+		return
 	}
 	a.close()
-	dst = a.addSignature(dst, p.signature)
+	a.addSignature(p.signature)
 	call := lathe.ToolCall{ID: a.callID(c.id, c.name), Name: c.name, Extra: p.extra(c.rest)}
 	index := a.calls
 	a.calls++
-	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: index, ID: call.ID, Name: call.Name})
 	if c.more || c.pieces != nil {
 		a.parts = append(a.parts, call)
 		a.partial = &partialCall{index: index}
-		return a.continueCall(dst, &c)
+		a.continueCall(&c)
+		return
 	}
 	call.Arguments = a.arguments(c.args)
 	a.parts = append(a.parts, call)
-	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: index, Text: call.Arguments})
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: index, Text: call.Arguments})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: index})
 }
 
 // isRepeated reports whether an earlier chunk had the call, with the same id of the server, name and arguments: some servers send a part in two
@@ -110,7 +112,7 @@ func (a *Assembler) arguments(args []byte) string {
 }
 
 // continueCall adds pieces of the arguments to the call whose arguments are streamed, and ends the call after the last piece.
-func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
+func (a *Assembler) continueCall(c *callPart) {
 	p := a.partial
 	if c.args != nil && string(compact(c.args)) != "{}" {
 		p.whole = a.arguments(c.args)
@@ -122,13 +124,13 @@ func (a *Assembler) continueCall(dst []lathe.Delta, c *callPart) []lathe.Delta {
 		}
 	}
 	if c.more {
-		return dst
+		return
 	}
-	return a.endPartial(dst, false)
+	a.endPartial(false)
 }
 
 // endPartial ends the call whose arguments are streamed. cut is set if its last piece is missing.
-func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
+func (a *Assembler) endPartial(cut bool) {
 	p := a.partial
 	a.partial = nil
 	if p.bad {
@@ -147,6 +149,6 @@ func (a *Assembler) endPartial(dst []lathe.Delta, cut bool) []lathe.Delta {
 		call.Arguments = strings.TrimSuffix(call.Arguments, "}")
 	}
 	a.parts[i] = call
-	dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: p.index, Text: call.Arguments})
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: cut})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallArgs, Index: p.index, Text: call.Arguments})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: p.index, Incomplete: cut})
 }

@@ -191,25 +191,24 @@ func (e *encoder) appendOpaque(dst wire.JSON, m *lathe.Message, o *lathe.Opaque,
 		e.d.add(at)
 		return dst
 	}
-	return appendSigned(dst, o.JSON, signature)
+	return dst.Next().Raw(signed(o.JSON, signature))
 }
 
-// appendSigned appends a part unchanged, with the signature added if there is one.
-func appendSigned(dst wire.JSON, part []byte, signature string) wire.JSON {
-	dst = dst.Next().Raw(part)
+// signed returns a part unchanged, with the signature added if there is one.
+func signed(part []byte, signature string) wire.JSON {
 	if signature == "" {
-		return dst
+		return part
 	}
-	dst = bytes.TrimRight(dst, " \t\r\n")
-	dst = bytes.TrimRight(dst[:len(dst)-1], " \t\r\n") // without the closing bracket
-	return dst.Str(fieldSignature, signature).Lit("}")
+	part = bytes.TrimRight(part, " \t\r\n")
+	open := bytes.TrimRight(part[:len(part)-1], " \t\r\n") // without the closing bracket
+	return wire.JSON(nil).Raw(open).Str(fieldSignature, signature).Lit("}")
 }
 
 // appendBlob appends a blob as a part, or records it as dropped if Google's servers cannot read its content.
 func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signature, at string) wire.JSON {
 	if len(b.Raw) > 0 {
 		if of == lathe.WireGemini {
-			return appendSigned(dst, b.Raw, signature)
+			return dst.Next().Raw(signed(b.Raw, signature))
 		}
 		if b.URL == "" && len(b.Data) == 0 {
 			e.d.add(at)

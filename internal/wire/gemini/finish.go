@@ -40,14 +40,14 @@ func badCall(word string) bool {
 // codeBadCall is the error code of an answer with such a finish reason.
 const codeBadCall = "bad_call"
 
-func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
+func (a *Assembler) takeFinish(word string) {
 	if badCall(word) {
 		e := &wire.APIError{Status: 502, Type: "INTERNAL", Code: codeBadCall, Message: "The model wrote a call that its server could not read (" + word + ")."}
 		if a.message != "" {
 			e.Message = a.message
 		}
 		a.Err = e
-		return dst
+		return
 	}
 	if a.finish != "" {
 		a.Damage(faultFinishRepeated)
@@ -61,25 +61,23 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, word string) []lathe.Delta {
 		if word != "MAX_TOKENS" {
 			a.Damage(faultFinishMismatch)
 		}
-		dst = a.endPartial(dst, true)
+		a.endPartial(true)
 	}
-	return dst
 }
 
 // takeFeedback reads promptFeedback. If the prompt was refused, the answer ends as a refusal, not as an error.
-func (a *Assembler) takeFeedback(dst []lathe.Delta, v []byte) []lathe.Delta {
+func (a *Assembler) takeFeedback(v []byte) {
 	reason := rawjson.Text(get(v, "blockReason"))
 	if reason == "" || reason == "BLOCKED_REASON_UNSPECIFIED" || reason == "BLOCK_REASON_UNSPECIFIED" || a.finish != "" {
-		return dst
+		return
 	}
 	a.finish, a.blocked = reason, true
 	if text := boundedText(get(v, "blockReasonMessage")); text != "" {
 		a.close()
 		a.Grow(len(text))
 		a.parts = append(a.parts, lathe.Refusal{Text: text})
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaRefusal, Text: text})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaRefusal, Text: text})
 	}
-	return dst
 }
 
 // reason returns the internal finish reason, from the content of the answer and the finishReason of the server.
@@ -104,7 +102,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	}
 	if a.partial != nil { // the call began after the finish reason
 		a.Damage(faultFinishMismatch)
-		a.endPartial(nil, true)
+		a.endPartial(true)
 	}
 	a.close()
 	if !cleanEOF {

@@ -33,6 +33,7 @@ type Writer struct {
 	open   lathe.DeltaKind // DeltaText, DeltaReasoning, or 0 for none
 	text   strings.Builder
 	signed string // signature of that text
+	out    wire.JSON
 }
 
 var _ wire.Writer = (*Writer)(nil)
@@ -72,29 +73,31 @@ func (w *Writer) AppendStart(dst []byte) []byte {
 	return dst
 }
 
+// write appends to dst what write writes.
+func (w *Writer) write(dst []byte, write func()) []byte {
+	w.out = dst
+	write()
+	return w.out
+}
+
 // frame appends the bytes that precede an object of the stream.
-func (w *Writer) frame(dst wire.JSON) wire.JSON {
-	if !w.array {
-		return dst.Lit("data: ")
-	}
-	if !w.wrote && !w.started {
-		dst = dst.Lit("[\n")
-	} else if w.wrote {
-		dst = dst.Lit(",\n")
+func (w *Writer) frame() {
+	switch {
+	case !w.array:
+		w.out = w.out.Lit("data: ")
+		return
+	case w.wrote:
+		w.out = w.out.Lit(",\n")
+	case !w.started:
+		w.out = w.out.Lit("[\n")
 	}
 	w.started = true
-	return dst
 }
 
 // endFrame appends the bytes that follow an object of the stream.
-func (w *Writer) endFrame(dst wire.JSON) wire.JSON {
-	if w.wrote = true; w.whole {
-		return dst
-	}
-	if w.array {
-		return dst.Lit("\n")
-	}
-	return dst.Lit("\n\n")
+func (w *Writer) endFrame() {
+	w.wrote = true
+	w.out = w.out.If(!w.whole, "\n").If(!w.whole && !w.array, "\n")
 }
 
 const (
@@ -102,54 +105,53 @@ const (
 	chunkTail = `]},"index":0}]`
 )
 
-// chunk appends a chunk with the part that f appends or, if the answer is not streamed, only the part.
-func (w *Writer) chunk(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
+// chunk writes a chunk with a part or, if the answer is not streamed, only the part.
+func (w *Writer) chunk(part wire.JSON) {
 	if w.whole {
-		return w.appendWhole(w.closeText(dst), f)
+		w.closeText()
+		w.appendWhole(part)
+		return
 	}
-	dst = f(w.frame(dst).Lit(chunkHead))
-	dst = dst.Lit(chunkTail).Raw(w.tail)
-	return w.endFrame(dst.Lit("}"))
+	w.frame()
+	w.out = w.out.Lit(chunkHead).Raw(part).Lit(chunkTail).Raw(w.tail).Lit("}")
+	w.endFrame()
 }
 
 // appendWhole appends a part of an answer that is not streamed, and the beginning of the answer before its first part.
-func (w *Writer) appendWhole(dst wire.JSON, f func(wire.JSON) wire.JSON) wire.JSON {
-	if !w.wrote {
-		w.wrote = true
-		return f(dst.Lit(chunkHead))
-	}
-	return dst.Lit(",").Raw(f([]byte{'['})[1:])
+func (w *Writer) appendWhole(part wire.JSON) {
+	w.out = w.out.If(!w.wrote, chunkHead).If(w.wrote, ",").Raw(part)
+	w.wrote = true
 }
 
 // closeText appends the text that is not yet written.
-func (w *Writer) closeText(dst wire.JSON) wire.JSON {
+func (w *Writer) closeText() {
 	if w.open == 0 {
-		return dst
+		return
 	}
 	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	return w.appendWhole(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
+	w.appendWhole(appendTextValue(nil, text, thought, signature))
 }
 
 // say appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
-func (w *Writer) say(dst wire.JSON, kind lathe.DeltaKind, text string) wire.JSON {
+func (w *Writer) say(kind lathe.DeltaKind, text string) {
 	thought := kind == lathe.DeltaReasoning
 	if w.whole && w.open == kind && w.signed == "" && (thought || w.signature == "") {
 		w.text.WriteString(text)
-		return dst
+		return
 	}
 	signature := ""
 	if !thought {
 		signature = w.take()
 	}
 	if w.whole {
-		dst = w.closeText(dst)
+		w.closeText()
 		w.open, w.signed = kind, signature
 		w.text.WriteString(text)
-		return dst
+		return
 	}
-	return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, text, thought, signature) })
+	w.chunk(appendTextValue(nil, text, thought, signature))
 }
 
 // take returns the signature for the next part and clears it.
@@ -164,39 +166,44 @@ func (w *Writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.over || w.finished {
 		return dst
 	}
+	if d.Kind == lathe.DeltaFinish {
+		return w.AppendFinish(dst, d.Finish, nil)
+	}
+	return w.write(dst, func() { w.delta(&d) })
+}
+
+func (w *Writer) delta(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaRefusal:
 		if d.Text == "" {
-			return dst
+			return
 		}
 		w.refused = w.refused || d.Kind == lathe.DeltaRefusal
-		return w.say(dst, lathe.DeltaText, d.Text)
+		w.say(lathe.DeltaText, d.Text)
 	case lathe.DeltaReasoning:
-		if d.Text == "" || w.hideThoughts {
-			return dst
+		if d.Text != "" && !w.hideThoughts {
+			w.say(lathe.DeltaReasoning, d.Text)
 		}
-		return w.say(dst, lathe.DeltaReasoning, d.Text)
 	case lathe.DeltaPart:
-		return w.appendPart(dst, &d)
+		if part := partValue(d, w.take); part != nil {
+			w.chunk(part)
+		}
 	case lathe.DeltaReasoningData:
 		switch {
 		case d.Name == fieldSignature:
-			return w.sign(dst, d.Text)
+			w.sign(d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
-			return w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", true, d.Text) })
+			w.chunk(appendTextValue(nil, "", true, d.Text))
 		}
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
-			return w.callDelta(dst, c, &d)
+			w.callDelta(c, d)
 		}
-	case lathe.DeltaFinish:
-		return w.AppendFinish(dst, d.Finish, nil)
 	}
-	return dst
 }
 
 // callDelta records a delta of a call, and writes all calls that can be written when the call ends.
-func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON {
+func (w *Writer) callDelta(c *outCall, d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaCallStart:
 		c.id, c.name, c.signature = d.ID, d.Name, w.take()
@@ -206,18 +213,16 @@ func (w *Writer) callDelta(dst wire.JSON, c *outCall, d *lathe.Delta) wire.JSON 
 		if c.ended, c.cut = true, d.Incomplete; d.ID != "" {
 			c.id = d.ID
 		}
-		return w.advance(dst)
+		w.advance()
 	}
-	return dst
 }
 
 // sign stores the signature of the next part. If a signature is already stored, sign appends an empty part with it.
-func (w *Writer) sign(dst wire.JSON, signature string) wire.JSON {
+func (w *Writer) sign(signature string) {
 	if before := w.take(); before != "" {
-		dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, before) })
+		w.chunk(appendTextValue(nil, "", false, before))
 	}
 	w.signature = signature
-	return dst
 }
 
 // appendTextValue appends a part with text.
@@ -240,14 +245,14 @@ func (w *Writer) call(index int) *outCall {
 }
 
 // advance writes the calls that are complete, up to the first incomplete one.
-func (w *Writer) advance(dst wire.JSON) wire.JSON {
+func (w *Writer) advance() {
 	for {
 		c := w.calls[w.next]
 		if c == nil || !c.ended || c.name == "" {
-			return dst
+			return
 		}
 		if w.writable(c) {
-			dst = w.chunk(dst, func(dst wire.JSON) wire.JSON { return w.appendCall(dst, w.next, c) })
+			w.chunk(callValue(w, w.next, c))
 		}
 		delete(w.calls, w.next)
 		w.next++
@@ -267,14 +272,13 @@ func (w *Writer) writable(c *outCall) bool {
 	return true
 }
 
-func (w *Writer) appendCall(dst wire.JSON, index int, c *outCall) wire.JSON {
+func callValue(w *Writer, index int, c *outCall) wire.JSON {
 	args, _, _ := wire.SentArguments(string(c.args))
 	id := c.id
 	if id == "" {
 		id = madeID(w.run, index, c.name)
 	}
-	dst = dst.Lit(`{"functionCall":{`)
-	dst = appendCallMembers(dst, id, w.req.ClientName(c.name), compact(args))
+	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
 	return appendSignature(append(dst, '}'), c.signature).Lit("}")
 }
 
@@ -289,7 +293,7 @@ func (w *Writer) AppendCarrier(dst []byte, seal string) []byte {
 	if w.over || w.finished {
 		return dst
 	}
-	return w.sign(dst, sealed(seal))
+	return w.write(dst, func() { w.sign(sealed(seal)) })
 }
 
 // AppendFinish implements [wire.Writer].
@@ -309,41 +313,43 @@ func (w *Writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 			c.ended, c.cut = true, call.Incomplete
 		}
 	}
-	dst = w.appendLast(dst, f, extra)
-	return w.end(dst)
+	return w.end(w.write(dst, func() { w.appendLast(f, extra) }))
 }
 
 // appendLast appends the last chunk, or the end of an answer that is not streamed.
-func (w *Writer) appendLast(dst wire.JSON, f *lathe.Finish, extra []lathe.Member) wire.JSON {
-	dst = w.closeText(dst)
+func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
+	w.closeText()
 	if !w.whole {
-		dst = w.frame(dst)
+		w.frame()
 	}
 	if !w.wrote && w.signature == "" && blocked(f) {
-		return w.endFrame(appendEnd(appendBlocked(dst, f), w.tail, f, extra))
+		w.out = appendEnd(appendBlocked(w.out, f), w.tail, f, extra)
+		w.endFrame()
+		return
 	}
-	dst = dst.If(!w.whole, chunkHead)
-	last := func(f func(wire.JSON) wire.JSON) {
+	w.out = w.out.If(!w.whole, chunkHead)
+	last := func(part wire.JSON) {
 		if w.whole {
-			dst = w.appendWhole(dst, f)
+			w.appendWhole(part)
 		} else {
-			dst = f(dst.Next())
+			w.out = w.out.Next().Raw(part)
 		}
 	}
-	open := len(dst)
+	open := len(w.out)
 	for i := range f.Message.Calls() {
 		if c := w.calls[i]; c != nil && i >= w.next && w.writable(c) {
 			if c.signature == "" {
 				c.signature = w.take()
 			}
-			last(func(dst wire.JSON) wire.JSON { return w.appendCall(dst, i, c) })
+			last(callValue(w, i, c))
 		}
 	}
-	if signature := w.take(); signature != "" || len(dst) == open && !(w.whole && w.wrote) {
-		last(func(dst wire.JSON) wire.JSON { return appendTextValue(dst, "", false, signature) })
+	if signature := w.take(); signature != "" || len(w.out) == open && !(w.whole && w.wrote) {
+		last(appendTextValue(nil, "", false, signature))
 	}
-	dst = dst.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
-	return w.endFrame(appendEnd(dst, w.tail, f, extra))
+	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
+	w.out = appendEnd(end, w.tail, f, extra)
+	w.endFrame()
 }
 
 // appendEnd appends the members that follow the candidates in the last object of an answer.
@@ -366,10 +372,13 @@ func (w *Writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	if w.over {
 		return dst
 	}
-	if !w.finished {
-		dst = w.endFrame(Codec{}.AppendError(w.frame(dst), e))
-	}
-	return w.end(dst)
+	return w.end(w.write(dst, func() {
+		if !w.finished {
+			w.frame()
+			w.out = Codec{}.AppendError(w.out, e)
+			w.endFrame()
+		}
+	}))
 }
 
 // AppendKeepAlive implements [wire.Writer]. It appends white space in both forms, since Google's Go client reports a comment in an event

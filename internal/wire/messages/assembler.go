@@ -91,69 +91,73 @@ func (e *eventData) name(event string) string {
 
 // Append implements [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
-	if a.Err != nil {
-		return dst, a.Err
+	a.Out = dst
+	if a.Err == nil {
+		a.take(event, data)
 	}
+	return a.Take(), a.Err
+}
+
+// take reads one event. data is its JSON text.
+func (a *assembler) take(event string, data []byte) {
 	e, ok := takeApart(data)
 	typ := e.name(event)
 	switch {
 	case !ok:
 		a.fault(faultBadEvent)
-		return dst, nil
+		return
 	case typ == "ping":
-		return dst, nil
+		return
 	case typ == "error":
 		a.Err = Codec{}.ParseError(0, data)
-		return dst, a.Err
+		return
 	case a.done:
 		a.fault(faultAfterEnd)
-		return dst, nil
+		return
 	}
 	if !a.started && typ != "message_start" {
 		a.Unsound = true
 	}
 	switch typ {
 	case "message_start":
-		dst = a.takeMessage(dst, e.message)
+		a.takeMessage(e.message)
 	case "content_block_start":
-		dst = a.startBlock(dst, a.index(e.index, true), e.block)
+		a.startBlock(a.index(e.index, true), e.block)
 	case "content_block_delta":
-		dst = a.takeDelta(dst, a.index(e.index, false), e.delta)
+		a.takeDelta(a.index(e.index, false), e.delta)
 	case "content_block_stop":
 		if b := a.open(a.index(e.index, false)); b != nil {
-			dst = a.closeBlock(dst, b)
+			a.closeBlock(b)
 		} else {
 			a.fault(faultOrder)
 		}
 	case "message_delta":
-		dst = a.takeStop(dst, e.delta)
+		a.takeStop(e.delta)
 		a.takeUsage(e.usage)
 	case "message_stop":
 		a.done = true
-		dst = a.closeAll(dst)
+		a.closeAll()
 	default:
 		a.fault(faultUnknownEvent)
 	}
-	return dst, a.Err
 }
 
 // takeMessage reads the message in message_start, which may already contain content.
-func (a *assembler) takeMessage(dst []lathe.Delta, m []byte) []lathe.Delta {
+func (a *assembler) takeMessage(m []byte) {
 	if a.started {
 		a.repeated = true
 		a.fault(faultOrder)
-		return dst
+		return
 	}
 	a.started = true
 	a.takeNames(m)
 	a.takeUsage(get(m, "usage"))
 	for el := range rawjson.Elements(get(m, "content")) {
 		n := len(a.blocks)
-		if dst = a.startBlock(dst, n, el); len(a.blocks) > n {
-			dst = a.closeBlock(dst, a.blocks[n])
+		if a.startBlock(n, el); len(a.blocks) > n {
+			a.closeBlock(a.blocks[n])
 		}
 	}
-	return dst
 }
 
 func (a *assembler) takeNames(m []byte) {
@@ -205,24 +209,24 @@ func (a *assembler) open(index int) *block {
 const maxOpen = 64
 
 // takeStop reads the stop reason in the delta of message_delta.
-func (a *assembler) takeStop(dst []lathe.Delta, delta []byte) []lathe.Delta {
+func (a *assembler) takeStop(delta []byte) {
 	reason := get(delta, "stop_reason")
 	if wire.Kind(reason) != '"' {
-		return dst
+		return
 	}
 	a.stop, a.stopSeen = unquoted(reason), true
-	return a.settle(dst)
+	a.settlePending(truncates(a.stop))
 }
 
 // closeAll closes the blocks that the server did not close, and ends the pending call.
-func (a *assembler) closeAll(dst []lathe.Delta) []lathe.Delta {
+func (a *assembler) closeAll() {
 	for _, b := range a.blocks {
 		if !b.closed {
 			a.fault(faultOrder)
-			dst = a.closeBlock(dst, b)
+			a.closeBlock(b)
 		}
 	}
-	return a.settle(dst)
+	a.settlePending(truncates(a.stop))
 }
 
 // Finish implements [wire.Assembler].
@@ -239,6 +243,7 @@ func (a *assembler) Finish(bool) (*lathe.Finish, error) {
 // Complete implements [wire.Assembler].
 func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
+	a.Out = dst
 	if _, ok := takeApart(body); !ok {
 		return dst, nil, wire.ErrNoAnswer
 	}
@@ -249,10 +254,11 @@ func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	case wire.Kind(content) != '[':
 		return dst, nil, wire.ErrNoAnswer
 	}
-	dst = a.takeMessage(dst, body)
-	dst = a.takeStop(dst, body)
+	a.takeMessage(body)
+	a.takeStop(body)
 	a.done = true
-	dst = a.closeAll(dst)
+	a.closeAll()
+	dst = a.Take()
 	f, err := a.Finish(true)
 	if errors.Is(err, wire.ErrTooLarge) {
 		return dst, nil, err

@@ -59,52 +59,51 @@ func (a *assembler) write(b *strings.Builder, quoted []byte) string {
 }
 
 // startBlock opens a block. Other blocks remain open, since deltas contain the index of their block.
-func (a *assembler) startBlock(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
+func (a *assembler) startBlock(index int, v []byte) {
 	typ := text(v, "type")
 	if typ == "" {
 		a.fault(faultBadEvent)
-		return dst
+		return
 	}
 	if isRepeated(a, index, v) {
 		a.fault(faultOrder)
-		return dst
+		return
 	}
 	if n := len(a.blocks); index != n || n > 0 && !a.blocks[n-1].closed {
 		a.fault(faultOrder)
 	}
-	dst = a.settlePending(dst, false)
+	a.settlePending(false)
 	b := &block{index: index}
 	a.blocks = append(a.blocks, b)
 	a.Grow(blockSize)
 	switch typ {
 	case "text":
 		if n := len(a.blocks); n > 1 && a.blocks[n-2].kind == blockText {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
+			a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages)})
 		}
 		b.extra = members(v, "type", "text", citations)
 		for el := range rawjson.Elements(get(v, citations)) {
 			b.cite(el)
 			a.Grow(len(el))
 		}
-		dst = a.emit(dst, lathe.DeltaText, a.write(&b.text, get(v, "text")))
+		a.EmitText(lathe.DeltaText, 0, a.write(&b.text, get(v, "text")))
 	case "thinking":
 		b.kind = blockThinking
 		a.write(&b.data, get(v, "signature"))
-		dst = a.emit(dst, lathe.DeltaReasoning, a.write(&b.text, get(v, "thinking")))
+		a.EmitText(lathe.DeltaReasoning, 0, a.write(&b.text, get(v, "thinking")))
 	case "redacted_thinking":
 		b.kind = blockRedacted
 		data := a.write(&b.data, get(v, "data"))
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldRedacted, Text: data})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldRedacted, Text: data})
 	case "tool_use":
-		dst = a.startCall(dst, b, v)
+		a.startCall(b, v)
 	default:
 		b.kind, b.start = blockOpaque, bytes.Clone(v)
 		a.Grow(len(v))
 	}
-	return dst
 }
 
-func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Delta {
+func (a *assembler) startCall(b *block, v []byte) {
 	b.id, b.name = text(v, "id"), text(v, "name")
 	if input := get(v, "input"); wire.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
 		b.start = bytes.Clone(input)
@@ -112,7 +111,7 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	a.Grow(len(b.id) + len(b.name) + len(b.start))
 	if b.name == HelperTool {
 		b.kind = blockHelper
-		return dst
+		return
 	}
 	b.kind, b.call = blockCall, a.calls
 	b.extra = members(v, "type", "id", "name", "input")
@@ -122,7 +121,7 @@ func (a *assembler) startCall(dst []lathe.Delta, b *block, v []byte) []lathe.Del
 	if a.calls++; a.calls > a.Opts.MaxCalls && a.Err == nil {
 		a.Err = wire.ErrTooManyCalls
 	}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: b.call, ID: b.id, Name: b.name})
 }
 
 // citations is the member of a text block that lists its sources.
@@ -135,19 +134,12 @@ func (b *block) cite(citation []byte) {
 	b.citations = append(b.citations, citation...)
 }
 
-func (a *assembler) emit(dst []lathe.Delta, kind lathe.DeltaKind, s string) []lathe.Delta {
-	if s == "" {
-		return dst
-	}
-	return append(dst, lathe.Delta{Kind: kind, Text: s})
-}
-
 // takeDelta reads the delta of content_block_delta.
-func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.Delta {
+func (a *assembler) takeDelta(index int, v []byte) {
 	b := a.open(index)
 	if b == nil {
 		a.fault(faultOrder)
-		return dst
+		return
 	}
 	if b != a.blocks[len(a.blocks)-1] {
 		a.fault(faultOrder)
@@ -157,7 +149,7 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.De
 	switch {
 	case b.kind == blockOpaque:
 		a.addTo(b, typ, v)
-		return dst
+		return
 	case string(typ) == `"text_delta"` && b.kind == blockText:
 		key = "text"
 	case string(typ) == `"thinking_delta"` && b.kind == blockThinking:
@@ -168,40 +160,38 @@ func (a *assembler) takeDelta(dst []lathe.Delta, index int, v []byte) []lathe.De
 		key = "partial_json"
 	case string(typ) == `"signature_delta"` && b.kind == blockThinking:
 		a.write(&b.data, get(v, "signature"))
-		return dst
+		return
 	case string(typ) == `"citations_delta"` && b.kind == blockText:
 		if c := get(v, "citation"); c != nil {
 			a.Grow(len(c) + 1)
 			b.cite(c)
 		}
-		return dst
+		return
 	default:
 		a.fault(faultUnknownEvent)
-		return dst
+		return
 	}
 	s := a.write(&b.text, get(v, key))
 	if kind == lathe.DeltaCallArgs {
-		return b.emitInput(dst)
+		a.emitInput(b)
+		return
 	}
-	return a.emit(dst, kind, s)
+	a.EmitText(kind, 0, s)
 }
 
 // emitInput appends a delta with the part of a call's input that was received after the last delta. Leading white space is not emitted
 // until other text follows, because a blank input means {}.
-func (b *block) emitInput(dst []lathe.Delta) []lathe.Delta {
+func (a *assembler) emitInput(b *block) {
 	if !b.begun {
 		if strings.Trim(b.text.String()[b.blank:], " \t\r\n") == "" {
 			b.blank = b.text.Len()
-			return dst
+			return
 		}
 		b.begun = true
 	}
 	s := b.text.String()[b.sent:]
 	b.sent = b.text.Len()
-	if s == "" {
-		return dst
-	}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: b.call, Text: s})
+	a.EmitText(lathe.DeltaCallArgs, b.call, s)
 }
 
 // setInput replaces the input of a call for which only white space was received.
@@ -246,18 +236,18 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 const maxAdditions = 32
 
 // closeBlock closes a block and emits the deltas that its end requires.
-func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
+func (a *assembler) closeBlock(b *block) {
 	b.closed = true
 	switch b.kind {
 	case blockText:
 		if t, ok := b.part().(lathe.Text); ok && len(t.Extra) > 0 {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages), Part: t})
+			a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireMessages), Part: t})
 		}
 	case blockOpaque:
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireMessages), Part: b.part()})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireMessages), Part: b.part()})
 	case blockThinking:
 		if b.data.Len() > 0 {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThinking, Text: b.data.String()})
+			a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThinking, Text: b.data.String()})
 		}
 	case blockHelper:
 		if strings.TrimSpace(b.text.String()) == "" {
@@ -265,46 +255,40 @@ func (a *assembler) closeBlock(dst []lathe.Delta, b *block) []lathe.Delta {
 				b.start = []byte("{}")
 			}
 			b.text.Write(b.start)
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaText, Text: string(b.start)})
+			a.Emit(lathe.Delta{Kind: lathe.DeltaText, Text: string(b.start)})
 		}
 	case blockCall:
 		if !b.begun && b.start != nil {
 			b.setInput(string(b.start))
-			dst = b.emitInput(dst)
+			a.emitInput(b)
 		}
-		dst = a.settlePending(dst, false)
+		a.settlePending(false)
 		if a.pending = b; b.begun && wire.Sendable([]byte(b.text.String())) {
-			dst = a.settlePending(dst, false)
+			a.settlePending(false)
 		}
 	}
-	return dst
 }
 
-// settle ends the pending call, which is truncated if the stop reason says so.
-func (a *assembler) settle(dst []lathe.Delta) []lathe.Delta {
-	cut := false
-	switch a.stop {
-	case "max_tokens", "model_context_window_exceeded", "refusal":
-		cut = true
-	}
-	return a.settlePending(dst, cut)
+// truncates reports whether an answer with this stop reason may end within the arguments of its last call.
+func truncates(stop string) bool {
+	return stop == "max_tokens" || stop == "model_context_window_exceeded" || stop == "refusal"
 }
 
 // settlePending ends the call whose arguments are incomplete. cut is set if a limit or a refusal truncated them. Otherwise a blank input
 // means a call without arguments.
-func (a *assembler) settlePending(dst []lathe.Delta, cut bool) []lathe.Delta {
+func (a *assembler) settlePending(cut bool) {
 	b := a.pending
 	if b == nil {
-		return dst
+		return
 	}
 	a.pending = nil
 	whole := b.begun && wire.Sendable([]byte(b.text.String()))
 	b.incomplete = cut && !whole
 	if !b.begun && !cut {
 		b.setInput("{}")
-		dst = b.emitInput(dst)
+		a.emitInput(b)
 	} else if !whole && !cut {
 		a.fault(faultArguments)
 	}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: b.call, Incomplete: b.incomplete})
 }

@@ -11,36 +11,37 @@ import (
 )
 
 // AppendFinish implements [wire.Writer].
-func (w *writer) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Member) []byte {
-	dst := wire.JSON(to)
-	if w.finished || f == nil {
+func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member) []byte {
+	if f == nil {
 		return dst
 	}
-	if w.stopped {
-		w.finished = true
-		return dst.Event("message_stop").EndEvent()
-	}
-	dst = w.rest(w.AppendStart(dst), f)
+	return w.write(dst, func() {
+		if !w.stopped {
+			w.finish(f, extra)
+		}
+		if w.finished = true; !w.head.Whole {
+			w.event("message_stop")
+		}
+	})
+}
+
+func (w *writer) finish(f *lathe.Finish, extra []lathe.Member) {
+	w.start()
+	w.rest(f)
+	usage := appendUsage(nil, &f.Usage)
 	if w.head.Whole {
-		dst = dst.Lit("]")
-	} else {
-		dst = dst.Event("message_delta").Lit(`,"delta":{`)
+		w.out = w.stop(w.out.Lit("]"), f).Val("usage", usage).Extra(extra, wholeNames.Has).Lit("}")
+		return
 	}
-	if dst = appendStop(dst, w, f); !w.head.Whole {
-		dst = dst.Lit("}")
-	}
-	dst = appendUsage(dst.Key("usage"), &f.Usage).Extra(extra, func(name string) bool { return w.head.Whole && wholeNames.Has(name) })
-	if w.finished = true; w.head.Whole {
-		return dst.Lit("}")
-	}
-	return dst.EndEvent().Event("message_stop").EndEvent()
+	w.out = w.stop(w.out.Event("message_delta").Obj("delta"), f).Lit("}").Val("usage", usage).
+		Extra(extra, func(string) bool { return false }).EndEvent()
 }
 
 // wholeNames are the members of a message that additional members must not replace.
 var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
 // rest appends the calls of the message that the deltas did not contain completely, and closes all blocks.
-func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
+func (w *writer) rest(f *lathe.Finish) {
 	known := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
 		k := match(known, i, &c)
@@ -80,7 +81,7 @@ func (w *writer) rest(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	for _, it := range w.queue {
 		it.ended = true
 	}
-	return w.advance(dst)
+	w.advance()
 }
 
 // match returns the index in items of the item for call i of the message, or -1. It prefers an item with the id of the call to one with its
@@ -104,9 +105,9 @@ func madeUpID(run string, i int) string {
 	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
 }
 
-// appendStop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
+// stop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
 // server reported, so that no client considers the answer complete.
-func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
+func (w *writer) stop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
@@ -123,11 +124,11 @@ func appendStop(dst wire.JSON, w *writer, f *lathe.Finish) wire.JSON {
 			sequence = r.Sampling.Stop[0]
 		}
 	}
-	dst = dst.Str("stop_reason", reason)
-	if sequence == "" {
-		return dst.Lit(`,"stop_sequence":null`)
+	stop := wire.JSON("null")
+	if sequence != "" {
+		stop = wire.Quoted(sequence)
 	}
-	return dst.Str("stop_sequence", sequence)
+	return dst.Fields("stop_reason", reason, "stop_sequence", stop)
 }
 
 // Pass implements [wire.Writer]. It records the state of the stream after the events.

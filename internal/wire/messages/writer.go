@@ -14,17 +14,23 @@ import (
 // One block is open at a time. Items that are received while a call is open, and calls whose id or name is not yet known, are in queue. Its
 // first item is the block being written.
 type writer struct {
-	head     *wire.AnswerHead
-	started  bool
+	blockWriter
 	finished bool
-	next     int // index of the next block
 	queue    []*item
 	calls    []*item // all calls, in the order of their first deltas
-	sent     int     // number of calls begun on the wire
 	stopped  bool    // Pass has passed a stop reason on
-	broken   bool    // a call was truncated or left out
 	refused  bool    // a refusal was written
 	said     bool    // text other than a refusal was written
+}
+
+// A blockWriter writes the beginning of an answer, and its blocks one after the other.
+type blockWriter struct {
+	head    *wire.AnswerHead
+	started bool
+	next    int  // index of the next block
+	sent    int  // number of calls begun on the wire
+	broken  bool // a call was truncated or left out
+	out     wire.JSON
 }
 
 // An item is a block that is being written or is queued.
@@ -41,32 +47,47 @@ type item struct {
 
 	index    int // index of a call within its turn
 	id, name string
-	args     []byte // arguments that were sent
+	args     []byte // arguments or text that was sent
 	cut      bool
 	// unreadable is set at the end of a call whose arguments are not an object.
 	unreadable bool
 }
 
 // NewWriter returns a Writer for one answer.
-func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer { return &writer{head: head} }
+func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
+	return &writer{blockWriter: blockWriter{head: head}}
+}
 
 // messageID returns the id of a message on this wire.
 func messageID(answer string) string { return "msg_" + answer }
 
-func (w *writer) AppendStart(to []byte) []byte {
-	dst := wire.JSON(to)
-	if w.started || w.finished {
+func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
+
+// write appends to dst what write writes, or nothing if the answer has ended.
+func (w *writer) write(dst []byte, write func()) []byte {
+	if w.finished {
 		return dst
+	}
+	w.out = dst
+	write()
+	return w.out
+}
+
+func (w *blockWriter) start() {
+	if w.started {
+		return
 	}
 	w.started = true
 	if w.head.Whole {
-		return appendHead(dst, w.head).Lit(`,"content":[`)
+		w.out = appendHead(w.out, w.head).Lit(`,"content":[`)
+		return
 	}
-	dst = dst.Event("message_start").Lit(`,"message":`)
-	dst = appendHead(dst, w.head)
-	return dst.
-		Lit(`,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`).
-		EndEvent()
+	w.event("message_start", "message", appendHead(nil, w.head).
+		Lit(`,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}`))
+}
+
+func (w *blockWriter) event(typ string, members ...any) {
+	w.out = w.out.Event(typ).Fields(members...).EndEvent()
 }
 
 // appendHead appends the members of a message that precede its content, without a trailing comma.
@@ -75,35 +96,35 @@ func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
 }
 
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
-	if w.finished {
-		return dst
-	}
+	return w.write(dst, func() { w.take(&d) })
+}
+
+func (w *writer) take(d *lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary:
 		w.said = w.said || d.Text != ""
-		return w.add(dst, blockText, d.Text)
+		w.add(blockText, d.Text)
 	case lathe.DeltaRefusal:
 		w.refused = true
-		return w.add(dst, blockText, d.Text)
+		w.add(blockText, d.Text)
 	case lathe.DeltaTextEnd:
-		return w.endText(dst, &d)
+		w.endText(d)
 	case lathe.DeltaPart:
 		if o, ok := d.Part.(lathe.Opaque); ok && d.Name == string(lathe.WireMessages) && wire.Kind(o.JSON) == '{' {
 			w.push(o.JSON)
-			return w.advance(dst)
+			w.advance()
 		}
 	case lathe.DeltaReasoning:
-		return w.add(dst, blockThinking, d.Text)
+		w.add(blockThinking, d.Text)
 	case lathe.DeltaReasoningData:
-		return w.addData(dst, d.Name, d.Text)
+		w.addData(d.Name, d.Text)
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		return w.callDelta(dst, &d)
+		w.callDelta(d)
 	}
-	return dst
 }
 
 // callDelta handles a delta of a call, and appends the events that can be written.
-func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
+func (w *writer) callDelta(d *lathe.Delta) {
 	it := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -114,9 +135,10 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 	case lathe.DeltaCallArgs:
 		if it.began && !it.ended && len(it.text) == 0 && w.queue[0] == it {
 			if d.Text == "" {
-				return dst
+				return
 			}
-			return w.delta(dst, it, d.Text)
+			w.delta(it, d.Text)
+			return
 		}
 		it.text = append(it.text, d.Text...)
 	default:
@@ -125,13 +147,13 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 			it.id = d.ID
 		}
 	}
-	return w.advance(dst)
+	w.advance()
 }
 
 // add adds text to the last item if it has the kind and is not complete, otherwise to a new item.
-func (w *writer) add(dst wire.JSON, kind blockKind, text string) wire.JSON {
+func (w *writer) add(kind blockKind, text string) {
 	if text == "" {
-		return dst
+		return
 	}
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != kind || w.queue[n-1].ended {
@@ -140,26 +162,27 @@ func (w *writer) add(dst wire.JSON, kind blockKind, text string) wire.JSON {
 	}
 	it := w.queue[n-1]
 	if n == 1 && it.began && len(it.text) == 0 {
-		return w.delta(dst, it, text)
+		w.delta(it, text)
+		return
 	}
 	it.text = append(it.text, text...)
-	return w.advance(dst)
+	w.advance()
 }
 
 // endText ends the open text block if the text is from this wire or has citations.
-func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
+func (w *writer) endText(d *lathe.Delta) {
 	n := len(w.queue)
 	if n == 0 || w.queue[n-1].kind != blockText || w.queue[n-1].ended {
-		return dst
+		return
 	}
 	it := w.queue[n-1]
 	it.citations = wire.Citations(d, lathe.WireMessages, 0)
 	it.ended = d.Name == string(lathe.WireMessages) || len(it.citations) > 0
-	return w.advance(dst)
+	w.advance()
 }
 
 // addData adds the opaque data of reasoning. Data of another wire is ignored, because the client would return it to any model.
-func (w *writer) addData(dst wire.JSON, field, data string) wire.JSON {
+func (w *writer) addData(field, data string) {
 	switch field {
 	case fieldThinking:
 		n := len(w.queue)
@@ -169,11 +192,11 @@ func (w *writer) addData(dst wire.JSON, field, data string) wire.JSON {
 		}
 		w.queue[n-1].signature, w.queue[n-1].ended = data, true
 	case fieldRedacted:
-		w.push(appendRedacted(nil, data))
+		w.push(wire.ObjectOf("type", "redacted_thinking", "data", data))
 	default:
-		return dst
+		return
 	}
-	return w.advance(dst)
+	w.advance()
 }
 
 // push queues a complete block. It is compacted, because a line break would end the data of the event.
@@ -198,178 +221,148 @@ func (w *writer) newCall(index int) *item {
 }
 
 // advance writes all queued items that can be written now.
-func (w *writer) advance(dst wire.JSON) wire.JSON {
+func (w *writer) advance() {
 	for len(w.queue) > 0 {
 		it := w.queue[0]
 		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
-			return dst
+			return
 		}
 		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.cut { // a client would take it for a call without arguments
 			w.broken, w.queue = true, w.queue[1:]
 			continue
 		}
 		if !it.began {
-			dst = w.beginBlock(w.AppendStart(dst), it)
+			w.start()
+			w.beginBlock(it)
 		}
 		if len(it.text) > 0 {
-			dst = w.delta(dst, it, string(it.text))
+			w.delta(it, string(it.text))
 			it.text = nil
 		}
 		more := !it.ended && (it.kind == blockCall || len(w.queue) == 1)
 		if more {
-			return dst
+			return
 		}
-		dst = w.endBlock(dst, it)
+		w.endBlock(it)
 		w.queue = w.queue[1:]
 	}
-	return dst
+
 }
 
-// beginBlock appends the event that opens the block, or in an answer that is not streamed the beginning of the block.
-func (w *writer) beginBlock(dst wire.JSON, it *item) wire.JSON {
+// beginBlock writes the beginning of a block. The blocks of an answer that is not streamed are written when they end.
+func (w *blockWriter) beginBlock(it *item) {
 	it.began = true
 	if it.kind == blockCall {
 		w.sent++
 	}
 	if w.head.Whole {
-		return openBlock(dst, it)
+		return
 	}
-	dst = dst.Event("content_block_start").Num("index", int64(w.next)).Lit(`,"content_block":`)
+	var block wire.JSON
+	switch it.kind {
+	case blockThinking:
+		block = wire.ObjectOf("type", "thinking", "thinking", "", "signature", "")
+	case blockCall:
+		block = w.callBlock(it, wire.JSON("{}"))
+	case blockOpaque:
+		block = it.raw
+	default:
+		block = wire.ObjectOf("type", "text", "text", "")
+	}
 	w.next++
-	switch it.kind {
-	case blockThinking:
-		dst = dst.Lit(`{"type":"thinking","thinking":"","signature":""}`)
-	case blockCall:
-		dst = w.appendCall(dst, it).Lit(`{}}`)
-	case blockOpaque:
-		dst = dst.Raw(it.raw)
-	default:
-		dst = dst.Lit(`{"type":"text","text":""}`)
-	}
-	return dst.EndEvent()
+	w.blockEvent("content_block_start", "content_block", block)
 }
 
-// openBlock appends the beginning of a block of an answer that is not streamed, up to its text. A call is appended when it ends.
-func openBlock(dst wire.JSON, it *item) wire.JSON {
-	switch it.kind {
-	case blockThinking:
-		dst = dst.Next().Lit(`{"type":"thinking","thinking":"`)
-	case blockCall:
-	case blockOpaque:
-		dst = dst.Next().Raw(it.raw)
-	default:
-		dst = dst.Next().Lit(`{"type":"text","text":"`)
-	}
-	return dst
+func (w *blockWriter) callBlock(it *item, input wire.JSON) wire.JSON {
+	return wire.ObjectOf("type", "tool_use", "id", CallID(it.id), "name", w.head.Request.ClientName(it.name), "input", input)
 }
 
-// appendCall appends the tool_use block of a call up to the value of its input.
-func (w *writer) appendCall(dst wire.JSON, it *item) wire.JSON {
-	return dst.Lit(`{"type":"tool_use"`).Str("id", CallID(it.id)).Str("name", w.head.Request.ClientName(it.name)).Key("input")
-}
-
-// delta appends an event with a piece of the open block or, in an answer that is not streamed, the piece.
-func (w *writer) delta(dst wire.JSON, it *item, text string) wire.JSON {
-	if it.kind == blockCall {
+// delta writes a piece of the open block.
+func (w *blockWriter) delta(it *item, text string) {
+	if it.kind == blockCall || w.head.Whole {
 		it.args = append(it.args, text...)
 	}
 	if w.head.Whole {
-		if it.kind == blockCall {
-			return dst
-		}
-		from := len(dst)
-		dst = dst.Quote(text)
-		return dst[:from].Raw(dst[from+1 : len(dst)-1])
+		return
 	}
-	dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"`)
+	typ, key := "text_delta", "text"
 	switch it.kind {
 	case blockThinking:
-		dst = dst.Lit(`thinking_delta","thinking":`)
+		typ, key = "thinking_delta", "thinking"
 	case blockCall:
-		dst = dst.Lit(`input_json_delta","partial_json":`)
-	default:
-		dst = dst.Lit(`text_delta","text":`)
+		typ, key = "input_json_delta", "partial_json"
 	}
-	return dst.Quote(text).Lit("}").EndEvent()
+	w.blockEvent("content_block_delta", "delta", wire.ObjectOf("type", typ, key, text))
 }
 
-// blockEvent appends the beginning of an event about the open block.
-func (w *writer) blockEvent(dst wire.JSON, typ string) wire.JSON {
-	return dst.Event(typ).Num("index", int64(w.next-1))
+// blockEvent writes an event about the open block.
+func (w *blockWriter) blockEvent(typ string, members ...any) {
+	w.out = w.out.Event(typ).Num("index", int64(w.next-1)).Fields(members...).EndEvent()
 }
 
-// endBlock appends the events that end the open block.
-func (w *writer) endBlock(dst wire.JSON, it *item) wire.JSON {
+// endBlock writes the end of the open block.
+func (w *blockWriter) endBlock(it *item) {
 	if it.kind == blockCall {
 		if len(it.args) == 0 && !it.cut {
-			dst = w.delta(dst, it, "{}")
+			w.delta(it, "{}")
 		}
 		object, cut := wire.ReadArguments(it.args)
 		it.unreadable = !object
 		w.broken = w.broken || cut || it.unreadable && w.head.Whole
 	}
 	if w.head.Whole {
-		return w.closeBlock(dst, it)
+		w.wholeBlock(it)
+		return
 	}
 	if it.kind == blockThinking && len(it.signature) > it.signed {
-		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"signature_delta","signature":`).Quote(it.signature[it.signed:]).Lit("}").
-			EndEvent()
+		w.blockEvent("content_block_delta", "delta", wire.ObjectOf("type", "signature_delta", "signature", it.signature[it.signed:]))
 	}
 	for _, c := range it.citations {
-		dst = w.blockEvent(dst, "content_block_delta").Lit(`,"delta":{"type":"citations_delta","citation":`).Raw(c).Lit("}").EndEvent()
+		w.blockEvent("content_block_delta", "delta", wire.ObjectOf("type", "citations_delta", "citation", wire.JSON(c)))
 	}
 	it.args = nil
-	return w.blockEvent(dst, "content_block_stop").EndEvent()
+	w.blockEvent("content_block_stop")
 }
 
-// closeBlock appends the end of a block of an answer that is not streamed. A call whose arguments are not an object is left out, because
+// wholeBlock writes a block of an answer that is not streamed. A call whose arguments are not an object is left out, because
 // clients would execute it with an empty input. The stop reason then shows that the answer is incomplete.
-func (w *writer) closeBlock(dst wire.JSON, it *item) wire.JSON {
+func (w *blockWriter) wholeBlock(it *item) {
+	var block wire.JSON
 	switch it.kind {
 	case blockThinking:
-		return dst.Lit(`"`).Str("signature", it.signature).Lit("}")
+		block = wire.ObjectOf("type", "thinking", "thinking", string(it.args), "signature", it.signature)
 	case blockCall:
 		if it.unreadable {
 			w.sent--
-			return dst
+			return
 		}
-		return w.appendCall(dst.Next(), it).Raw(bytes.TrimSpace(it.args)).Lit("}")
+		block = w.callBlock(it, bytes.TrimSpace(it.args))
 	case blockOpaque:
-		return dst
-	}
-	dst = dst.Lit(`"`)
-	for i, c := range it.citations {
-		if i == 0 {
-			dst = dst.Arr(citations)
+		block = it.raw
+	default:
+		var list wire.JSON
+		if len(it.citations) > 0 {
+			list = wire.ArrayOf(it.citations...)
 		}
-		dst = dst.Next().Raw(c)
+		block = wire.ObjectOf("type", "text", "text", string(it.args), citations, list)
 	}
-	return dst.If(len(it.citations) > 0, "]").Lit("}")
+	w.out = w.out.Next().Raw(block)
 }
 
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
-	if w.finished {
-		return dst
-	}
-	call, result := appendServerCall(c)
-	w.push(call)
-	w.push(result)
-	return w.advance(dst)
+	return w.write(dst, func() {
+		call, result := appendServerCall(c)
+		w.push(call)
+		w.push(result)
+		w.advance()
+	})
 }
 
 // AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
 func (w *writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
-	if w.finished {
-		return dst
-	}
-	w.push(appendRedacted(nil, seal))
-	return w.advance(dst)
-}
-
-func appendRedacted(dst wire.JSON, data string) wire.JSON {
-	return dst.Lit(`{"type":"redacted_thinking"`).Str("data", data).Lit("}")
+	return w.write(dst, func() { w.addData(fieldRedacted, seal) })
 }
 
 func (w *writer) AppendKeepAlive(to []byte) []byte {

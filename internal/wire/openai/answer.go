@@ -10,7 +10,7 @@ import (
 )
 
 // takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members.
-func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
+func (a *Assembler) takeReasoning() {
 	in := &a.chunk
 	best := -1
 	for i, s := range in.reasoning {
@@ -31,30 +31,30 @@ func (a *Assembler) takeReasoning(dst []lathe.Delta) []lathe.Delta {
 		}
 	}
 	if best < 0 {
-		return dst
+		return
 	}
 	if a.reasoningField == "" {
 		a.reasoningField = reasoningFields[best]
 	}
-	return a.add(dst, adder{&a.reasoning, lathe.DeltaReasoning, nil}, in.reasoning[best])
+	a.add(adder{&a.reasoning, lathe.DeltaReasoning, nil}, in.reasoning[best])
 }
 
 // takeParts adds content that is an array of parts.
-func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
+func (a *Assembler) takeParts(parts []byte) {
 	if kind(parts) != '[' {
 		a.Fault(FaultUnknownContent)
-		return dst
+		return
 	}
 	for part := range rawjson.Elements(parts) {
 		typ, _ := rawjson.Get(part, "type")
 		pick := func(key string) []byte { v, _ := rawjson.Get(part, key); return v }
 		switch string(typ) {
 		case `"text"`, `"output_text"`:
-			dst = a.add(dst, adder{&a.text, lathe.DeltaText, nil}, pick("text"))
+			a.add(adder{&a.text, lathe.DeltaText, nil}, pick("text"))
 		case `"refusal"`:
-			dst = a.add(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
+			a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
 		case `"thinking"`, `"reasoning"`:
-			dst = a.takeThinking(dst, part)
+			a.takeThinking(part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
 			b, ok := readBlob(part)
 			if !ok {
@@ -67,11 +67,10 @@ func (a *Assembler) takeParts(dst []lathe.Delta, parts []byte) []lathe.Delta {
 			a.Fault(FaultUnknownContent)
 		}
 	}
-	return dst
 }
 
 // takeThinking adds the reasoning in a part, which is a string or an array of text parts.
-func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
+func (a *Assembler) takeThinking(part []byte) {
 	for _, key := range []string{"thinking", "reasoning", "text"} {
 		v, ok := rawjson.Get(part, key)
 		if !ok {
@@ -79,16 +78,16 @@ func (a *Assembler) takeThinking(dst []lathe.Delta, part []byte) []lathe.Delta {
 		}
 		to := adder{&a.reasoning, lathe.DeltaReasoning, nil}
 		if kind(v) != '[' {
-			return a.add(dst, to, v)
+			a.add(to, v)
+			return
 		}
 		for el := range rawjson.Elements(v) {
 			t, _ := rawjson.Get(el, "text")
-			dst = a.add(dst, to, t)
+			a.add(to, t)
 		}
-		return dst
+		return
 	}
 	a.Fault(FaultUnknownContent)
-	return dst
 }
 
 // mergeExtra stores an unknown member. If the member is received again, the last value replaces the first, except that arrays are

@@ -99,24 +99,25 @@ func (a *Assembler) Done() bool { return a.done }
 // reports an error, Append returns an *[APIError]; if the answer exceeds a limit, an error that wraps [ErrTooLarge]. Both are final. Append
 // does not retain data.
 func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
+	a.Out = dst
 	if a.Err != nil {
 		return dst, a.Err
 	}
-	if a.walked = a.chunk.read(data); !a.walked {
-		return a.takeOther(dst, bytes.TrimSpace(data)), nil
-	}
-	if a.done {
+	switch a.walked = a.chunk.read(data); {
+	case !a.walked:
+		a.takeOther(bytes.TrimSpace(data))
+	case a.done:
 		a.Fault(FaultAfterDone)
-		return dst, nil
+	default:
+		a.line++
+		a.commit(data)
+		a.Unsound = a.Unsound || !a.judge()
 	}
-	a.line++
-	dst = a.commit(dst, data)
-	a.Unsound = a.Unsound || !a.judge()
-	return dst, a.Err
+	return a.Take(), a.Err
 }
 
 // takeOther handles a line that is not a chunk.
-func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
+func (a *Assembler) takeOther(line []byte) {
 	a.Unsound = a.Unsound || !a.finishSeen || string(line) != "[DONE]"
 	switch {
 	case len(line) == 0:
@@ -125,21 +126,20 @@ func (a *Assembler) takeOther(dst []lathe.Delta, line []byte) []lathe.Delta {
 		a.Fault(FaultAfterDone)
 	case string(line) == "[DONE]":
 		a.done = true
-		dst = a.endCalls(dst)
+		a.endCalls()
 	default:
 		a.Fault(FaultBadLine)
 	}
-	return dst
 }
 
 // commit applies the chunk that was read from data.
-func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
+func (a *Assembler) commit(data []byte) {
 	in := &a.chunk
 	a.Faults = wire.CountFault(a.Faults, FaultDuplicateMember, in.dups)
 	a.Faults = wire.CountFault(a.Faults, FaultExtraChoice, in.extraChoices)
 	a.Faults = wire.CountFault(a.Faults, FaultCallsMalformed, in.badCalls)
 	if a.Err = a.inBandError(data); a.Err != nil {
-		return dst
+		return
 	}
 	if !in.hasChoices && !in.usage.ok() {
 		a.Fault(FaultBadLine)
@@ -151,7 +151,7 @@ func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
 		a.Model = a.keep(in.model)
 	}
 	if in.taken {
-		dst = a.takeChoice(dst)
+		a.takeChoice()
 	}
 	usage := in.usage
 	if !usage.ok() {
@@ -165,7 +165,6 @@ func (a *Assembler) commit(dst []lathe.Delta, data []byte) []lathe.Delta {
 	if usage.ok() {
 		a.takeUsage(usage)
 	}
-	return dst
 }
 
 // inBandError returns the error that a line of the stream reports, or nil.
@@ -192,64 +191,61 @@ func (a *Assembler) inBandError(obj []byte) error {
 	return nil
 }
 
-func (a *Assembler) takeChoice(dst []lathe.Delta) []lathe.Delta {
+func (a *Assembler) takeChoice() {
 	in := &a.chunk
-	dst = a.takeReasoning(dst)
+	a.takeReasoning()
 	if in.content.ok() {
 		if in.content.isString() {
-			dst = a.add(dst, adder{&a.text, lathe.DeltaText, nil}, in.content)
+			a.add(adder{&a.text, lathe.DeltaText, nil}, in.content)
 		} else {
-			dst = a.takeParts(dst, in.content)
+			a.takeParts(in.content)
 		}
 	}
 	if in.refusal.isString() {
-		dst = a.add(dst, adder{&a.refusal, lathe.DeltaRefusal, nil}, in.refusal)
+		a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, in.refusal)
 	}
 	for i := range in.pieces {
-		dst = a.takePiece(dst, &in.pieces[i], i)
+		a.takePiece(&in.pieces[i], i)
 	}
 	if in.legacy != nil && len(in.pieces) == 0 {
-		dst = a.takeLegacy(dst)
+		a.takeLegacy()
 	}
 	for i := range in.extra {
 		a.extra = a.mergeExtra(a.extra, &in.extra[i])
 	}
 	if in.finish.ok() {
-		dst = a.takeFinish(dst, in.finish)
+		a.takeFinish(in.finish)
 	}
-	return dst
 }
 
 // add adds the text of a JSON string, or nothing if v is no string or empty.
-func (a *Assembler) add(dst []lathe.Delta, to adder, v value) []lathe.Delta {
+func (a *Assembler) add(to adder, v value) {
 	if !v.full() {
-		return dst
+		return
 	}
 	body := v.body()
 	a.Grow(len(body))
 	if to.c != nil {
-		return a.addArgs(dst, to.c, body, (*text).add)
+		a.addArgs(to.c, body, (*text).add)
+		return
 	}
-	if s := to.t.add(body, &a.damage); s != "" {
-		dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
-	}
-	return dst
+	a.EmitText(to.kind, 0, to.t.add(body, &a.damage))
 }
 
-func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
+func (a *Assembler) takeFinish(raw []byte) {
 	if kind(raw) != '"' {
-		return dst
+		return
 	}
 	if len(raw) == 2 {
 		// Some servers send "" in every chunk, others only at the end.
 		if !a.chunk.emptyDelta() || a.finishSeen || a.blank() {
-			return dst
+			return
 		}
 	}
 	if a.finishSeen && len(raw) > 2 {
 		if rawjson.EqualKey(raw, a.finish) {
 			a.Fault(FaultFinishRepeated)
-			return dst
+			return
 		}
 		if a.finish != "" {
 			a.Fault(FaultFinishRepeated)
@@ -257,7 +253,7 @@ func (a *Assembler) takeFinish(dst []lathe.Delta, raw []byte) []lathe.Delta {
 	}
 	a.finishSeen = true
 	a.finish = a.keep(raw)
-	return a.endCalls(dst)
+	a.endCalls()
 }
 
 // blank reports whether no content was received yet.

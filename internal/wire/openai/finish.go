@@ -98,7 +98,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 
 // assemble returns the answer as far as it was received. cleanEOF is that of [Assembler.Finish].
 func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
-	a.endCalls(nil)
+	a.endCalls()
 	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost}}
 	f.Reason = a.reason()
 	switch {
@@ -142,7 +142,9 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
 	a.Err, a.done, a.cutOff = nil, true, true
 	a.Fault(FaultUnreadableCall)
-	dst = a.endCalls(dst)
+	a.Out = dst
+	a.endCalls()
+	dst = a.Take()
 	f := a.assemble(true)
 	f.Reason = lathe.FinishToolCalls
 	parts := f.Message.Parts
@@ -170,7 +172,9 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 		return dst, nil, ErrNoCompletion
 	}
 	a.done, a.finishSeen = true, true
-	dst = a.endCalls(dst)
+	a.Out = dst
+	a.endCalls()
+	dst = a.Take()
 	f, err := a.Finish(true)
 	return dst, f, err
 }

@@ -78,7 +78,7 @@ func (c *call) whole() bool {
 }
 
 // takePiece reads the element of tool_calls at position pos of its chunk.
-func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delta {
+func (a *Assembler) takePiece(p *piece, pos int) {
 	in := &a.chunk
 	var id, name []byte
 	if p.id.ok() {
@@ -90,19 +90,19 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	index, hasIndex := a.wireIndex(p)
 	if !p.name.ok() && !p.args.ok() && p.typ.ok() && string(p.typ) != `"function"` {
 		a.Fault(FaultUnknownContent)
-		return dst
+		return
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
 	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
 		a.Fault(FaultCallsMalformed) // an empty piece begins no call
-		return dst
+		return
 	}
 	if c == nil {
 		if len(a.calls) >= a.Opts.MaxCalls {
 			a.Err = ErrTooManyCalls
-			return dst
+			return
 		}
-		dst = a.endWhole(dst)
+		a.endWhole()
 		c = a.newCall()
 		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
 		a.announced = ""
@@ -121,19 +121,20 @@ func (a *Assembler) takePiece(dst []lathe.Delta, p *piece, pos int) []lathe.Delt
 	for i := range p.extra {
 		c.extra = a.mergeExtra(c.extra, &p.extra[i])
 	}
-	return a.takeArgs(dst, c, p)
+	a.takeArgs(c, p)
 }
 
-func (a *Assembler) takeArgs(dst []lathe.Delta, c *call, p *piece) []lathe.Delta {
+func (a *Assembler) takeArgs(c *call, p *piece) {
 	switch {
 	case !p.args.ok():
-		return dst
+		return
 	case p.args.isString():
-		return a.add(dst, adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
+		a.add(adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
+		return
 	}
 	a.Fault(FaultArgsNotText)
 	a.Grow(len(p.args))
-	return a.addArgs(dst, c, p.args, (*text).addRaw)
+	a.addArgs(c, p.args, (*text).addRaw)
 }
 
 // wireIndex returns the index of a piece; false if it is missing or not valid.
@@ -340,78 +341,69 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 }
 
 // addArgs adds text to the arguments of c. If the arguments are only {}, which may be a placeholder, they are buffered.
-func (a *Assembler) addArgs(dst []lathe.Delta, c *call, body []byte, add func(*text, []byte, *damage) string) []lathe.Delta {
+func (a *Assembler) addArgs(c *call, body []byte, add func(*text, []byte, *damage) string) {
 	if c.args.len() == 0 {
 		if string(body) == "{}" {
 			c.braces = true
-			return dst
+			return
 		}
 		if c.braces {
 			c.braces = false
 			a.Fault(FaultArgsReplaced)
 		}
 	}
-	dst = a.start(dst, c)
-	if s := add(&c.args, body, &a.damage); s != "" {
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
-	}
-	return dst
+	a.start(c)
+	a.EmitText(lathe.DeltaCallArgs, c.n, add(&c.args, body, &a.damage))
 }
 
 // start emits DeltaCallStart for c and for all earlier calls, unless they were emitted.
-func (a *Assembler) start(dst []lathe.Delta, c *call) []lathe.Delta {
+func (a *Assembler) start(c *call) {
 	if c.started {
-		return dst
+		return
 	}
 	if c.n > 0 {
-		dst = a.start(dst, a.calls[c.n-1])
+		a.start(a.calls[c.n-1])
 	}
 	c.started = true
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: c.n, ID: c.id, Name: c.name})
 }
 
 // endWhole ends all calls whose arguments are complete. It is called when another call begins.
-func (a *Assembler) endWhole(dst []lathe.Delta) []lathe.Delta {
+func (a *Assembler) endWhole() {
 	for _, c := range a.calls {
 		if !c.ended && c.whole() {
-			dst = a.end(dst, c)
+			a.end(c)
 		}
 	}
-	return dst
 }
 
 // endCalls ends all calls, and emits all text that is buffered.
-func (a *Assembler) endCalls(dst []lathe.Delta) []lathe.Delta {
+func (a *Assembler) endCalls() {
 	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
-		if s := to.t.flush(&a.damage); s != "" {
-			dst = append(dst, lathe.Delta{Kind: to.kind, Text: s})
-		}
+		a.EmitText(to.kind, 0, to.t.flush(&a.damage))
 	}
 	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.len() > 0 {
 		a.cited = true
 		t := lathe.Text{Text: a.text.whole(), Extra: a.extra[i : i+1]}
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
 	}
 	for _, c := range a.calls {
 		if !c.ended {
-			dst = a.end(dst, c)
+			a.end(c)
 		}
 	}
-	return dst
 }
 
-func (a *Assembler) end(dst []lathe.Delta, c *call) []lathe.Delta {
+func (a *Assembler) end(c *call) {
 	c.ended = true
-	dst = a.start(dst, c)
+	a.start(c)
 	s := c.args.flush(&a.damage)
 	if c.braces {
 		c.braces = false
 		s = c.args.addRaw([]byte("{}"), &a.damage)
 	}
-	if s != "" {
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: c.n, Text: s})
-	}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
+	a.EmitText(lathe.DeltaCallArgs, c.n, s)
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: c.n, Incomplete: a.incomplete(c)})
 }
 
 // incomplete reports whether c was truncated by an output limit or by the server.
@@ -427,7 +419,7 @@ func (a *Assembler) incomplete(c *call) bool {
 }
 
 // takeLegacy reads a function_call, the deprecated form for the only call of an answer.
-func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
+func (a *Assembler) takeLegacy() {
 	in := &a.chunk
 	if len(a.calls) == 0 {
 		a.Fault(FaultFunctionCall)
@@ -440,5 +432,5 @@ func (a *Assembler) takeLegacy(dst []lathe.Delta) []lathe.Delta {
 	if p.name.isString() {
 		a.takeName(c, p, p.name.body())
 	}
-	return a.takeArgs(dst, c, p)
+	a.takeArgs(c, p)
 }

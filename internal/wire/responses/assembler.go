@@ -88,84 +88,96 @@ func (a *Assembler) Finished() bool { return a.ended }
 
 // Append implements [wire.Assembler].
 func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
-	if a.Err != nil {
-		return dst, a.Err
-	}
-	if line := bytes.TrimSpace(data); len(line) == 0 || string(line) == endOfStream {
-		a.closed = a.closed || len(line) > 0
-		return dst, nil
-	}
-	if a.Done() {
-		a.Fault(faultAfterDone)
-		return dst, nil
-	}
+	a.Out = dst
+	line := bytes.TrimSpace(data)
 	var e ev
-	if !e.read(data) {
+	switch {
+	case a.Err != nil:
+	case len(line) == 0 || string(line) == endOfStream:
+		a.closed = a.closed || len(line) > 0
+	case a.Done():
+		a.Fault(faultAfterDone)
+	case !e.read(data):
 		a.Damage(faultBadLine)
-		return dst, nil
+	default:
+		if len(e.typ) == 0 {
+			e.typ = rawjson.AppendQuote(nil, event)
+		}
+		a.take(&e, data)
 	}
-	if len(e.typ) == 0 {
-		e.typ = rawjson.AppendQuote(nil, event)
-	}
-	dst = a.take(dst, &e, data)
-	return dst, a.Err
+	return a.Take(), a.Err
 }
 
 // take handles one event. data is its JSON text.
-func (a *Assembler) take(dst []lathe.Delta, e *ev, data []byte) []lathe.Delta {
+func (a *Assembler) take(e *ev, data []byte) {
 	switch string(e.typ) {
 	case `"response.output_text.delta"`:
-		return a.readText(dst, e, partText, e.delta, false)
+		a.readText(e, partText, e.delta, false)
+		return
 	case `"response.refusal.delta"`:
-		return a.readText(dst, e, partRefusal, e.delta, false)
+		a.readText(e, partRefusal, e.delta, false)
+		return
 	case `"response.function_call_arguments.delta"`:
-		return a.readArguments(dst, e, itemCall, e.delta, false)
+		a.readArguments(e, itemCall, e.delta, false)
+		return
 	case `"response.custom_tool_call_input.delta"`:
-		return a.readArguments(dst, e, itemCustom, e.delta, false)
+		a.readArguments(e, itemCustom, e.delta, false)
+		return
 	case `"response.reasoning_summary_text.delta"`:
-		return a.readReasoning(dst, e, thoughtSummary, e.summary, e.delta, false)
+		a.readReasoning(e, thoughtSummary, e.summary, e.delta, false)
+		return
 	case `"response.reasoning_text.delta"`, `"response.reasoning.delta"`:
-		return a.readReasoning(dst, e, thoughtContent, e.content, e.delta, false)
+		a.readReasoning(e, thoughtContent, e.content, e.delta, false)
+		return
 	case `"response.output_text.done"`:
-		return a.readText(dst, e, partText, e.text, true)
+		a.readText(e, partText, e.text, true)
+		return
 	case `"response.refusal.done"`:
-		return a.readText(dst, e, partRefusal, e.text, true)
+		a.readText(e, partRefusal, e.text, true)
+		return
 	case `"response.function_call_arguments.done"`:
-		return a.readArguments(dst, e, itemCall, e.text, true)
+		a.readArguments(e, itemCall, e.text, true)
+		return
 	case `"response.custom_tool_call_input.done"`:
-		return a.readArguments(dst, e, itemCustom, e.text, true)
+		a.readArguments(e, itemCustom, e.text, true)
+		return
 	case `"response.reasoning_summary_text.done"`:
-		return a.readReasoning(dst, e, thoughtSummary, e.summary, e.text, true)
+		a.readReasoning(e, thoughtSummary, e.summary, e.text, true)
+		return
 	case `"response.reasoning_text.done"`, `"response.reasoning.done"`:
-		return a.readReasoning(dst, e, thoughtContent, e.content, e.text, true)
+		a.readReasoning(e, thoughtContent, e.content, e.text, true)
+		return
 	case `"response.output_item.added"`:
-		return a.added(dst, e)
+		a.added(e)
+		return
 	case `"response.output_item.done"`:
-		return a.finished(dst, e)
+		a.finished(e)
+		return
 	case `"response.content_part.added"`, `"response.content_part.done"`:
-		return a.readPart(dst, e)
+		a.readPart(e)
+		return
 	case `"response.reasoning_summary_part.added"`, `"response.reasoning_summary_part.done"`:
-		return dst // the pieces and the end of the item have the same content
+		return // the pieces and the end of the item have the same content
 	case `"response.created"`, `"response.in_progress"`, `"response.queued"`:
 		a.created = true
 		a.readNames(e.response)
-		return dst
+		return
 	case `"response.completed"`, `"response.incomplete"`, `"response.failed"`:
 		if e.response == nil {
 			a.Damage(faultBadLine)
-			return dst
+			return
 		}
-		return a.end(dst, e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
+		a.end(e.response, string(e.typ[len(`"`)+len(eventPrefix):len(e.typ)-1]))
+		return
 	case `"error"`:
 		a.Err = Codec{}.ParseError(0, data)
-		return dst
+		return
 	case `"keepalive"`, `"ping"`, `"response.output_text.annotation.added"`:
-		return dst
+		return
 	}
 	if it := a.find(e); it == nil || it.kind != itemOpaque { // other events about an opaque item report only its progress
 		a.Fault(faultUnknownEvent)
 	}
-	return dst
 }
 
 func (a *Assembler) readNames(response []byte) {
@@ -245,10 +257,10 @@ func (all items) at(index int) *item {
 }
 
 // begin adds an item. It returns nil if a limit is reached; a.Err is then set.
-func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Delta, *item) {
+func (a *Assembler) begin(index int, raw []byte) *item {
 	if len(a.items) == maxItems {
 		a.Err = fmt.Errorf("%w: more than %d items", wire.ErrTooLarge, maxItems)
-		return dst, nil
+		return nil
 	}
 	it := &item{index: index, id: text(raw, "id"), kind: kindOf(text(raw, "type"))}
 	a.items = append(a.items, it)
@@ -259,25 +271,25 @@ func (a *Assembler) begin(dst []lathe.Delta, index int, raw []byte) ([]lathe.Del
 	case itemCall, itemCustom:
 		if a.calls == a.Opts.MaxCalls {
 			a.Err = wire.ErrTooManyCalls
-			return dst, nil
+			return nil
 		}
 		it.call = a.calls
 		a.calls++
 		it.name(raw)
 		a.Grow(len(it.callID) + len(it.callName))
 		if it.callName != "" && it.callID != "" {
-			dst = it.start(dst)
+			it.start(a)
 		}
 	case itemReasoning, itemOpaque:
 	}
-	return dst, it
+	return it
 }
 
 // added handles response.output_item.added.
-func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
+func (a *Assembler) added(e *ev) {
 	if wire.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
-		return dst
+		return
 	}
 	index, err := strconv.Atoi(string(e.index))
 	if err != nil {
@@ -287,15 +299,14 @@ func (a *Assembler) added(dst []lathe.Delta, e *ev) []lathe.Delta {
 		a.Damage(faultEventOrder)
 	}
 	if it := a.find(e); it != nil && (err != nil || it.index == index) && it.isAnnounced(e.item) {
-		return dst // the server has announced the item twice
+		return // the server has announced the item twice
 	}
-	dst, _ = a.begin(dst, index, e.item)
-	return dst
+	a.begin(index, e.item)
 }
 
 // itemOf returns the item to which a piece belongs. If none exists, it begins one; if the item has another kind or has ended, it returns
 // nil.
-func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) ([]lathe.Delta, *item) {
+func (a *Assembler) itemOf(e *ev, kind itemKind, typ string) *item {
 	it := a.find(e)
 	switch {
 	case it == nil:
@@ -304,30 +315,31 @@ func (a *Assembler) itemOf(dst []lathe.Delta, e *ev, kind itemKind, typ string) 
 		if err != nil {
 			index = len(a.items)
 		}
-		return a.begin(dst, index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
+		return a.begin(index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
 	case it.kind != kind || it.done:
 		a.Damage(faultEventOrder)
-		return dst, nil
+		return nil
 	}
-	return dst, it
+	return it
 }
 
 // readPart handles the beginning of a part of a message, or its end. Of the end only the annotations are read, because the pieces and the
 // end of the item contain the rest.
-func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
+func (a *Assembler) readPart(e *ev) {
 	it := a.find(e)
 	if string(e.typ) == `"response.content_part.done"` {
 		if it != nil && it.kind == itemMessage && !it.done {
 			index := number(e.content, 0)
 			if i := slices.IndexFunc(it.parts, func(p *part) bool { return p.index == index }); i >= 0 {
-				return a.cite(dst, it.parts[i], get(e.part, "annotations"))
+				a.cite(it.parts[i], get(e.part, "annotations"))
+				return
 			}
 		}
-		return dst
+		return
 	}
 	if it == nil || it.done {
 		a.Damage(faultEventOrder)
-		return dst
+		return
 	}
 	if it.kind == itemMessage {
 		p := a.partOf(it, number(e.content, len(it.parts)), partKindOf(text(e.part, "type")))
@@ -335,7 +347,6 @@ func (a *Assembler) readPart(dst []lathe.Delta, e *ev) []lathe.Delta {
 			p.announced = true
 		}
 	}
-	return dst
 }
 
 // number returns the integer in raw, or other if raw is not an integer.

@@ -9,19 +9,19 @@ import (
 )
 
 // end reads the response object at the end of a stream, or the body of an answer that is not streamed.
-func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lathe.Delta {
+func (a *Assembler) end(response []byte, status string) {
 	a.readNames(response)
 	if status == statusFailed {
 		a.Err = failure(response)
-		return dst
+		return
 	}
 	i := 0
 	for el := range rawjson.Elements(get(response, "output")) {
 		if wire.Kind(el) == '{' {
-			dst = a.settle(dst, i, el)
+			a.settle(i, el)
 		}
 		if a.Err != nil {
-			return dst
+			return
 		}
 		i++
 	}
@@ -40,7 +40,7 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 		}
 		if it.kind == itemCall || it.kind == itemCustom {
 			it.cut = it.cut || status != statusCompleted || it.kind == itemCustom || it.args.Len() > 0 && !wire.Sendable([]byte(it.args.String()))
-			dst = a.endCall(dst, it)
+			a.endCall(it)
 		}
 	}
 	if usage := get(response, "usage"); usage != nil {
@@ -51,11 +51,10 @@ func (a *Assembler) end(dst []lathe.Delta, response []byte, status string) []lat
 			a.cost = &cost
 		}
 	}
-	return dst
 }
 
 // settle compares item index of the response object with the streamed item, and adds the item if it was not streamed.
-func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Delta {
+func (a *Assembler) settle(index int, raw []byte) {
 	it := a.items.match(index, raw)
 	if it == nil && !a.whole {
 		it = a.items.unmatched(index, raw)
@@ -64,14 +63,14 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 		if !a.whole {
 			a.Damage(faultEventOrder)
 		}
-		if dst, it = a.begin(dst, index, raw); it == nil {
-			return dst
+		if it = a.begin(index, raw); it == nil {
+			return
 		}
 	}
 	it.settled = true
 	switch {
 	case !it.done:
-		return a.close(dst, it, raw)
+		a.close(it, raw)
 	case it.kind == itemCall && !it.cut:
 		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
 			if !sameObject(it.args.String(), a.Unquote(v)) {
@@ -80,7 +79,6 @@ func (a *Assembler) settle(dst []lathe.Delta, index int, raw []byte) []lathe.Del
 			}
 		}
 	}
-	return dst
 }
 
 // unmatched returns the streamed item of an item of the response object whose ids are others: the one at the index, else the first that is
@@ -198,6 +196,7 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 // Complete implements [wire.Assembler].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Reset()
+	a.Out = dst
 	start := rawjson.SkipSpace(body, 0)
 	end, err := rawjson.Scan(body, start)
 	if err != nil || rawjson.SkipSpace(body, end) != len(body) || wire.Kind(body[start:]) != '{' {
@@ -218,7 +217,8 @@ func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 		return dst, nil, wire.ErrIncomplete // status queued, in_progress or cancelled
 	}
 	a.whole = true
-	dst = a.end(dst, body, status)
+	a.end(body, status)
+	dst = a.Take()
 	f, err := a.Finish(true)
 	return dst, f, err
 }

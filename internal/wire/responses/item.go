@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/delta"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
@@ -126,24 +125,24 @@ func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
 }
 
 // readText handles an event with a piece of a content part or, if whole is set, with its complete text.
-func (a *Assembler) readText(dst []lathe.Delta, e *ev, kind partKind, v []byte, whole bool) []lathe.Delta {
-	dst, it := a.itemOf(dst, e, itemMessage, "message")
+func (a *Assembler) readText(e *ev, kind partKind, v []byte, whole bool) {
+	it := a.itemOf(e, itemMessage, "message")
 	if it == nil {
-		return dst
+		return
 	}
 	p := a.partOf(it, number(e.content, 0), kind)
 	if p == nil {
-		return dst
+		return
 	}
 	if !p.announced {
 		p.announced = true
 		a.Damage(faultEventOrder)
 	}
-	return a.appendText(dst, it, p, a.Unquote(v), whole)
+	a.appendText(it, p, a.Unquote(v), whole)
 }
 
 // appendText appends a piece to a content part. If whole is set, text is the complete text, and only what its pieces lacked is appended.
-func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte, whole bool) []lathe.Delta {
+func (a *Assembler) appendText(it *item, p *part, text []byte, whole bool) {
 	if whole {
 		more, ok := rest(&p.text, text)
 		if !ok {
@@ -152,21 +151,21 @@ func (a *Assembler) appendText(dst []lathe.Delta, it *item, p *part, text []byte
 		text = more
 	}
 	if len(text) == 0 {
-		return dst
+		return
 	}
 	if p.text.Len() == 0 && p.kind == partText && followsText(a.items, it, p) {
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses)})
 	}
 	kind := lathe.DeltaText
 	switch {
 	case p.kind == partRefusal:
 		kind = lathe.DeltaRefusal
 	case p.kind == partOther:
-		return dst
+		return
 	case it.phase == phaseCommentary:
 		kind = lathe.DeltaCommentary
 	}
-	return delta.Append(dst, kind, 0, a.write(&p.text, text))
+	a.EmitText(kind, 0, a.write(&p.text, text))
 }
 
 // followsText reports whether the part before p is a text. It is the previous part of the item or, for the first part, the last part of the
@@ -187,57 +186,57 @@ func followsText(items []*item, it *item, p *part) bool {
 }
 
 // cite adds the annotations of a text that has ended, unless it already has annotations.
-func (a *Assembler) cite(dst []lathe.Delta, p *part, v []byte) []lathe.Delta {
+func (a *Assembler) cite(p *part, v []byte) {
 	if p.kind != partText || p.extra != nil || v == nil || wire.EmptyArray(v) || rawjson.Check(v, rawjson.Limits{}) != nil {
-		return dst
+		return
 	}
 	p.extra = []lathe.Member{{Name: "annotations", Value: rawjson.AppendCompact(nil, v)}}
 	a.Grow(len(v))
 	t := lathe.Text{Text: p.text.String(), Extra: p.extra}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireResponses), Part: t})
 }
 
 // readReasoning handles an event with a piece of a text of a reasoning item. Complete texts are ignored.
-func (a *Assembler) readReasoning(dst []lathe.Delta, e *ev, from string, index, v []byte, whole bool) []lathe.Delta {
-	dst, it := a.itemOf(dst, e, itemReasoning, "reasoning")
+func (a *Assembler) readReasoning(e *ev, from string, index, v []byte, whole bool) {
+	it := a.itemOf(e, itemReasoning, "reasoning")
 	if it == nil || whole { // the end of the item contains all texts
-		return dst
+		return
 	}
-	return a.appendReasoning(dst, it, from, number(index, 0), a.Unquote(v))
+	a.appendReasoning(it, from, number(index, 0), a.Unquote(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines. Text from a second member is ignored.
-func (a *Assembler) appendReasoning(dst []lathe.Delta, it *item, from string, index int, text []byte) []lathe.Delta {
+func (a *Assembler) appendReasoning(it *item, from string, index int, text []byte) {
 	if len(text) == 0 {
-		return dst
+		return
 	}
 	if it.from != "" && it.from != from {
 		a.Fault(faultReasoningTwice)
-		return dst
+		return
 	}
 	if it.text.Len() > 0 && it.piece != index {
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, []byte(partBreak))})
+		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, []byte(partBreak)))
 	}
 	it.from, it.piece = from, index
-	return delta.Append(dst, lathe.DeltaReasoning, 0, a.write(&it.text, text))
+	a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, text))
 }
 
 // readArguments handles an event with a piece of the arguments of a call or, if whole is set, with all of them.
-func (a *Assembler) readArguments(dst []lathe.Delta, e *ev, kind itemKind, v []byte, whole bool) []lathe.Delta {
+func (a *Assembler) readArguments(e *ev, kind itemKind, v []byte, whole bool) {
 	typ := "function_call"
 	if kind == itemCustom {
 		typ = "custom_tool_call"
 	}
-	dst, it := a.itemOf(dst, e, kind, typ)
+	it := a.itemOf(e, kind, typ)
 	if it == nil {
-		return dst
+		return
 	}
-	return a.appendArguments(dst, it, a.Unquote(v), whole)
+	a.appendArguments(it, a.Unquote(v), whole)
 }
 
 // appendArguments appends a piece to the arguments of a call. If whole is set, text is the complete arguments, and only what the pieces
 // lacked is appended.
-func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, whole bool) []lathe.Delta {
+func (a *Assembler) appendArguments(it *item, text []byte, whole bool) {
 	if it.kind == itemCustom {
 		text = quoted(text)
 		if whole || it.args.Len() == 0 && len(text) > 0 {
@@ -253,9 +252,10 @@ func (a *Assembler) appendArguments(dst []lathe.Delta, it *item, text []byte, wh
 		text = more
 	}
 	if len(text) == 0 {
-		return dst
+		return
 	}
-	return delta.Append(it.start(dst), lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
+	it.start(a)
+	a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, text))
 }
 
 // sameObject reports whether two texts are JSON with equal values: some servers re-encode the arguments at the end of a call.
@@ -293,37 +293,36 @@ func (it *item) name(raw []byte) {
 }
 
 // start emits DeltaCallStart, unless it was emitted.
-func (it *item) start(dst []lathe.Delta) []lathe.Delta {
-	if it.started {
-		return dst
+func (it *item) start(a *Assembler) {
+	if !it.started {
+		it.started = true
+		a.Emit(lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
 	}
-	it.started = true
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallStart, Index: it.call, ID: it.callID, Name: it.callName})
 }
 
 // finished handles response.output_item.done.
-func (a *Assembler) finished(dst []lathe.Delta, e *ev) []lathe.Delta {
+func (a *Assembler) finished(e *ev) {
 	if wire.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
-		return dst
+		return
 	}
 	it := a.find(e)
 	if it == nil {
 		a.Damage(faultEventOrder)
 		index := number(e.index, len(a.items))
-		if dst, it = a.begin(dst, index, e.item); it == nil {
-			return dst
+		if it = a.begin(index, e.item); it == nil {
+			return
 		}
 	}
 	if it.done || it.kind != kindOf(text(e.item, "type")) {
 		a.Damage(faultEventOrder)
-		return dst
+		return
 	}
-	return a.close(dst, it, e.item)
+	a.close(it, e.item)
 }
 
 // close reads the complete item at its end.
-func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+func (a *Assembler) close(it *item, raw []byte) {
 	it.done = true
 	switch it.kind {
 	case itemMessage:
@@ -332,49 +331,48 @@ func (a *Assembler) close(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta
 		}
 		i := 0
 		for el := range rawjson.Elements(get(raw, "content")) {
-			if dst = a.closePart(dst, it, i, el); a.Err != nil {
-				return dst
+			if a.closePart(it, i, el); a.Err != nil {
+				return
 			}
 			i++
 		}
 	case itemReasoning:
-		return a.closeReasoning(dst, it, raw)
+		a.closeReasoning(it, raw)
 	case itemCall, itemCustom:
-		return a.closeCall(dst, it, raw)
+		a.closeCall(it, raw)
 	case itemOpaque:
 		if rawjson.Check(raw, rawjson.Limits{}) != nil {
 			a.Damage(faultUnknownContent)
-			return dst
+			return
 		}
 		it.raw = rawjson.AppendCompact(nil, raw)
 		a.Grow(len(it.raw))
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaPart, Name: string(lathe.WireResponses), Part: lathe.Opaque{JSON: it.raw}})
 	}
-	return dst
 }
 
-func (a *Assembler) closePart(dst []lathe.Delta, it *item, index int, raw []byte) []lathe.Delta {
+func (a *Assembler) closePart(it *item, index int, raw []byte) {
 	kind := partKindOf(text(raw, "type"))
 	p := a.partOf(it, index, kind)
 	if p == nil {
-		return dst
+		return
 	}
 	name := "text"
 	switch {
 	case kind == partOther:
 		a.Fault(faultUnknownContent)
-		return dst
+		return
 	case kind != p.kind:
 		a.Damage(faultEventOrder)
-		return dst
+		return
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	dst = a.appendText(dst, it, p, a.Unquote(get(raw, name)), true)
-	return a.cite(dst, p, get(raw, "annotations"))
+	a.appendText(it, p, a.Unquote(get(raw, name)), true)
+	a.cite(p, get(raw, "annotations"))
 }
 
-func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+func (a *Assembler) closeReasoning(it *item, raw []byte) {
 	for _, from := range [...]string{thoughtSummary, thoughtContent} {
 		if it.from != "" && it.from != from {
 			continue
@@ -395,18 +393,15 @@ func (a *Assembler) closeReasoning(dst []lathe.Delta, it *item, raw []byte) []la
 		if it.from = from; !ok {
 			a.Damage(faultTextDiffers)
 		}
-		if len(more) > 0 {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoning, Text: a.write(&it.text, more)})
-		}
+		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, more))
 	}
 	if it.data = text(raw, fieldEncrypted); it.data != "" {
 		a.Grow(len(it.data))
-		dst = append(dst, lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
+		a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldEncrypted, ID: it.id, Text: it.data})
 	}
-	return dst
 }
 
-func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.Delta {
+func (a *Assembler) closeCall(it *item, raw []byte) {
 	if !it.started {
 		it.name(raw)
 		a.Grow(len(it.callID) + len(it.callName))
@@ -416,18 +411,18 @@ func (a *Assembler) closeCall(dst []lathe.Delta, it *item, raw []byte) []lathe.D
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		dst = a.appendArguments(dst, it, a.Unquote(v), true)
+		a.appendArguments(it, a.Unquote(v), true)
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
 	}
 	it.cut = it.cut || text(raw, "status") == statusIncomplete
-	return a.endCall(dst, it)
+	a.endCall(it)
 }
 
 // endCall emits the end of a call. A call without arguments gets the arguments {}.
-func (a *Assembler) endCall(dst []lathe.Delta, it *item) []lathe.Delta {
-	dst = it.start(dst)
+func (a *Assembler) endCall(it *item) {
+	it.start(a)
 	if !it.cut {
 		more := ""
 		switch {
@@ -438,9 +433,7 @@ func (a *Assembler) endCall(dst []lathe.Delta, it *item) []lathe.Delta {
 		case it.args.Len() == 0:
 			more = "{}"
 		}
-		if more != "" {
-			dst = append(dst, lathe.Delta{Kind: lathe.DeltaCallArgs, Index: it.call, Text: a.write(&it.args, []byte(more))})
-		}
+		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, []byte(more)))
 	}
-	return append(dst, lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
+	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
 }

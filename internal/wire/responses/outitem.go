@@ -9,9 +9,6 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// itemRoom is the space in bytes that is allocated for the members of an item or part other than its text.
-const itemRoom = 256
-
 // An outItem is an output item that the writer has begun and not yet ended.
 type outItem struct {
 	kind      itemKind
@@ -33,21 +30,11 @@ type outItem struct {
 
 // text returns what was written of the open part, or of the arguments or input of a call.
 func (it *outItem) text() string {
-	return rawjson.Text(it.appendEncoded(nil))
+	return rawjson.Text(it.quoted())
 }
 
-// appendText appends a member with that text as its value.
-func (it *outItem) appendText(dst wire.JSON, key string) wire.JSON {
-	return it.appendEncoded(dst.Key(key))
-}
-
-func (it *outItem) appendEncoded(dst wire.JSON) wire.JSON {
-	return dst.Lit(`"`).Raw(it.encoded).Lit(`"`)
-}
-
-func appendIndex(dst wire.JSON, index int) wire.JSON {
-	return dst.Lit("_").Int(int64(index))
-}
+// quoted returns the text of the open part, or the arguments of the call, as a JSON string.
+func (it *outItem) quoted() wire.JSON { return wire.JSON(`"`).Raw(it.encoded).Lit(`"`) }
 
 // take returns and reserves the output index of the next item.
 func (w *writer) take() int {
@@ -71,13 +58,14 @@ func (w *writer) current(kind itemKind) *outItem {
 	return nil
 }
 
-func (w *writer) added(dst wire.JSON, index int, item []byte) wire.JSON {
-	return w.event(dst, "response.output_item.added").Num("output_index", int64(index)).Val("item", item).EndEvent()
+func (w *eventWriter) added(index int, item wire.JSON) {
+	w.event("response.output_item.added", "output_index", index, "item", item)
 }
 
-func (w *writer) done(dst wire.JSON, index int, item []byte) wire.JSON {
+// done writes the end of an item.
+func (w *writer) done(index int, item wire.JSON) {
 	w.keep(index, item)
-	return w.event(dst, "response.output_item.done").Num("output_index", int64(index)).Val("item", item).EndEvent()
+	w.event("response.output_item.done", "output_index", index, "item", item)
 }
 
 // keep stores the JSON of an item for the response object at the end of the stream.
@@ -96,124 +84,119 @@ func (w *writer) items() []outDone {
 	return w.output
 }
 
-// of appends the beginning of an event about an item.
-func (w *writer) of(dst wire.JSON, typ string, it *outItem) wire.JSON {
-	return w.event(dst, typ).Str("item_id", it.id).Num("output_index", int64(it.index))
+// of writes an event about an item, ofPart one about its open part, whose number is the member index.
+func (w *eventWriter) of(typ string, it *outItem, members ...any) {
+	w.out = w.about(typ, it).Fields(members...).EndEvent()
 }
 
-// ofPart appends the beginning of an event about the open part of an item. index is the name of the member for the index of the part.
-func (w *writer) ofPart(dst wire.JSON, typ string, it *outItem, index string) wire.JSON {
-	return w.of(dst, typ, it).Num(index, int64(it.parts))
+func (w *eventWriter) ofPart(typ string, it *outItem, index string, members ...any) {
+	w.out = w.about(typ, it).Num(index, int64(it.parts)).Fields(members...).EndEvent()
 }
 
 // show appends the events for a delta that is not part of a call.
-func (w *writer) show(dst wire.JSON, d lathe.Delta) wire.JSON {
+func (w *writer) show(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText:
-		return w.say(dst, partText, "", d.Text)
+		w.say(partText, "", d.Text)
 	case lathe.DeltaCommentary:
-		return w.say(dst, partText, phaseCommentary, d.Text)
+		w.say(partText, phaseCommentary, d.Text)
 	case lathe.DeltaRefusal:
-		return w.say(dst, partRefusal, "", d.Text)
+		w.say(partRefusal, "", d.Text)
 	case lathe.DeltaReasoning:
-		return w.think(dst, d.Text)
+		w.think(d.Text)
 	case lathe.DeltaReasoningData:
 		if d.Name != fieldEncrypted {
-			return dst // data of another wire is not sent
+			return // data of another wire is not sent
 		}
 		it := w.current(itemReasoning)
 		if it == nil {
-			dst, it = w.beginReasoning(w.closeItems(dst))
+			it = w.beginReasoning()
 		}
 		it.data = d.Text
-		return w.closeItems(dst)
+		w.closeItems()
 	case lathe.DeltaTextEnd:
-		return w.endText(dst, &d)
+		w.endText(&d)
 	case lathe.DeltaPart:
 		o, ok := d.Part.(lathe.Opaque)
 		if !ok || d.Name != string(lathe.WireResponses) || wire.Kind(o.JSON) != '{' {
-			return dst
+			return
 		}
-		dst = w.closeItems(dst)
+		w.closeItems()
 		index, item := w.take(), rawjson.AppendCompact(nil, o.JSON)
 		if text(item, "type") == typeCompaction {
-			dst = w.event(dst, "response.compaction.compacting").Str("item_id", text(item, "id")).Num("output_index", int64(index)).EndEvent()
+			w.event("response.compaction.compacting", "item_id", text(item, "id"), "output_index", index)
 		}
-		return w.done(w.added(dst, index, item), index, item)
+		w.added(index, item)
+		w.done(index, item)
 	default:
-		return dst
+
 	}
 }
 
 // endText writes the annotations of the open text, and ends the text if it is from this wire.
-func (w *writer) endText(dst wire.JSON, d *lathe.Delta) wire.JSON {
+func (w *writer) endText(d *lathe.Delta) {
 	it := w.current(itemMessage)
 	if it == nil || it.part != partText {
-		return dst
+		return
 	}
 	t, _ := d.Part.(lathe.Text)
 	for _, el := range wire.Citations(d, lathe.WireResponses, max(0, it.chars-utf8.RuneCountInString(t.Text))) {
-		dst = w.ofPart(dst, "response.output_text.annotation.added", it, "content_index")
-		dst = dst.Num("annotation_index", int64(it.citations)).Val("annotation", el).EndEvent()
+		w.ofPart("response.output_text.annotation.added", it, "content_index", "annotation_index", it.citations, "annotation", wire.JSON(el))
 		if it.citations++; len(it.cited) > 0 {
 			it.cited = append(it.cited, ',')
 		}
 		it.cited = append(it.cited, el...)
 	}
 	if d.Name == string(lathe.WireResponses) {
-		dst = w.closePart(dst, it)
+		w.closePart(it)
 	}
-	return dst
+
 }
 
 // say appends a piece of a content part of a message, and the beginning of the item and of the part if necessary.
-func (w *writer) say(dst wire.JSON, kind partKind, phase, text string) wire.JSON {
+func (w *writer) say(kind partKind, phase, text string) {
 	it := w.current(itemMessage)
 	if it == nil || it.phase != phase && (it.phase == phaseCommentary || phase == phaseCommentary) {
-		dst = w.closeItems(dst)
+		w.closeItems()
 		it = w.begin(itemMessage, prefixMessage)
 		it.phase = phase
-		dst = w.added(dst, it.index, it.message(statusInProgress))
+		w.added(it.index, it.message(statusInProgress))
 	}
 	if it.part != kind {
-		dst = w.closePart(dst, it)
+		w.closePart(it)
 		it.part = kind
-		dst = w.ofPart(dst, "response.content_part.added", it, "content_index")
-		dst = it.appendPart(dst.Key("part")).EndEvent()
+		w.ofPart("response.content_part.added", it, "content_index", "part", it.partValue())
 	}
 	if kind == partRefusal {
-		return w.delta(dst, it, "response.refusal.delta", "content_index", "", text)
+		w.delta(it, "response.refusal.delta", "content_index", text)
+		return
 	}
-	return w.sayText(dst, it, text)
-}
-
-// sayText appends a piece of the open text of a message item.
-func (w *writer) sayText(dst wire.JSON, it *outItem, text string) wire.JSON {
 	it.chars += utf8.RuneCountInString(text)
-	return w.delta(dst, it, "response.output_text.delta", "content_index", `,"logprobs":[]`, text)
+	w.delta(it, "response.output_text.delta", "content_index", text, "logprobs", wire.JSON("[]"))
 }
 
 // think appends a piece of reasoning as a summary, because all clients support the events for summaries.
-func (w *writer) think(dst wire.JSON, text string) wire.JSON {
+func (w *writer) think(text string) {
 	it := w.current(itemReasoning)
 	if it == nil {
-		dst, it = w.beginReasoning(w.closeItems(dst))
+		it = w.beginReasoning()
 	}
 	if it.part == partOther {
 		it.part = partText
-		dst = w.ofPart(dst, "response.reasoning_summary_part.added", it, "summary_index")
-		dst = it.appendPart(dst.Key("part")).EndEvent()
+		w.ofPart("response.reasoning_summary_part.added", it, "summary_index", "part", it.partValue())
 	}
-	return w.delta(dst, it, "response.reasoning_summary_text.delta", "summary_index", "", text)
+	w.delta(it, "response.reasoning_summary_text.delta", "summary_index", text)
 }
 
-func (w *writer) beginReasoning(dst wire.JSON) (wire.JSON, *outItem) {
+func (w *writer) beginReasoning() *outItem {
+	w.closeItems()
 	it := w.begin(itemReasoning, prefixReasoning)
-	return w.added(dst, it.index, it.reasoning()), it
+	w.added(it.index, it.reasoning())
+	return it
 }
 
 // beginCall begins the item of a call, with the client's name of the tool.
-func (w *writer) beginCall(dst wire.JSON, c *outCall) wire.JSON {
+func (w *writer) beginCall(c *outCall) {
 	name, ok := w.names[c.name]
 	if !ok {
 		name.Name = c.name
@@ -223,74 +206,70 @@ func (w *writer) beginCall(dst wire.JSON, c *outCall) wire.JSON {
 		kind, prefix, typ = itemCustom, prefixCustom, "custom_tool_call"
 	}
 	it := w.begin(kind, prefix)
-	h := wire.JSON("{").Str("id", it.id).Str("type", typ).Str("call_id", CallID(c.id)).Str("name", name.Name).OptStr("namespace", name.Namespace)
-	it.head, c.item = h, it
-	return w.added(dst, it.index, it.call(statusInProgress))
+	it.head = wire.JSON("{").Fields("id", it.id, "type", typ, "call_id", CallID(c.id), "name", name.Name, "namespace", wire.Optional(name.Namespace))
+	c.item = it
+	w.added(it.index, it.call(statusInProgress))
 }
 
 // args appends a piece of the arguments of a call, or of the input of a custom tool.
-func (w *writer) args(dst wire.JSON, it *outItem, text string) wire.JSON {
+func (w *writer) args(it *outItem, text string) {
 	typ := "response.function_call_arguments.delta"
 	if it.kind == itemCustom {
 		typ = "response.custom_tool_call_input.delta"
 	}
-	return w.delta(dst, it, typ, "", "", text)
+	w.delta(it, typ, "", text)
 }
 
 // closeItems ends all open items.
-func (w *writer) closeItems(dst wire.JSON) wire.JSON {
+func (w *writer) closeItems() {
 	for _, it := range w.open {
-		dst = w.closeItem(dst, it)
+		w.closeItem(it)
 	}
 	w.open = w.open[:0]
-	return dst
+
 }
 
-func (w *writer) closeItem(dst wire.JSON, it *outItem) wire.JSON {
+func (w *writer) closeItem(it *outItem) {
 	status := statusCompleted
 	if it.cut {
 		status = statusIncomplete
 	}
 	switch it.kind {
 	case itemMessage:
-		dst = w.closePart(dst, it)
-		return w.done(dst, it.index, it.message(status))
+		w.closePart(it)
+		w.done(it.index, it.message(status))
 	case itemReasoning:
-		dst = w.closePart(dst, it)
-		return w.done(dst, it.index, it.reasoning())
+		w.closePart(it)
+		w.done(it.index, it.reasoning())
 	case itemCall:
-		dst = w.of(dst, "response.function_call_arguments.done", it)
-		dst = it.appendText(dst, "arguments").EndEvent()
-		return w.done(dst, it.index, it.call(status))
+		w.of("response.function_call_arguments.done", it, "arguments", it.quoted())
+		w.done(it.index, it.call(status))
 	case itemCustom:
-		dst = w.of(dst, "response.custom_tool_call_input.done", it)
-		dst = it.appendText(dst, inputName).EndEvent()
-		return w.done(dst, it.index, it.call(status))
+		w.of("response.custom_tool_call_input.done", it, inputName, it.quoted())
+		w.done(it.index, it.call(status))
 	default:
-		return w.done(dst, it.index, it.raw)
+		w.done(it.index, it.raw)
 	}
 }
 
 // closePart ends the open part of a message or of reasoning, if any.
-func (w *writer) closePart(dst wire.JSON, it *outItem) wire.JSON {
+func (w *writer) closePart(it *outItem) {
 	if it.part == partOther {
-		return dst
+		return
 	}
+	text, index, end := it.quoted(), "content_index", "response.content_part.done"
 	switch {
 	case it.kind == itemReasoning:
-		dst = it.appendText(w.ofPart(dst, "response.reasoning_summary_text.done", it, "summary_index"), "text").EndEvent()
-		dst = w.ofPart(dst, "response.reasoning_summary_part.done", it, "summary_index")
+		index, end = "summary_index", "response.reasoning_summary_part.done"
+		w.ofPart("response.reasoning_summary_text.done", it, index, "text", text)
 	case it.part == partRefusal:
-		dst = it.appendText(w.ofPart(dst, "response.refusal.done", it, "content_index"), "refusal").EndEvent()
-		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
+		w.ofPart("response.refusal.done", it, index, "refusal", text)
 	default:
-		dst = it.appendText(w.ofPart(dst, "response.output_text.done", it, "content_index"), "text")
-		dst = dst.Lit(`,"logprobs":[]`).EndEvent()
-		dst = w.ofPart(dst, "response.content_part.done", it, "content_index")
+		w.ofPart("response.output_text.done", it, index, "text", text, "logprobs", wire.JSON("[]"))
 	}
-	part := it.appendPart(make([]byte, 0, len(it.encoded)+itemRoom))
+	part := it.partValue()
+	w.ofPart(end, it, index, "part", part)
 	it.endPart(part)
-	return dst.Val("part", part).EndEvent()
 }
 
 // endPart records the JSON of a part that has ended.
@@ -304,72 +283,53 @@ func (it *outItem) endPart(part []byte) {
 	it.part, it.encoded, it.cited, it.citations, it.chars = partOther, it.encoded[:0], it.cited[:0], 0, 0
 }
 
-// appendPart appends the JSON of the open part with its text.
-func (it *outItem) appendPart(dst wire.JSON) wire.JSON {
+// partValue returns the open part.
+func (it *outItem) partValue() wire.JSON {
 	switch {
 	case it.kind == itemReasoning:
-		return it.appendText(append(dst, `{"type":"summary_text"`...), "text").Lit("}")
+		return wire.ObjectOf("type", "summary_text", "text", it.quoted())
 	case it.part == partRefusal:
-		return it.appendText(append(dst, `{"type":"refusal"`...), "refusal").Lit("}")
+		return wire.ObjectOf("type", "refusal", "refusal", it.quoted())
 	}
-	return it.appendText(append(dst, `{"type":"output_text"`...), "text").Lit(`,"annotations":[`).Raw(it.cited).Lit(`],"logprobs":[]}`)
+	return wire.ObjectOf("type", "output_text", "text", it.quoted(), "annotations", wire.ArrayOf(it.cited), "logprobs", wire.JSON("[]"))
 }
 
-// message returns the JSON of a message item.
-func (it *outItem) message(status string) []byte {
-	dst := make(wire.JSON, 0, len(it.content)+itemRoom).Lit("{").Str("id", it.id).Lit(`,"type":"message","role":"assistant"`).Str("status", status).
-		OptStr("phase", it.phase).Lit(`,"content":[`).Raw(it.content)
-	return dst.Lit("]}")
+func (it *outItem) message(status string) wire.JSON {
+	return wire.ObjectOf("id", it.id, "type", "message", "role", "assistant", "status", status, "phase", wire.Optional(it.phase), "content", wire.ArrayOf(it.content))
 }
 
-func (it *outItem) reasoning() []byte {
-	dst := wire.JSON("{").Str("id", it.id).Lit(`,"type":"reasoning","summary":[`).Raw(it.content).Lit("]").OptStr(fieldEncrypted, it.data)
-	return dst.Lit("}")
+func (it *outItem) reasoning() wire.JSON {
+	return wire.ObjectOf("id", it.id, "type", "reasoning", "summary", wire.ArrayOf(it.content), fieldEncrypted, wire.Optional(it.data))
 }
 
-// call returns the JSON of a call item.
-func (it *outItem) call(status string) []byte {
+func (it *outItem) call(status string) wire.JSON {
 	name := "arguments"
 	if it.kind == itemCustom {
 		name = inputName
 	}
-	dst := it.appendText(make(wire.JSON, 0, len(it.head)+len(it.encoded)+itemRoom).Raw(it.head), name)
-	return dst.Str("status", status).Lit("}")
+	return wire.JSON(nil).Raw(it.head).Fields(name, it.quoted(), "status", status).Lit("}")
 }
 
-// serverCall appends all events for a call that this server executed.
-func (w *writer) serverCall(dst wire.JSON, c *wire.ServerCall) wire.JSON {
+// serverCall writes a call that this server executed.
+func (w *writer) serverCall(c *wire.ServerCall) {
 	it := &outItem{kind: itemOpaque, index: w.take()}
 	it.id = w.res.itemID(prefixServer, it.index)
 	args := orEmptyObject(c.Arguments)
-	item := func(args, status string, whole bool) []byte {
-		dst := wire.JSON("{").Str("id", it.id).Str("type", "mcp_call").Str("server_label", label(c.Server)).Str("name", c.Name).Str("arguments", args)
-		output, failure := "", ""
-		if whole && c.Failed {
-			failure = c.Output
-		} else if whole {
-			output = c.Output
-		}
-		switch {
-		case !whole:
-			dst = dst.Lit(`,"output":null,"error":null`)
-		case c.Failed:
-			dst = dst.Lit(`,"output":null`).Str("error", failure)
-		default:
-			dst = dst.Str("output", output).Lit(`,"error":null`)
-		}
-		return dst.Str("status", status).Lit("}")
+	item := func(args, status string, output, failure wire.JSON) wire.JSON {
+		return wire.ObjectOf("id", it.id, "type", "mcp_call", "server_label", label(c.Server), "name", c.Name, "arguments", args,
+			"output", output, "error", failure, "status", status)
 	}
-	dst = w.added(dst, it.index, item("", statusInProgress, false))
-	dst = w.of(dst, "response.mcp_call.in_progress", it).EndEvent()
-	dst = w.piece(w.of(dst, "response.mcp_call_arguments.delta", it), "delta", args)
-	dst = w.of(dst, "response.mcp_call_arguments.done", it).Str("arguments", args).EndEvent()
-	status := statusCompleted
+	status, null := statusCompleted, wire.JSON("null")
+	output, failure := wire.Quoted(c.Output), null
 	if c.Failed {
-		status = statusFailed
+		status, output, failure = statusFailed, failure, output
 	}
-	dst = w.of(dst, "response.mcp_call."+status, it).EndEvent()
-	return w.done(dst, it.index, item(args, status, true))
+	w.added(it.index, item("", statusInProgress, null, null))
+	w.of("response.mcp_call.in_progress", it)
+	w.delta(it, "response.mcp_call_arguments.delta", "", args)
+	w.of("response.mcp_call_arguments.done", it, "arguments", args)
+	w.of("response.mcp_call."+status, it)
+	w.done(it.index, item(args, status, output, failure))
 }
 
 // label returns the server_label of a call; the default is "lathe".

@@ -1,6 +1,8 @@
 package responses
 
 import (
+	"strconv"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -33,7 +35,7 @@ func newResource(head *wire.AnswerHead) *resource {
 		body = []byte("{}")
 	}
 	body = rawjson.Without(body, "input") // the input is not repeated and may be long
-	r.head = wire.JSON("{").StrOrNull("previous_response_id", req.PreviousID)
+	r.head = wire.JSON("{").Val("previous_response_id", orNull(req.PreviousID))
 	r.head = r.echo(r.head, body, "instructions", '"', "null")[1:]
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
 	l := r.echo([]byte{'{'}, body, "max_output_tokens", '0', "null")
@@ -73,7 +75,7 @@ func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body [
 	for _, m := range [...]struct{ name, other string }{{"top_p", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"}, {"top_logprobs", "0"}, {"temperature", "1"}} {
 		dst = r.echo(dst, body, m.name, '0', m.other)
 	}
-	return dst.Obj("reasoning").StrOrNull("effort", req.Sampling.ReasoningEffort).StrOrNull("summary", req.Sampling.ReasoningSummary).Lit("}")
+	return dst.Obj("reasoning").Fields("effort", orNull(req.Sampling.ReasoningEffort), "summary", orNull(req.Sampling.ReasoningSummary)).Lit("}")
 }
 
 // appendTool appends a tool as the response repeats it: a function with all its members, and other tools unchanged except that members with
@@ -203,5 +205,5 @@ var resourceNames = rawjson.NewNames("id", "object", "created_at", "completed_at
 
 // itemID returns the id of the item with an output index.
 func (r *resource) itemID(prefix string, index int) string {
-	return string(appendIndex(append([]byte(prefix), r.rest...), index))
+	return prefix + r.rest + "_" + strconv.Itoa(index)
 }

@@ -25,10 +25,9 @@ const (
 // A writer writes the events of one answer: see [wire.Writer]. One item is open at a time. Items that are received while a call is open,
 // and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
 type writer struct {
+	eventWriter
 	res       *resource
 	names     map[string]wire.ToolName
-	padded    bool
-	seq       int
 	next      int        // output index of the next item
 	open      []*outItem // items begun by the writer (at most one) or passed on
 	output    []outDone
@@ -42,17 +41,42 @@ type writer struct {
 	unordered bool
 }
 
-// delta appends an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
-// index of the part; "": none. more are additional members, as JSON.
-func (w *writer) delta(dst wire.JSON, it *outItem, typ, index, more, text string) wire.JSON {
-	if dst = w.of(dst, typ, it); index != "" {
+// An eventWriter writes events, which it numbers.
+type eventWriter struct {
+	padded bool
+	seq    int
+	out    wire.JSON
+}
+
+// delta writes an event with a piece of the open part of an item, and adds the piece to the item. index is the name of the member for the
+// number of the part; "": none. members precede the piece. If events are padded, events with texts of up to 64 encoded bytes have the same
+// size, those of up to 128 bytes the next size, and so on.
+func (w *eventWriter) delta(it *outItem, typ, index, text string, members ...any) {
+	dst := w.about(typ, it)
+	if index != "" {
 		dst = dst.Num(index, int64(it.parts))
 	}
-	dst = dst.Lit(more).Key("delta")
+	dst = dst.Fields(members...).Key("delta")
 	from := len(dst)
 	dst = dst.Quote(text)
 	it.encoded = append(it.encoded, dst[from+1:len(dst)-1]...)
-	return w.endPiece(dst, len(dst)-from)
+	if w.padded {
+		dst = dst.Str("obfuscation", wire.Padding(len(dst)-from))
+	}
+	w.out = dst.EndEvent()
+}
+
+// write appends to dst what write writes. Of an answer that is not streamed, AppendFinish alone appends something: the response object with
+// which its stream would end.
+func (w *writer) write(dst []byte, write func()) []byte {
+	if w.res.answer.Whole {
+		w.out = w.out[:0]
+		write()
+		return dst
+	}
+	w.out = dst
+	write()
+	return w.out
 }
 
 // An outDone is an item that was written completely.
@@ -65,7 +89,7 @@ type outDone struct {
 type op struct {
 	call  *outCall
 	delta lathe.Delta
-	show  func(dst wire.JSON) wire.JSON
+	show  func()
 }
 
 // An outCall is a call, as far as it was received.
@@ -81,11 +105,7 @@ type outCall struct {
 
 // NewWriter implements [wire.Served].
 func (Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
-	w := newWriter(head)
-	if head.Whole {
-		return &wholeWriter{writer: w}
-	}
-	return w
+	return newWriter(head)
 }
 
 func newWriter(head *wire.AnswerHead) *writer {
@@ -96,39 +116,31 @@ func newWriter(head *wire.AnswerHead) *writer {
 	return w
 }
 
-// event appends the beginning of an event with the next sequence number.
-func (w *writer) event(dst wire.JSON, typ string) wire.JSON {
+// event writes one event.
+func (w *eventWriter) event(typ string, members ...any) {
+	w.out = w.opened(typ).Fields(members...).EndEvent()
+}
+
+// opened returns the output with the beginning of an event.
+func (w *eventWriter) opened(typ string) wire.JSON {
 	w.seq++
-	return dst.Event(typ).Num("sequence_number", int64(w.seq-1))
+	return w.out.Event(typ).Num("sequence_number", int64(w.seq-1))
 }
 
-// piece appends a member with a piece of text, and ends the event. If events are padded, events with texts of up to 64 encoded bytes have
-// the same size, those of up to 128 bytes the next size, and so on.
-func (w *writer) piece(dst wire.JSON, name, text string) wire.JSON {
-	dst = dst.Key(name)
-	from := len(dst)
-	dst = dst.Quote(text)
-	return w.endPiece(dst, len(dst)-from)
+// about returns the output with the beginning of an event about an item.
+func (w *eventWriter) about(typ string, it *outItem) wire.JSON {
+	return w.opened(typ).Str("item_id", it.id).Num("output_index", int64(it.index))
 }
 
-// endPiece ends an event with a piece of size encoded bytes, and pads it if events are padded.
-func (w *writer) endPiece(dst wire.JSON, size int) wire.JSON {
-	if w.padded {
-		dst = dst.Str("obfuscation", wire.Padding(size))
-	}
-	return dst.EndEvent()
-}
-
-// startEvents are the types of the first events of a stream.
 var startEvents = [...]string{"response.created", "response.in_progress"}
 
 // AppendStart implements [wire.Writer].
-func (w *writer) AppendStart(dst []byte) []byte {
+func (w *writer) AppendStart(dst []byte) []byte { return w.write(dst, w.start) }
+
+func (w *writer) start() {
 	for ; w.started < len(startEvents); w.started++ {
-		dst = w.event(dst, startEvents[w.started])
-		dst = w.res.append(wire.JSON(dst).Key("response"), &state{status: statusInProgress}).EndEvent()
+		w.event(startEvents[w.started], "response", w.res.append(nil, &state{status: statusInProgress}))
 	}
-	return dst
 }
 
 // AppendKeepAlive implements [wire.Writer].
@@ -139,27 +151,32 @@ func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
 	if w.ended {
 		return dst
 	}
+	return w.write(dst, func() { w.add(d) })
+}
+
+func (w *writer) add(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaCommentary, lathe.DeltaReasoning, lathe.DeltaRefusal, lathe.DeltaReasoningData,
 		lathe.DeltaTextEnd, lathe.DeltaPart:
 		if d.Text == "" && d.Kind != lathe.DeltaTextEnd && d.Kind != lathe.DeltaPart {
-			return dst
+			return
 		}
 		d.Text = valid(d.Text)
 		if len(w.queue) == 0 {
-			return w.show(w.AppendStart(dst), d)
+			w.start()
+			w.show(d)
+			return
 		}
 		w.queue = append(w.queue, op{delta: d})
-		return w.advance(dst)
+		w.advance()
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		return w.callDelta(dst, &d)
+		w.callDelta(&d)
 	default: // other deltas are not written
-		return dst
 	}
 }
 
 // callDelta handles a delta of a call, and appends the events that can be written.
-func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
+func (w *writer) callDelta(d *lathe.Delta) {
 	c := w.call(d.Index)
 	switch d.Kind {
 	case lathe.DeltaCallStart:
@@ -171,7 +188,8 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 			break
 		}
 		if c.item != nil && c.item.kind == itemCall && len(c.args) == 0 && d.Text != "" && len(w.queue) > 0 && w.queue[0].call == c {
-			return w.args(dst, c.item, d.Text)
+			w.args(c.item, d.Text)
+			return
 		}
 		c.args = append(c.args, valid(d.Text)...)
 	default:
@@ -180,7 +198,7 @@ func (w *writer) callDelta(dst wire.JSON, d *lathe.Delta) wire.JSON {
 		}
 		c.ended, c.cut = true, c.cut || d.Incomplete
 	}
-	return w.advance(dst)
+	w.advance()
 }
 
 // valid returns text with each byte that is not UTF-8 replaced by U+FFFD, so that the complete text equals the pieces that the client
@@ -206,91 +224,97 @@ func (w *writer) call(index int) *outCall {
 }
 
 // advance writes all elements of the queue that can be written now.
-func (w *writer) advance(dst wire.JSON) wire.JSON {
+func (w *writer) advance() {
 	for len(w.queue) > 0 {
 		o := &w.queue[0]
 		switch {
 		case o.call != nil:
-			if dst = w.sendCall(dst, o.call); !o.call.closed {
-				return dst
+			if w.sendCall(o.call); !o.call.closed {
+				return
 			}
 		case o.show != nil:
-			dst = o.show(w.closeItems(w.AppendStart(dst)))
+			w.start()
+			w.closeItems()
+			o.show()
 		default:
-			dst = w.show(w.AppendStart(dst), o.delta)
+			w.start()
+			w.show(o.delta)
 		}
 		w.queue[0] = op{}
 		w.queue = w.queue[1:]
 	}
-	return dst
+
 }
 
 // sendCall writes what was received of a call.
-func (w *writer) sendCall(dst wire.JSON, c *outCall) wire.JSON {
+func (w *writer) sendCall(c *outCall) {
 	if c.item == nil {
 		if c.id == "" || c.name == "" {
-			return dst
+			return
 		}
-		dst = w.beginCall(w.closeItems(w.AppendStart(dst)), c)
+		w.start()
+		w.closeItems()
+		w.beginCall(c)
 	}
 	it := c.item
 	if it.kind == itemCustom {
 		if c.ended {
 			if more, ok := strings.CutPrefix(customInput(string(c.args)), it.text()); ok && more != "" {
-				dst = w.args(dst, it, more)
+				w.args(it, more)
 			}
 		}
 	} else if len(c.args) > 0 {
-		dst = w.args(dst, it, string(c.args))
+		w.args(it, string(c.args))
 		c.args = c.args[:0]
 	}
 	if !c.ended {
-		return dst
+		return
 	}
 	if it.kind == itemCall && len(it.encoded) == 0 && !c.cut {
-		dst = w.args(dst, it, "{}")
+		w.args(it, "{}")
 	}
 	if it.cut = c.cut; it.kind == itemCall && !it.cut {
 		_, it.cut = wire.ReadArguments([]byte(it.text()))
 	}
 	c.cut, c.closed = it.cut, true
-	return w.closeItems(dst)
+	w.closeItems()
 }
 
 // AppendServerCall implements [wire.Writer]. It writes a complete mcp_call item.
 func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 	call := *c
-	return w.later(dst, func(dst wire.JSON) wire.JSON { return w.serverCall(dst, &call) })
+	return w.later(dst, func() { w.serverCall(&call) })
 }
 
 // AppendApproval implements [wire.Writer]. It writes an mcp_approval_request item.
 func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
-	return w.later(dst, func(dst wire.JSON) wire.JSON {
+	return w.later(dst, func() {
 		index := w.take()
-		item := wire.JSON("{").Str("id", prefixApproval+approval.ID).Str("type", "mcp_approval_request").Str("server_label", label(approval.Server)).
-			Str("name", approval.Name).Str("arguments", orEmptyObject(approval.Arguments)).Lit("}")
-		return w.done(w.added(dst, index, item), index, item)
+		item := wire.ObjectOf("id", prefixApproval+approval.ID, "type", "mcp_approval_request", "server_label", label(approval.Server),
+			"name", approval.Name, "arguments", orEmptyObject(approval.Arguments))
+		w.added(index, item)
+		w.done(index, item)
 	})
 }
 
 // AppendCarrier implements [wire.Writer]. It writes a reasoning item without a summary.
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
-	return w.later(dst, func(dst wire.JSON) wire.JSON {
+	return w.later(dst, func() {
 		index := w.take()
 		id := w.res.itemID(prefixReasoning, index)
-		dst = w.added(dst, index, appendReasoning(nil, id, "", ""))
-		return w.done(dst, index, appendReasoning(nil, id, "", seal))
+		w.added(index, appendReasoning(nil, id, "", ""))
+		w.done(index, appendReasoning(nil, id, "", seal))
 	})
 }
 
 // later queues the function show, which writes an item, and writes what can be written.
-func (w *writer) later(dst wire.JSON, show func(wire.JSON) wire.JSON) wire.JSON {
+func (w *writer) later(dst []byte, show func()) []byte {
 	if w.ended {
 		return dst
 	}
 	w.queue = append(w.queue, op{show: show})
-	return w.advance(dst)
+	return w.write(dst, w.advance)
 }
 
 // AppendFinish implements [wire.Writer].
@@ -305,13 +329,17 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 	if f == nil {
 		f = &lathe.Finish{}
 	}
-	s := w.complete(&dst, f)
+	var s *state
+	dst = w.write(dst, func() { s = w.complete(f) })
 	s.extra = extra
+	if w.res.answer.Whole {
+		return w.res.append(dst, s)
+	}
 	return w.terminal(dst, "response."+s.status, s)
 }
 
 // complete writes the rest of an answer, and returns the state of the response object at its end.
-func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
+func (w *writer) complete(f *lathe.Finish) *state {
 	for i, call := range f.Message.Calls() {
 		w.completeCall(w.call(i), &call)
 	}
@@ -330,11 +358,12 @@ func (w *writer) complete(dst *[]byte, f *lathe.Finish) *state {
 	case lathe.FinishContentFilter:
 		s.status, s.reason = statusIncomplete, reasonFilter
 	}
-	*dst = w.advance(w.AppendStart(*dst))
+	w.start()
+	w.advance()
 	for _, it := range w.open {
 		it.cut = it.cut || s.reason != ""
 	}
-	*dst = w.closeItems(*dst)
+	w.closeItems()
 	for _, c := range w.calls {
 		if c.cut && c.item != nil && s.reason == "" {
 			s.status, s.reason = statusIncomplete, reasonLength
@@ -368,23 +397,32 @@ func (w *writer) completeCall(c *outCall, call *lathe.ToolCall) {
 }
 
 // terminal appends the event that ends the stream, and [DONE].
-func (w *writer) terminal(dst wire.JSON, typ string, s *state) wire.JSON {
+func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
 	w.ended, w.closed = true, true
-	return w.res.append(w.event(dst, typ).Key("response"), s).EndEvent().Lit("data: [DONE]\n\n")
+	return w.write(dst, func() {
+		w.event(typ, "response", w.res.append(nil, s))
+		w.out = w.out.Lit("data: [DONE]\n\n")
+	})
+}
+
+func orNull(text string) wire.JSON {
+	if text == "" {
+		return wire.JSON("null")
+	}
+	return wire.Quoted(text)
 }
 
 // AppendError implements [wire.Writer]. It writes an `error` event with both forms of the error, and response.failed.
-func (w *writer) AppendError(to []byte, e *wire.APIError) []byte {
-	dst := wire.JSON(to)
+func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	if w.ended {
 		return w.AppendFinish(dst, nil, nil)
 	}
-	dst = w.AppendStart(dst)
-	if !w.failed {
-		dst = w.event(dst, "error")
-		dst = dst.StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Obj("error").Str("type", errorType(e)).
-			StrOrNull("code", e.Code).Str("message", e.Message).StrOrNull("param", e.Param).Lit("}").EndEvent()
-	}
+	dst = w.write(dst, func() {
+		if w.start(); !w.failed {
+			members := []any{"code", orNull(e.Code), "message", e.Message, "param", orNull(e.Param)}
+			w.event("error", append(members, "error", wire.ObjectOf(append([]any{"type", errorType(e)}, members...)...))...)
+		}
+	})
 	w.queue, w.open = nil, nil
 	return w.terminal(dst, "response.failed", &state{status: statusFailed, err: e, output: w.items()})
 }

@@ -1,12 +1,14 @@
 package uistream
 
 import (
+	"slices"
+
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // An aguiWriter writes the events of AG-UI.
 type aguiWriter struct {
-	mark func(int)
+	*output
 	head *head
 	turn int
 	said string // id of the first message of the turn, to which its calls belong
@@ -16,136 +18,114 @@ type aguiWriter struct {
 // knowsOpen returns true: the client keeps its messages from run to run.
 func (*aguiWriter) knowsOpen() bool { return true }
 
-func (w *aguiWriter) frame(dst wire.JSON, typ string) wire.JSON {
-	w.mark(len(dst))
-	return dst.Lit(`data: {"type":"`).Lit(typ).Lit(`"`)
-}
-
-func (w *aguiWriter) begin(dst wire.JSON, h *head) wire.JSON {
+func (w *aguiWriter) begin(h *head) {
 	w.head = h
-	dst = w.frame(dst, "RUN_STARTED").Str("threadId", h.threadID).Str("runId", h.agRunID).EndEvent()
-	if h.runID == "" || h.runID == h.agRunID {
-		return dst
+	w.frame("RUN_STARTED", "threadId", h.threadID, "runId", h.agRunID)
+	if h.runID != "" && h.runID != h.agRunID {
+		w.frame("CUSTOM", "name", "lathe.run", "value", wire.ObjectOf("runId", h.runID))
 	}
-	return w.frame(dst, "CUSTOM").Str("name", "lathe.run").Obj("value").Str("runId", h.runID).Lit("}").EndEvent()
 }
 
 func stepName(turn int) string { return "turn-" + itoa(turn) }
 
-func (w *aguiWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
+func (w *aguiWriter) stepStart(turn int) {
 	w.turn, w.said = turn, ""
-	return w.frame(dst, "STEP_STARTED").Str("stepName", stepName(turn)).EndEvent()
+	w.frame("STEP_STARTED", "stepName", stepName(turn))
 }
 
-func (w *aguiWriter) blockStart(dst wire.JSON, b block) wire.JSON {
+func (w *aguiWriter) blockStart(b block) {
 	w.open = w.head.messageID + "-" + b.id
-	id := w.open
 	if b.kind == reasoningBlock {
-		dst = w.frame(dst, "REASONING_START").Str("messageId", id).EndEvent()
-		return w.frame(dst, "REASONING_MESSAGE_START").Str("messageId", id).Str("role", "reasoning").EndEvent()
+		w.frame("REASONING_START", "messageId", w.open)
+		w.frame("REASONING_MESSAGE_START", "messageId", w.open, "role", "reasoning")
+		return
 	}
 	if w.said == "" {
-		w.said = id
+		w.said = w.open
 	}
-	return w.frame(dst, "TEXT_MESSAGE_START").Str("messageId", id).Str("role", "assistant").EndEvent()
+	w.frame("TEXT_MESSAGE_START", "messageId", w.open, "role", "assistant")
 }
 
-func (w *aguiWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
+func (w *aguiWriter) blockDelta(b block, s string) {
 	typ := "TEXT_MESSAGE_CONTENT"
 	if b.kind == reasoningBlock {
 		typ = "REASONING_MESSAGE_CONTENT"
 	}
-	return w.frame(dst, typ).Str("messageId", w.open).Str("delta", s).EndEvent()
+	w.frame(typ, "messageId", w.open, "delta", s)
 }
 
-func (w *aguiWriter) blockEnd(dst wire.JSON, b block) wire.JSON {
-	id := w.open
+func (w *aguiWriter) blockEnd(b block) {
 	if b.kind == reasoningBlock {
-		dst = w.frame(dst, "REASONING_MESSAGE_END").Str("messageId", id).EndEvent()
-		return w.frame(dst, "REASONING_END").Str("messageId", id).EndEvent()
+		w.frame("REASONING_MESSAGE_END", "messageId", w.open)
+		w.frame("REASONING_END", "messageId", w.open)
+		return
 	}
-	return w.frame(dst, "TEXT_MESSAGE_END").Str("messageId", id).EndEvent()
+	w.frame("TEXT_MESSAGE_END", "messageId", w.open)
 }
 
-func (w *aguiWriter) callStart(dst wire.JSON, c *call) wire.JSON {
+func (w *aguiWriter) callStart(c *call) {
 	if w.said == "" {
 		w.said = w.head.messageID + "-t" + itoa(w.turn)
 	}
-	return w.frame(dst, "TOOL_CALL_START").Str("toolCallId", c.shown).Str("toolCallName", c.name).Str("parentMessageId", w.said).EndEvent()
+	w.frame("TOOL_CALL_START", "toolCallId", c.shown, "toolCallName", c.name, "parentMessageId", w.said)
 }
 
-func (w *aguiWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
-	return w.frame(dst, "TOOL_CALL_ARGS").Str("toolCallId", c.shown).Str("delta", s).EndEvent()
+func (w *aguiWriter) callArgs(c *call, s string) {
+	w.frame("TOOL_CALL_ARGS", "toolCallId", c.shown, "delta", s)
 }
 
-func (w *aguiWriter) callReady(dst wire.JSON, c *call) wire.JSON {
+func (w *aguiWriter) callReady(c *call) {
 	if c.sent == 0 {
-		dst = w.callArgs(dst, c, "{}")
+		w.callArgs(c, "{}")
 	}
-	return w.frame(dst, "TOOL_CALL_END").Str("toolCallId", c.shown).EndEvent()
+	w.callBroken(c)
 }
 
-func (w *aguiWriter) callBroken(dst wire.JSON, c *call) wire.JSON {
-	return w.frame(dst, "TOOL_CALL_END").Str("toolCallId", c.shown).EndEvent()
-}
+func (w *aguiWriter) callBroken(c *call) { w.frame("TOOL_CALL_END", "toolCallId", c.shown) }
 
 // approval writes nothing, since the end of the stream contains the interrupt.
-func (*aguiWriter) approval(dst wire.JSON, _ *call) wire.JSON { return dst }
+func (*aguiWriter) approval(*call) {}
 
-func (w *aguiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
-	return w.frame(dst, "TOOL_CALL_RESULT").Str("messageId", w.head.messageID+"-r-"+c.shown).Str("toolCallId", c.shown).Str("content", o.content).
-		Str("role", "tool").EndEvent()
+func (w *aguiWriter) result(c *call, o *outcome) {
+	w.frame("TOOL_CALL_RESULT", "messageId", w.head.messageID+"-r-"+c.shown, "toolCallId", c.shown, "content", o.content, "role", "tool")
 }
 
-func (w *aguiWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
-	return w.frame(dst, "CUSTOM").Str("name", "lathe.file").Obj("value").Str("mediaType", mediaType).Str("url", url).Lit("}").EndEvent()
+func (w *aguiWriter) file(mediaType, url string) {
+	w.frame("CUSTOM", "name", "lathe.file", "value", wire.ObjectOf("mediaType", mediaType, "url", url))
 }
 
-func (w *aguiWriter) stepEnd(dst wire.JSON, turn int, _ *step) wire.JSON {
-	return w.frame(dst, "STEP_FINISHED").Str("stepName", stepName(turn)).EndEvent()
-}
+func (w *aguiWriter) stepEnd(turn int, _ *step) { w.frame("STEP_FINISHED", "stepName", stepName(turn)) }
 
-func (w *aguiWriter) end(dst wire.JSON, e *ending) wire.JSON {
+func (w *aguiWriter) end(e *ending) {
 	if e.failure != "" {
-		return w.frame(dst, "RUN_ERROR").Str("message", e.failure).Str("code", e.code).EndEvent()
+		w.frame("RUN_ERROR", "message", e.failure, "code", e.code)
+		return
 	}
-	dst = w.frame(dst, "RUN_FINISHED").Str("threadId", w.head.threadID).Str("runId", w.head.agRunID).Obj("outcome")
+	var outcome wire.JSON
 	switch {
 	case e.aborted:
-		dst = dst.Str("type", "cancelled")
-	case asks(e.pending):
-		dst = w.interrupts(dst.Str("type", "interrupt"), e.pending)
+		outcome = wire.ObjectOf("type", "cancelled")
+	case slices.ContainsFunc(e.pending, func(c *call) bool { return c.approval != "" }):
+		outcome = wire.ObjectOf("type", "interrupt", "interrupts", interrupts(e.pending))
+	case len(e.pending) == 0:
+		outcome = wire.ObjectOf("type", "success")
 	default:
-		dst = dst.Str("type", "success")
-		if len(e.pending) > 0 {
-			dst = dst.Arr("pendingToolCallIds")
-			for i, c := range e.pending {
-				dst = dst.If(i > 0, ",").Quote(c.shown)
-			}
-			dst = dst.Lit("]")
+		var ids []wire.JSON
+		for _, c := range e.pending {
+			ids = append(ids, wire.Quoted(c.shown))
 		}
+		outcome = wire.ObjectOf("type", "success", "pendingToolCallIds", wire.ArrayOf(ids...))
 	}
-	return dst.Lit("}").EndEvent()
+	w.frame("RUN_FINISHED", "threadId", w.head.threadID, "runId", w.head.agRunID, "outcome", outcome)
 }
 
-func asks(pending []*call) bool {
+func interrupts(pending []*call) wire.JSON {
+	var all []wire.JSON
 	for _, c := range pending {
 		if c.approval != "" {
-			return true
+			all = append(all, wire.ObjectOf("id", c.approval, "reason", "tool_approval", "message", "Allow the call of "+c.name+"?",
+				"toolCallId", c.shown, "expiresAt", wire.Optional(c.expires)))
 		}
 	}
-	return false
-}
-
-func (w *aguiWriter) interrupts(dst wire.JSON, pending []*call) wire.JSON {
-	dst = dst.Arr("interrupts")
-	for _, c := range pending {
-		if c.approval == "" {
-			continue
-		}
-		dst = dst.If(dst[len(dst)-1] != '[', ",")
-		dst = dst.Lit("{").Str("id", c.approval).Str("reason", "tool_approval").Str("message", "Allow the call of "+c.name+"?").
-			Str("toolCallId", c.shown).OptStr("expiresAt", c.expires).Lit("}")
-	}
-	return dst.Lit("]")
+	return wire.ArrayOf(all...)
 }

@@ -1,115 +1,99 @@
 package uistream
 
-import (
-	"github.com/lathe-run/lathe/internal/wire"
-)
+import "github.com/lathe-run/lathe/internal/wire"
 
 // A dataWriter writes the data stream protocol: lines that consist of a code, a colon and JSON. Its clients join consecutive texts, even of
 // two steps, unless another part is between them.
 type dataWriter struct {
+	*output
 	said kind // kind of the last part if it is a text; noBlock: it is not
 	next bool // a step has begun since the last text
 }
 
 func (*dataWriter) knowsOpen() bool { return false }
 
-func line(dst wire.JSON, code byte) wire.JSON { return append(dst, code, ':', '{') }
-
-func closeLine(dst wire.JSON) wire.JSON { return dst.Lit("}\n") }
-
-func textLine(dst wire.JSON, code byte, s string) wire.JSON {
-	return wire.JSON(append(dst, code, ':')).Quote(s).Lit("\n")
+func (w *dataWriter) line(code byte, value wire.JSON) {
+	w.dst = append(w.dst, code, ':')
+	w.dst = w.dst.Raw(value).Lit("\n")
 }
 
-func (*dataWriter) begin(dst wire.JSON, h *head) wire.JSON {
-	if h.runID == "" {
-		return dst
+func (w *dataWriter) begin(h *head) {
+	if h.runID != "" {
+		w.line('2', wire.ArrayOf(wire.ObjectOf("type", "run", "runId", h.runID)))
 	}
-	return dst.Lit("2:[{").Str("type", "run").Str("runId", h.runID).Lit("}]\n")
 }
 
-func (w *dataWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
+func (w *dataWriter) stepStart(turn int) {
 	w.next = true
-	return closeLine(line(dst, 'f').Str("messageId", "step-"+itoa(turn)))
+	w.line('f', wire.ObjectOf("messageId", "step-"+itoa(turn)))
 }
 
-func (*dataWriter) blockStart(dst wire.JSON, _ block) wire.JSON { return dst }
+func (*dataWriter) blockStart(block) {}
 
-func (w *dataWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
+func (w *dataWriter) blockDelta(b block, s string) {
 	if b.kind == reasoningBlock {
 		w.said = noBlock
-		return textLine(dst, 'g', s)
+		w.line('g', wire.Quoted(s))
+		return
 	}
 	if w.said != noBlock && (w.next || w.said != b.kind) {
-		dst = textLine(dst, '0', "\n\n")
+		w.line('0', wire.Quoted("\n\n"))
 	}
 	w.said, w.next = b.kind, false
-	return textLine(dst, '0', s)
+	w.line('0', wire.Quoted(s))
 }
 
-func (*dataWriter) blockEnd(dst wire.JSON, _ block) wire.JSON { return dst }
+func (*dataWriter) blockEnd(block) {}
 
-func (w *dataWriter) callStart(dst wire.JSON, c *call) wire.JSON {
+func (w *dataWriter) callStart(c *call) {
 	w.said = noBlock
-	dst = line(dst, 'b').Str("toolCallId", c.shown)
-	return closeLine(dst.Str("toolName", c.name))
+	w.line('b', wire.ObjectOf("toolCallId", c.shown, "toolName", c.name))
 }
 
-func (*dataWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
-	dst = line(dst, 'c').Str("toolCallId", c.shown)
-	return closeLine(dst.Str("argsTextDelta", s))
+func (w *dataWriter) callArgs(c *call, s string) {
+	w.line('c', wire.ObjectOf("toolCallId", c.shown, "argsTextDelta", s))
 }
 
-func (*dataWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
+func (*dataWriter) callBroken(*call) {}
 
-func (*dataWriter) callReady(dst wire.JSON, c *call) wire.JSON {
-	if !isObject(c.args) || !finite(c.args) {
-		return dst // the pieces of the arguments were already streamed
+func (w *dataWriter) callReady(c *call) {
+	if isObject(c.args) && finite(c.args) {
+		w.line('9', wire.ObjectOf("toolCallId", c.shown, "toolName", c.name, "args", inputValue(c.args)))
 	}
-	dst = line(dst, '9').Str("toolCallId", c.shown).Str("toolName", c.name)
-	return closeLine(appendInput(dst.Key("args"), c.args))
 }
 
-func (*dataWriter) approval(dst wire.JSON, c *call) wire.JSON {
-	return dst.Lit("2:[{").Str("type", "approval").Val("approval", approvalValue(nil, c)).Lit("}]\n")
+func (w *dataWriter) approval(c *call) {
+	w.line('2', wire.ArrayOf(wire.ObjectOf("type", "approval", "approval", approvalValue(c))))
 }
 
-func (*dataWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
-	dst = line(dst, 'a').Str("toolCallId", c.shown).Val("result", appendOutput(nil, o.content))
+func (w *dataWriter) result(c *call, o *outcome) {
+	members := []any{"toolCallId", c.shown, "result", outputValue(o.content)}
 	if o.failed {
-		dst = dst.Bool("isError", true)
+		members = append(members, "isError", true)
 	}
-	return closeLine(dst)
+	w.line('a', wire.ObjectOf(members...))
 }
 
-func (w *dataWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
+func (w *dataWriter) file(mediaType, url string) {
 	w.said = noBlock
-	dst = line(dst, 'k').Str("data", url)
-	return closeLine(dst.Str("mimeType", mediaType))
+	w.line('k', wire.ObjectOf("data", url, "mimeType", mediaType))
 }
 
-func (*dataWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
-	dst = line(dst, 'e').Str("finishReason", stepFinish(s.finish))
-	dst = usageBoth(dst, s.usage.InputTokens, s.usage.OutputTokens)
-	return closeLine(dst.Bool("isContinued", false))
+func (w *dataWriter) stepEnd(_ int, s *step) {
+	w.line('e', wire.ObjectOf("finishReason", stepFinish(s.finish), "usage", usageBoth(s.usage.InputTokens, s.usage.OutputTokens), "isContinued", false))
 }
 
-// usageBoth appends the usage under the member names of both generations of clients.
-func usageBoth(dst wire.JSON, in, out int64) wire.JSON {
-	dst = dst.Obj("usage")
-	for _, name := range [][2]string{{"promptTokens", "completionTokens"}, {"inputTokens", "outputTokens"}} {
-		dst = dst.Num(name[0], in).Num(name[1], out)
-	}
-	return dst.Lit("}")
+// usageBoth returns the usage under the member names of both generations of clients.
+func usageBoth(in, out int64) wire.JSON {
+	return wire.ObjectOf("promptTokens", in, "completionTokens", out, "inputTokens", in, "outputTokens", out)
 }
 
-func (*dataWriter) end(dst wire.JSON, e *ending) wire.JSON {
+func (w *dataWriter) end(e *ending) {
 	if e.failure != "" {
-		dst = textLine(dst, '3', e.failure)
+		w.line('3', wire.Quoted(e.failure))
 	}
 	if e.aborted {
-		dst = textLine(dst, '3', "cancelled: the run was cancelled")
+		w.line('3', wire.Quoted("cancelled: the run was cancelled"))
 	}
-	dst = line(dst, 'd').Str("finishReason", e.finish)
-	return closeLine(usageBoth(dst, e.usage.InputTokens, e.usage.OutputTokens))
+	w.line('d', wire.ObjectOf("finishReason", e.finish, "usage", usageBoth(e.usage.InputTokens, e.usage.OutputTokens)))
 }

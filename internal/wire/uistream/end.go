@@ -95,17 +95,14 @@ func failureText(r lathe.Reason) string {
 
 // AppendFailure ends an open stream with an error. code must consist of a-z, 0-9 and _, and text must not depend on content.
 func (e *Encoder) AppendFailure(dst []byte, code lathe.Code, text string) []byte {
-	if e.ended {
-		return dst
-	}
-	if !e.begun {
-		dst = e.begin(dst, &event.Event{})
-	}
-	dst = e.closeBlock(dst)
-	dst = e.drop(dst, func(*call) bool { return true })
-	dst = e.closeStep(dst)
-	e.ended = true
-	return e.w.end(dst, &ending{head: &e.head, reason: lathe.ReasonInternal, finish: finishError, failure: string(code) + ": " + text, code: string(code)})
+	return e.write(dst, func() {
+		e.begin(&event.Event{})
+		e.closeBlock()
+		e.drop(func(*call) bool { return true })
+		e.closeStep()
+		e.ended = true
+		e.w.end(&ending{head: &e.head, reason: lathe.ReasonInternal, finish: finishError, failure: string(code) + ": " + text, code: string(code)})
+	})
 }
 
 // maxName bounds the names of tools in a stream, as the limits of requests do.
@@ -130,25 +127,25 @@ func isJSON(s string) bool { return rawjson.Check([]byte(s), rawjson.Limits{}) =
 
 func isObject(s string) bool { return isJSON(s) && s[rawjson.SkipSpace([]byte(s), 0)] == '{' }
 
-// appendInput appends arguments as a value: an object unchanged, blank text as {}, and other text as a string, so that later requests
+// inputValue returns arguments as a value: an object unchanged, blank text as {}, and other text as a string, so that later requests
 // return it byte for byte.
-func appendInput(dst wire.JSON, args string) wire.JSON {
+func inputValue(args string) wire.JSON {
 	switch {
 	case strings.TrimSpace(args) == "":
-		return dst.Lit("{}")
+		return wire.ObjectOf()
 	case isObject(args) && finite(args):
-		return dst.Compact([]byte(args))
+		return rawjson.AppendCompact(nil, []byte(args))
 	}
-	return dst.Quote(args)
+	return wire.Quoted(args)
 }
 
-// appendOutput appends a result as a value: JSON unchanged, and other text as a string. A JSON string is quoted again, so that later
+// outputValue returns a result as a value: JSON unchanged, and other text as a string. A JSON string is quoted again, so that later
 // requests return it unchanged.
-func appendOutput(dst wire.JSON, content string) wire.JSON {
+func outputValue(content string) wire.JSON {
 	if isJSON(content) && content[rawjson.SkipSpace([]byte(content), 0)] != '"' && compact(content) && finite(content) {
-		return dst.Lit(content)
+		return wire.JSON(content)
 	}
-	return dst.Quote(content)
+	return wire.Quoted(content)
 }
 
 // compact reports whether s has no white space between its tokens. JSON with white space is sent as a string, so that requests return it
@@ -196,7 +193,7 @@ func errorText(o *outcome) string {
 
 // plainError returns the error object that models receive for a failure without details.
 func plainError(code, message string) string {
-	return string(wire.JSON(`{"ok":false,"error":{`).Str("code", code).Str("message", message).Lit("}}"))
+	return string(wire.ObjectOf("ok", false, "error", wire.ObjectOf("code", code, "message", message)))
 }
 
 func blobURL(b *lathe.Blob) string {

@@ -117,10 +117,10 @@ func (p *parser) toolResult(s *State, o wire.Object) {
 	switch {
 	case !ok:
 	case r.IsError:
-		s.set(wire.JSON(nil).Quote(content), where.path("errorText")...)
+		s.set(wire.Quoted(content), where.path("errorText")...)
 		s.set([]byte(`"output-error"`), where.path("state")...)
 	default:
-		s.set(appendOutput(nil, content), where.path("output")...)
+		s.set(outputValue(content), where.path("output")...)
 		s.set([]byte(`"output-available"`), where.path("state")...)
 	}
 }

@@ -13,24 +13,20 @@ type State struct {
 	into  int              // index of the message that the stream continues; -1: a new one
 	parts int              // number of parts of that message
 	calls map[string]place // places of the calls, by id
-	ops   [][]byte         // operations for the changes that the request made
+	ops   []wire.JSON      // operations for the changes that the request made
 	run   string           // run of the last message, if the page requests its stream again
 }
 
 // A place is the position of a part in a state.
 type place struct{ message, part int }
 
-// appendOp appends an operation on the state, without its closing brace.
-func appendOp(dst wire.JSON, typ string, path ...string) wire.JSON {
-	dst = dst.Lit("{").Str("type", typ).Lit(`,"path":[`)
-	for i, p := range path {
-		dst = dst.If(i > 0, ",").Quote(p)
-	}
-	return dst.Lit("]")
+// operation returns an operation on the state.
+func operation(typ string, value wire.JSON, path ...string) wire.JSON {
+	return wire.JSON("{").Str("type", typ).Strs("path", path).Val("value", value).Lit("}")
 }
 
 func (s *State) set(value []byte, path ...string) {
-	s.ops = append(s.ops, appendOp(nil, "set", path...).Val("value", value).Lit("}"))
+	s.ops = append(s.ops, operation("set", value, path...))
 }
 
 func (p place) path(name string) []string {
@@ -48,16 +44,12 @@ type stateWriter struct {
 	block place
 }
 
-// change appends a frame with one operation on the state, whose value the function value appends.
-func (w *stateWriter) change(dst wire.JSON, typ string, path []string, value func(wire.JSON) wire.JSON) wire.JSON {
-	dst = w.frame(dst, "update-state", -1).Arr("operations")
-	dst = value(appendOp(dst, typ, path...).Key("value"))
-	return dst.Lit("}]").EndEvent()
+// change appends a frame with one operation on the state.
+func (w *stateWriter) change(typ string, value wire.JSON, path ...string) {
+	w.message("update-state", "operations", wire.ArrayOf(operation(typ, value, path...)))
 }
 
-func (w *stateWriter) setText(dst wire.JSON, path []string, text string) wire.JSON {
-	return w.change(dst, "set", path, func(dst wire.JSON) wire.JSON { return dst.Quote(text) })
-}
+func (w *stateWriter) set(value wire.JSON, path ...string) { w.change("set", value, path...) }
 
 // next reserves and returns the place of the next part.
 func (w *stateWriter) next() place {
@@ -65,48 +57,37 @@ func (w *stateWriter) next() place {
 	return place{w.state.into, w.state.parts - 1}
 }
 
-func (w *stateWriter) begin(dst wire.JSON, h *head) wire.JSON {
-	dst = w.transportWriter.begin(dst, h)
+func (w *stateWriter) begin(h *head) {
+	w.transportWriter.begin(h)
 	s := w.state
 	if s.run != "" && s.run == h.runID { // the stream repeats the run from its beginning
 		s.count--
 	}
 	if s.into < 0 {
 		s.into, s.parts = s.count, 0
-		m := wire.JSON("{").Str("id", h.messageID).Str("role", "assistant")
-		if h.runID != "" {
-			m = m.Obj("metadata").Str("runId", h.runID).Lit("}")
-		}
-		s.set(m.Lit(`,"parts":[]}`), "messages", strconv.Itoa(s.into))
+		s.set(wire.ObjectOf("id", h.messageID, "role", "assistant", "metadata", runMetadata(h.runID, ""), "parts", wire.JSON("[]")), "messages", strconv.Itoa(s.into))
 		s.count++
 	}
-	if len(s.ops) == 0 {
-		return dst
+	if len(s.ops) > 0 {
+		w.message("update-state", "operations", wire.ArrayOf(s.ops...))
+		s.ops = nil
 	}
-	dst = w.frame(dst, "update-state", -1).Arr("operations")
-	for i, op := range s.ops {
-		dst = dst.If(i > 0, ",").Raw(op)
-	}
-	s.ops = nil
-	return dst.Lit("]").EndEvent()
 }
 
-func (w *stateWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
-	dst = w.transportWriter.stepStart(dst, turn)
-	return w.change(dst, "set", w.next().path(""), func(dst wire.JSON) wire.JSON { return dst.Lit(`{"type":"step-start"}`) })
+func (w *stateWriter) stepStart(turn int) {
+	w.transportWriter.stepStart(turn)
+	w.set(wire.ObjectOf("type", "step-start"), w.next().path("")...)
 }
 
-func (w *stateWriter) blockStart(dst wire.JSON, b block) wire.JSON {
-	dst = w.transportWriter.blockStart(dst, b)
+func (w *stateWriter) blockStart(b block) {
+	w.transportWriter.blockStart(b)
 	w.block = w.next()
-	return w.change(dst, "set", w.block.path(""), func(dst wire.JSON) wire.JSON {
-		return dst.Lit("{").Str("type", b.part()).Str("text", "").Lit("}")
-	})
+	w.set(wire.ObjectOf("type", b.part(), "text", ""), w.block.path("")...)
 }
 
-func (w *stateWriter) blockDelta(dst wire.JSON, b block, s string) wire.JSON {
-	dst = w.transportWriter.blockDelta(dst, b, s)
-	return w.change(dst, "append-text", w.block.path("text"), func(dst wire.JSON) wire.JSON { return dst.Quote(s) })
+func (w *stateWriter) blockDelta(b block, s string) {
+	w.transportWriter.blockDelta(b, s)
+	w.change("append-text", wire.Quoted(s), w.block.path("text")...)
 }
 
 // of returns the place of a call, and reserves one for a new call.
@@ -122,55 +103,53 @@ func (w *stateWriter) of(c *call) place {
 	return at
 }
 
-func (w *stateWriter) callStart(dst wire.JSON, c *call) wire.JSON {
-	dst = w.transportWriter.callStart(dst, c)
-	if c.carried {
-		return dst // an earlier stream has written its part
+func (w *stateWriter) callStart(c *call) {
+	w.transportWriter.callStart(c)
+	if !c.carried {
+		w.set(wire.ObjectOf("type", "dynamic-tool", "toolName", c.name, "toolCallId", c.shown, "state", "input-streaming",
+			"argsText", "", "input", wire.JSON("null")), w.of(c).path("")...)
 	}
-	return w.change(dst, "set", w.of(c).path(""), func(dst wire.JSON) wire.JSON {
-		return dst.Lit("{").Str("type", "dynamic-tool").Str("toolName", c.name).Str("toolCallId", c.shown).Str("state", "input-streaming").
-			Lit(`,"argsText":"","input":null}`)
-	})
 }
 
-func (w *stateWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
-	dst = w.transportWriter.callArgs(dst, c, s)
-	if c.carried {
-		return dst
+func (w *stateWriter) callArgs(c *call, s string) {
+	w.transportWriter.callArgs(c, s)
+	if !c.carried {
+		w.change("append-text", wire.Quoted(s), w.of(c).path("argsText")...)
 	}
-	return w.change(dst, "append-text", w.of(c).path("argsText"), func(dst wire.JSON) wire.JSON { return dst.Quote(s) })
 }
 
-func (w *stateWriter) callReady(dst wire.JSON, c *call) wire.JSON {
-	dst = w.transportWriter.callReady(dst, c)
-	if c.carried {
-		return dst
+func (w *stateWriter) callReady(c *call) {
+	w.transportWriter.callReady(c)
+	if !c.carried {
+		w.set(inputValue(c.args), w.of(c).path("input")...)
+		w.setState(c, "input-available")
 	}
-	dst = w.change(dst, "set", w.of(c).path("input"), func(dst wire.JSON) wire.JSON { return appendInput(dst, c.args) })
-	return w.setText(dst, w.of(c).path("state"), "input-available")
 }
 
-func (w *stateWriter) callBroken(dst wire.JSON, c *call) wire.JSON { return w.callReady(dst, c) }
+func (w *stateWriter) callBroken(c *call) { w.callReady(c) }
 
-func (w *stateWriter) approval(dst wire.JSON, c *call) wire.JSON {
-	dst = w.transportWriter.approval(dst, c)
-	dst = w.change(dst, "set", w.of(c).path("approval"), func(dst wire.JSON) wire.JSON { return dst.Lit("{").Str("id", c.approval).Lit("}") })
-	return w.setText(dst, w.of(c).path("state"), "approval-requested")
+func (w *stateWriter) setState(c *call, state string) {
+	w.set(wire.Quoted(state), w.of(c).path("state")...)
 }
 
-func (w *stateWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
-	dst = w.transportWriter.result(dst, c, o)
+func (w *stateWriter) approval(c *call) {
+	w.transportWriter.approval(c)
+	w.set(wire.ObjectOf("id", c.approval), w.of(c).path("approval")...)
+	w.setState(c, "approval-requested")
+}
+
+func (w *stateWriter) result(c *call, o *outcome) {
+	w.transportWriter.result(c, o)
 	if o.failed {
-		dst = w.setText(dst, w.of(c).path("errorText"), errorText(o))
-		return w.setText(dst, w.of(c).path("state"), "output-error")
+		w.set(wire.Quoted(errorText(o)), w.of(c).path("errorText")...)
+		w.setState(c, "output-error")
+		return
 	}
-	dst = w.change(dst, "set", w.of(c).path("output"), func(dst wire.JSON) wire.JSON { return appendOutput(dst, o.content) })
-	return w.setText(dst, w.of(c).path("state"), "output-available")
+	w.set(outputValue(o.content), w.of(c).path("output")...)
+	w.setState(c, "output-available")
 }
 
-func (w *stateWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
-	dst = w.transportWriter.file(dst, mediaType, url)
-	return w.change(dst, "set", w.next().path(""), func(dst wire.JSON) wire.JSON {
-		return dst.Lit("{").Str("type", "file").Str("mediaType", mediaType).Str("url", url).Lit("}")
-	})
+func (w *stateWriter) file(mediaType, url string) {
+	w.transportWriter.file(mediaType, url)
+	w.set(wire.ObjectOf("type", "file", "mediaType", mediaType, "url", url), w.next().path("")...)
 }

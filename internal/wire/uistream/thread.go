@@ -94,7 +94,7 @@ func (t *thread) waiting() *Waiting {
 		case c.approval != nil:
 			w.Approvals = append(w.Approvals, *c.approval)
 		case c.result != nil && c.own:
-			o := lathe.Output{Data: json.RawMessage(appendOutput(nil, c.result.Content)), IsError: c.result.IsError, Code: c.result.Code}
+			o := lathe.Output{Data: json.RawMessage(outputValue(c.result.Content)), IsError: c.result.IsError, Code: c.result.Code}
 			w.Results[c.call.ID] = o
 		}
 	}

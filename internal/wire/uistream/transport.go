@@ -1,116 +1,95 @@
 package uistream
 
 import (
-	"github.com/lathe-run/lathe/internal/wire"
 	"strconv"
+
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // A transportWriter writes assistant-ui's AssistantTransport, in which parts are distinguished by their index.
 type transportWriter struct {
-	mark  func(int)
+	*output
 	parts int
 	open  int // index of the open block
 }
 
 func (*transportWriter) knowsOpen() bool { return false }
 
-func (w *transportWriter) frame(dst wire.JSON, typ string, path int) wire.JSON {
-	w.mark(len(dst))
-	dst = dst.Lit(`data: {"type":"`).Lit(typ).Lit(`","path":[`)
-	if path >= 0 {
-		dst = dst.Int(int64(path))
-	}
-	return dst.Lit("]")
+// message appends a frame about the message as a whole, at a frame about one of its parts.
+func (w *transportWriter) message(typ string, members ...any) {
+	w.dst = w.opened(typ).Lit(`,"path":[]`).Fields(members...).EndEvent()
 }
 
-// part appends the beginning of the next part. closePart appends its end.
-func (w *transportWriter) part(dst wire.JSON, typ string) wire.JSON {
-	dst = w.frame(dst, "part-start", -1).Obj("part")
+func (w *transportWriter) at(part int, typ string, members ...any) {
+	w.dst = w.opened(typ).Arr("path").Int(int64(part)).Lit("]").Fields(members...).EndEvent()
+}
+
+// part appends the beginning of the next part.
+func (w *transportWriter) part(typ string, members ...any) {
+	w.message("part-start", "part", wire.ObjectOf(append([]any{"type", typ}, members...)...))
 	w.parts++
-	return dst.Str("type", typ)
 }
 
-func closePart(dst wire.JSON) wire.JSON { return dst.Lit("}").EndEvent() }
-
-func (w *transportWriter) begin(dst wire.JSON, h *head) wire.JSON {
-	if h.runID == "" {
-		return dst
+func (w *transportWriter) begin(h *head) {
+	if h.runID != "" {
+		w.message("data", "data", wire.ArrayOf(wire.ObjectOf("type", "run", "runId", h.runID)))
 	}
-	return w.data(dst, wire.JSON("{").Str("type", "run").Str("runId", h.runID))
 }
 
-// data appends a data frame with object, which lacks its closing brace.
-func (w *transportWriter) data(dst wire.JSON, object []byte) wire.JSON {
-	return w.frame(dst, "data", -1).Arr("data").Raw(object).Lit("}]").EndEvent()
+func (w *transportWriter) stepStart(turn int) {
+	w.message("step-start", "messageId", "step-"+itoa(turn))
 }
 
-func (w *transportWriter) stepStart(dst wire.JSON, turn int) wire.JSON {
-	return w.frame(dst, "step-start", -1).Str("messageId", "step-"+itoa(turn)).EndEvent()
-}
-
-func (w *transportWriter) blockStart(dst wire.JSON, b block) wire.JSON {
+func (w *transportWriter) blockStart(b block) {
 	w.open = w.parts
-	return closePart(w.part(dst, b.part()))
+	w.part(b.part())
 }
 
-func (w *transportWriter) blockDelta(dst wire.JSON, _ block, s string) wire.JSON {
-	return w.frame(dst, "text-delta", w.open).Str("textDelta", s).EndEvent()
-}
+func (w *transportWriter) blockDelta(_ block, s string) { w.at(w.open, "text-delta", "textDelta", s) }
 
-func (w *transportWriter) blockEnd(dst wire.JSON, _ block) wire.JSON {
-	return w.frame(dst, "part-finish", w.open).EndEvent()
-}
+func (w *transportWriter) blockEnd(block) { w.at(w.open, "part-finish") }
 
-func (w *transportWriter) callStart(dst wire.JSON, c *call) wire.JSON {
+func (w *transportWriter) callStart(c *call) {
 	c.index = w.parts
-	dst = w.part(dst, "tool-call").Str("toolCallId", c.shown)
-	return closePart(dst.Str("toolName", c.name))
+	w.part("tool-call", "toolCallId", c.shown, "toolName", c.name)
 }
 
-func (w *transportWriter) callArgs(dst wire.JSON, c *call, s string) wire.JSON {
-	return w.frame(dst, "text-delta", c.index).Str("textDelta", s).EndEvent()
-}
+func (w *transportWriter) callArgs(c *call, s string) { w.at(c.index, "text-delta", "textDelta", s) }
 
-func (w *transportWriter) callReady(dst wire.JSON, c *call) wire.JSON {
+func (w *transportWriter) callReady(c *call) {
 	if c.sent == 0 {
-		dst = w.callArgs(dst, c, "{}")
+		w.callArgs(c, "{}")
 	}
-	return w.frame(dst, "tool-call-args-text-finish", c.index).EndEvent()
+	w.at(c.index, "tool-call-args-text-finish")
 }
 
-func (w *transportWriter) callBroken(dst wire.JSON, c *call) wire.JSON { return w.callReady(dst, c) }
+func (w *transportWriter) callBroken(c *call) { w.callReady(c) }
 
-func (w *transportWriter) approval(dst wire.JSON, c *call) wire.JSON {
-	object := wire.JSON("{").Str("type", "approval")
-	return w.data(dst, object.Val("approval", approvalValue(nil, c)))
+func (w *transportWriter) approval(c *call) {
+	w.message("data", "data", wire.ArrayOf(wire.ObjectOf("type", "approval", "approval", approvalValue(c))))
 }
 
-func (w *transportWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
-	dst = w.frame(dst, "result", c.index)
-	dst = appendOutput(dst.Key("result"), o.content)
-	dst = dst.Bool("isError", o.failed).EndEvent()
-	return w.frame(dst, "part-finish", c.index).EndEvent()
+func (w *transportWriter) result(c *call, o *outcome) {
+	w.at(c.index, "result", "result", outputValue(o.content), "isError", o.failed)
+	w.at(c.index, "part-finish")
 }
 
-func (w *transportWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
+func (w *transportWriter) file(mediaType, url string) {
 	at := w.parts
-	dst = w.part(dst, "file").Str("data", url)
-	dst = closePart(dst.Str("mimeType", mediaType))
-	return w.frame(dst, "part-finish", at).EndEvent()
+	w.part("file", "data", url, "mimeType", mediaType)
+	w.at(at, "part-finish")
 }
 
-func (w *transportWriter) stepEnd(dst wire.JSON, _ int, s *step) wire.JSON {
-	dst = w.frame(dst, "step-finish", -1).Str("finishReason", stepFinish(s.finish))
-	dst = usage(dst, s.usage)
-	return dst.Bool("isContinued", false).EndEvent()
+func (w *transportWriter) stepEnd(_ int, s *step) {
+	w.message("step-finish", "finishReason", stepFinish(s.finish), "usage", usage(s.usage), "isContinued", false)
 }
 
-func (w *transportWriter) end(dst wire.JSON, e *ending) wire.JSON {
+func (w *transportWriter) end(e *ending) {
 	for _, c := range e.pending {
 		if c.begun {
-			dst = w.frame(dst, "part-finish", c.index).EndEvent()
+			w.at(c.index, "part-finish")
 		}
 	}
 	failure := e.failure
@@ -118,8 +97,8 @@ func (w *transportWriter) end(dst wire.JSON, e *ending) wire.JSON {
 		failure = "cancelled: the run was cancelled"
 	}
 	if failure != "" {
-		dst = w.frame(dst, "error", -1).Str("error", failure).Str("code", e.code).EndEvent()
+		w.message("error", "error", failure, "code", e.code)
 	}
-	dst = w.frame(dst, "message-finish", -1).Str("finishReason", e.finish)
-	return usage(dst, e.usage).EndEvent().Lit("data: [DONE]\n\n")
+	w.message("message-finish", "finishReason", e.finish, "usage", usage(e.usage))
+	w.dst = w.dst.Lit("data: [DONE]\n\n")
 }

@@ -9,29 +9,19 @@ import (
 
 // A uiWriter writes the UI message stream of the AI SDK.
 type uiWriter struct {
-	mark   func(int)
+	*output
 	strict bool // for the first releases of version 5: without members that they do not support
-}
-
-func (w *uiWriter) open(dst wire.JSON, typ string) wire.JSON {
-	w.mark(len(dst))
-	return dst.Lit(`data: {"type":"`).Lit(typ).Lit(`"`)
 }
 
 func (w *uiWriter) knowsOpen() bool { return true }
 
-func (w *uiWriter) begin(dst wire.JSON, h *head) wire.JSON {
-	dst = w.open(dst, "start").Str("messageId", h.messageID)
-	if h.runID != "" {
-		dst = dst.Obj("messageMetadata").Str("runId", h.runID).OptStr("model", h.model).Lit("}")
-	}
-	return dst.EndEvent()
+func (w *uiWriter) begin(h *head) {
+	w.frame("start", "messageId", h.messageID, "messageMetadata", runMetadata(h.runID, h.model))
 }
 
-func (w *uiWriter) stepStart(dst wire.JSON, _ int) wire.JSON {
-	return w.open(dst, "start-step").EndEvent()
-}
+func (w *uiWriter) stepStart(int) { w.frame("start-step") }
 
+// part returns the name of the part that contains the block.
 func (b block) part() string {
 	if b.kind == reasoningBlock {
 		return "reasoning"
@@ -39,112 +29,102 @@ func (b block) part() string {
 	return "text"
 }
 
-func (w *uiWriter) blockStart(dst wire.JSON, b block) wire.JSON {
-	return w.open(dst, b.part()+"-start").Str("id", b.id).
-		If(b.kind == commentaryBlock && !w.strict, `,"providerMetadata":{"lathe":{"commentary":true}}`).EndEvent()
+func (w *uiWriter) blockStart(b block) {
+	var metadata wire.JSON
+	if b.kind == commentaryBlock && !w.strict {
+		metadata = wire.JSON(`{"lathe":{"commentary":true}}`)
+	}
+	w.frame(b.part()+"-start", "id", b.id, "providerMetadata", metadata)
 }
 
-func (w *uiWriter) blockDelta(dst wire.JSON, b block, text string) wire.JSON {
-	return w.open(dst, b.part()+"-delta").Str("id", b.id).Str("delta", text).EndEvent()
+func (w *uiWriter) blockDelta(b block, text string) {
+	w.frame(b.part()+"-delta", "id", b.id, "delta", text)
 }
 
-func (w *uiWriter) blockEnd(dst wire.JSON, b block) wire.JSON {
-	return w.open(dst, b.part()+"-end").Str("id", b.id).EndEvent()
+func (w *uiWriter) blockEnd(b block) { w.frame(b.part()+"-end", "id", b.id) }
+
+func (w *uiWriter) callStart(c *call) {
+	w.frame("tool-input-start", "toolCallId", c.shown, "toolName", c.name)
 }
 
-func (w *uiWriter) callStart(dst wire.JSON, c *call) wire.JSON {
-	return w.open(dst, "tool-input-start").Str("toolCallId", c.shown).Str("toolName", c.name).EndEvent()
+func (w *uiWriter) callArgs(c *call, text string) {
+	w.frame("tool-input-delta", "toolCallId", c.shown, "inputTextDelta", text)
 }
 
-func (w *uiWriter) callArgs(dst wire.JSON, c *call, text string) wire.JSON {
-	return w.open(dst, "tool-input-delta").Str("toolCallId", c.shown).Str("inputTextDelta", text).EndEvent()
-}
-
-func (w *uiWriter) callReady(dst wire.JSON, c *call) wire.JSON {
-	dst = w.open(dst, "tool-input-available").Str("toolCallId", c.shown).Str("toolName", c.name)
-	return appendInput(dst.Key("input"), c.args).EndEvent()
+func (w *uiWriter) callReady(c *call) {
+	w.frame("tool-input-available", "toolCallId", c.shown, "toolName", c.name, "input", inputValue(c.args))
 }
 
 // callBroken writes nothing. tool-input-available would make a page execute its own tool, and tool-output-error is allowed for a call whose
 // input is still streamed.
-func (w *uiWriter) callBroken(dst wire.JSON, _ *call) wire.JSON { return dst }
+func (w *uiWriter) callBroken(*call) {}
 
-func (w *uiWriter) approval(dst wire.JSON, c *call) wire.JSON {
+// approval writes a pending approval, for clients whose protocol has no approvals as data.
+func (w *uiWriter) approval(c *call) {
 	if w.strict {
-		return w.approvalData(dst, c)
+		w.frame("data-approval", "id", c.approval, "data", approvalValue(c))
+		return
 	}
-	return w.open(dst, "tool-approval-request").Str("approvalId", c.approval).Str("toolCallId", c.shown).EndEvent()
+	w.frame("tool-approval-request", "approvalId", c.approval, "toolCallId", c.shown)
 }
 
-// approvalData writes a pending approval for clients whose protocol has no approvals.
-func (w *uiWriter) approvalData(dst wire.JSON, c *call) wire.JSON {
-	return w.open(dst, "data-approval").Str("id", c.approval).Val("data", approvalValue(nil, c)).EndEvent()
+// transient writes a data part that a page does not keep.
+func (w *uiWriter) transient(typ string, members ...any) {
+	w.frame(typ, "transient", true, "data", wire.ObjectOf(members...))
 }
 
-func approvalValue(dst wire.JSON, c *call) wire.JSON {
-	return dst.Lit("{").Str("approvalId", c.approval).Str("toolCallId", c.shown).Str("toolName", c.name).OptStr("expiresAt", c.expires).Lit("}")
-}
-
-func (w *uiWriter) progress(dst wire.JSON, c *call, d *event.ToolCallProgress) wire.JSON {
-	dst = w.open(dst, "data-lathe-progress").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Key("done").Lit(number(d.Done))
+func (w *uiWriter) progress(c *call, d *event.ToolCallProgress) {
+	var total wire.JSON
 	if d.Total > 0 {
-		dst = dst.Key("total").Lit(number(d.Total))
+		total = number(d.Total)
 	}
-	return dst.OptStr("message", d.Message).Lit("}").EndEvent()
+	w.transient("data-lathe-progress", "toolCallId", c.shown, "done", number(d.Done), "total", total, "message", wire.Optional(d.Message))
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+func number(f float64) wire.JSON { return strconv.AppendFloat(nil, f, 'g', -1, 64) }
 
-func (w *uiWriter) executed(dst wire.JSON, c *call, d *event.ToolCallExecuted) wire.JSON {
-	return w.open(dst, "data-lathe-executed").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Num("latencyMs", d.LatencyMS).
-		OptStr("runId", d.ChildRunID).Lit("}").EndEvent()
+func (w *uiWriter) executed(c *call, d *event.ToolCallExecuted) {
+	w.transient("data-lathe-executed", "toolCallId", c.shown, "latencyMs", d.LatencyMS, "runId", wire.Optional(d.ChildRunID))
 }
 
-func (w *uiWriter) resultFile(dst wire.JSON, c *call, mediaType, url string) wire.JSON {
-	return w.open(dst, "data-lathe-file").Lit(`,"transient":true`).Obj("data").Str("toolCallId", c.shown).Str("mediaType", mediaType).Str("url", url).Lit("}").EndEvent()
+func (w *uiWriter) resultFile(c *call, mediaType, url string) {
+	w.transient("data-lathe-file", "toolCallId", c.shown, "mediaType", mediaType, "url", url)
 }
 
-func (w *uiWriter) result(dst wire.JSON, c *call, o *outcome) wire.JSON {
+func (w *uiWriter) result(c *call, o *outcome) {
 	switch {
 	case o.denied && !w.strict:
-		return w.open(dst, "tool-output-denied").Str("toolCallId", c.shown).EndEvent()
+		w.frame("tool-output-denied", "toolCallId", c.shown)
 	case o.failed:
-		return w.open(dst, "tool-output-error").Str("toolCallId", c.shown).Str("errorText", errorText(o)).EndEvent()
+		w.frame("tool-output-error", "toolCallId", c.shown, "errorText", errorText(o))
+	default:
+		w.frame("tool-output-available", "toolCallId", c.shown, "output", outputValue(o.content))
 	}
-	dst = w.open(dst, "tool-output-available").Str("toolCallId", c.shown)
-	return appendOutput(dst.Key("output"), o.content).EndEvent()
 }
 
-func (w *uiWriter) file(dst wire.JSON, mediaType, url string) wire.JSON {
-	return w.open(dst, "file").Str("url", url).Str("mediaType", mediaType).EndEvent()
+func (w *uiWriter) file(mediaType, url string) {
+	w.frame("file", "url", url, "mediaType", mediaType)
 }
 
-func (w *uiWriter) stepEnd(dst wire.JSON, _ int, _ *step) wire.JSON {
-	return w.open(dst, "finish-step").EndEvent()
-}
+func (w *uiWriter) stepEnd(int, *step) { w.frame("finish-step") }
 
-func (w *uiWriter) end(dst wire.JSON, e *ending) wire.JSON {
+func (w *uiWriter) end(e *ending) {
+	reason, finish := wire.Optional("cancelled"), wire.Optional(e.finish)
+	if w.strict {
+		reason, finish = "", ""
+	}
 	switch {
 	case e.aborted:
-		dst = w.open(dst, "abort")
-		if !w.strict {
-			dst = dst.Str("reason", "cancelled")
-		}
-		dst = dst.EndEvent()
+		w.frame("abort", "reason", reason)
 	case e.failure != "":
-		dst = w.open(dst, "error").Str("errorText", e.failure).EndEvent()
+		w.frame("error", "errorText", e.failure)
 	}
 	if !e.aborted {
-		dst = w.open(dst, "finish")
-		if !w.strict {
-			dst = dst.Str("finishReason", e.finish)
-		}
-		dst = dst.Obj("messageMetadata").OptStr("runId", e.head.runID).Str("reason", string(e.reason))
+		metadata := []any{"runId", wire.Optional(e.head.runID), "reason", string(e.reason)}
 		if e.turns > 0 {
-			dst = usage(dst, e.usage)
-			dst = dst.Num("turns", int64(e.turns)).Num("toolCalls", int64(e.calls))
+			metadata = append(metadata, "usage", usage(e.usage), "turns", e.turns, "toolCalls", e.calls)
 		}
-		dst = dst.Lit("}").EndEvent()
+		w.frame("finish", "finishReason", finish, "messageMetadata", wire.ObjectOf(metadata...))
 	}
-	return dst.Lit("data: [DONE]\n\n")
+	w.dst = w.dst.Lit("data: [DONE]\n\n")
 }

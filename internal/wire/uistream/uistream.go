@@ -125,15 +125,15 @@ type Encoder struct {
 	blocks int // number of blocks in this turn
 	streak streak
 
-	calls  []*call
+	calls  calls
 	paused *event.RunPaused
 	over   *event.RunFinished
-	frame  int // index in dst at which the last frame begins; -1: none
+	out    output
 	lastID int64
 }
 
 // A head is the data of a run for the beginning of its stream.
-type head struct{ messageID, threadID, runID, agRunID, requestID, model string }
+type head struct{ messageID, threadID, runID, agRunID, model string }
 
 // A step is the result of a turn.
 type step struct {
@@ -170,9 +170,8 @@ type call struct {
 	id       string // id in the run
 	shown    string // id in the stream, which differs if the run has used an id twice
 	name     string
-	index    int // index of its part, for protocols that have one
-	sent     int // number of bytes of the arguments written
-	client   bool
+	index    int  // index of its part, for protocols that have one
+	sent     int  // number of bytes of the arguments written
 	carried  bool // shown by an earlier stream
 	begun    bool // its beginning was written in this stream
 	ready    bool // its arguments are complete
@@ -181,6 +180,9 @@ type call struct {
 	args     string // complete arguments, once ready is set
 	expires  string
 }
+
+// calls are the calls of a run, in order.
+type calls []*call
 
 // An outcome is the result of a call.
 type outcome struct {
@@ -207,49 +209,49 @@ type ending struct {
 
 // A writer writes one protocol. The encoder calls its methods in an order that the protocol allows.
 type writer interface {
-	begin(dst wire.JSON, h *head) wire.JSON
-	stepStart(dst wire.JSON, turn int) wire.JSON
-	blockStart(dst wire.JSON, b block) wire.JSON
-	blockDelta(dst wire.JSON, b block, text string) wire.JSON
-	blockEnd(dst wire.JSON, b block) wire.JSON
-	callStart(dst wire.JSON, c *call) wire.JSON
-	callArgs(dst wire.JSON, c *call, text string) wire.JSON
-	callReady(dst wire.JSON, c *call) wire.JSON
+	begin(h *head)
+	stepStart(turn int)
+	blockStart(b block)
+	blockDelta(b block, text string)
+	blockEnd(b block)
+	callStart(c *call)
+	callArgs(c *call, text string)
+	callReady(c *call)
 	// callBroken is called instead of callReady for a call that fails before its arguments are complete. Its failed result follows.
-	callBroken(dst wire.JSON, c *call) wire.JSON
-	approval(dst wire.JSON, c *call) wire.JSON
-	result(dst wire.JSON, c *call, o *outcome) wire.JSON
-	file(dst wire.JSON, mediaType, url string) wire.JSON
-	stepEnd(dst wire.JSON, turn int, s *step) wire.JSON
-	end(dst wire.JSON, e *ending) wire.JSON
+	callBroken(c *call)
+	approval(c *call)
+	result(c *call, o *outcome)
+	file(mediaType, url string)
+	stepEnd(turn int, s *step)
+	end(e *ending)
 	// knowsOpen reports whether clients retain the calls of an earlier stream, so that they need not be written again.
 	knowsOpen() bool
 }
 
 // NewEncoder returns an encoder of the protocol. It panics if the protocol is unknown.
 func NewEncoder(p Protocol, opts *Options) *Encoder {
-	e := &Encoder{sse: p != DataStream, frame: -1}
+	e := &Encoder{sse: p != DataStream}
 	if opts != nil {
 		e.opts = *opts
 	}
 	e.inOrder = e.opts.Approvals && p == UIMessages
-	mark := func(at int) { e.frame = at }
 	switch p {
 	case UIMessagesV5:
-		e.w = &uiWriter{mark: mark, strict: true}
+		e.w = &uiWriter{output: &e.out, strict: true}
 	case DataStream:
-		e.w = &dataWriter{}
+		e.w = &dataWriter{output: &e.out}
 	case AssistantTransport:
-		e.w = &transportWriter{mark: mark}
+		w := transportWriter{output: &e.out}
+		e.w = &w
 		if e.opts.State != nil {
 			own := *e.opts.State // which the writer changes
 			own.calls = maps.Clone(own.calls)
-			e.w = &stateWriter{transportWriter: transportWriter{mark: mark}, state: &own}
+			e.w = &stateWriter{transportWriter: w, state: &own}
 		}
 	case AGUI:
-		e.w = &aguiWriter{mark: mark}
+		e.w = &aguiWriter{output: &e.out}
 	case UIMessages:
-		e.w = &uiWriter{mark: mark}
+		e.w = &uiWriter{output: &e.out}
 	default:
 		panic("uistream: unknown protocol " + string(p))
 	}
