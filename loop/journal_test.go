@@ -61,7 +61,7 @@ func TestF17_JournalsOfEarlierVersions(t *testing.T) {
 		}
 	}
 	for _, name := range event.Types() {
-		if !seen[name] && !strings.HasSuffix(name, "Delta") {
+		if live := strings.HasSuffix(name, "Delta") || name == "ToolCallProgress"; !seen[name] && !live {
 			t.Errorf("no journal has a %s", name)
 		}
 	}

@@ -33,7 +33,7 @@ type statsBody struct {
 	Complete time.Time `json:"complete_since,omitzero"` // set if a limit was reached: earlier buckets lack rows
 	Total    statRow   `json:"total"`
 	Buckets  []statRow `json:"buckets"`
-	Models   []statRow `json:"models"`  // sorted by number of calls, most used first
+	Models   []statRow `json:"models"`  // by name of the entry of models if the run began since, else of the model; most used first
 	Tools    []statRow `json:"tools"`   // sorted by number of calls, most used first
 	Reasons  []statRow `json:"reasons"` // why runs ended or were suspended, most frequent first
 }
@@ -197,7 +197,11 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
 		t.buckets = append(t.buckets, statRow{Time: &at})
 	}
+	targets := map[string]string{} // by run id; two entries of models may name one model of a server
 	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {
+		if r.Target != "" {
+			targets[r.RunID] = r.Target
+		}
 		t.total.began(r)
 		t.bucket(r.Started).began(r)
 		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
@@ -207,7 +211,7 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 		return nil, err
 	}
 	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
-		at, model := t.bucket(m.Time), named(t.models, m.Model)
+		at, model := t.bucket(m.Time), named(t.models, cmp.Or(targets[m.RunID], m.Model))
 		t.total.called(m)
 		at.called(m)
 		model.called(m)

@@ -121,6 +121,18 @@ func TestStatsCountWhatTheStoreHas(t *testing.T) {
 	if s := h.stats("since=10s&buckets=300"); len(s.Buckets) != 10 || s.Step != 1 {
 		t.Errorf("%d buckets of %d s", len(s.Buckets), s.Step)
 	}
+	for i, target := range []string{"local", "down"} { // two entries that name one model
+		id := "run_" + target
+		if _, err := h.store.Append(t.Context(), id, 0, event.Event{ID: 1, RunID: id, Time: now, Data: &event.RunStarted{Model: "m", Target: target, Principal: "bob"}},
+			event.Event{ID: 2, RunID: id, Time: now, Turn: 1, Data: &event.ModelCallStarted{Attempt: 1}},
+			event.Event{ID: 3, RunID: id, Time: now, Turn: 1, Data: &event.ModelCallFinished{Attempt: 1, Model: "m", Status: []string{"success", "error"}[i]}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.clock.add(time.Second)
+	if s := h.stats("", "Authorization", "Bearer "+text("bob")); len(s.Models) != 3 || s.Models[0].Name != "down" || s.Models[0].Model.Errors != 1 || s.Models[1].Name != "local" || s.Models[2].Name != "m" {
+		t.Errorf("bob's models: %+v", s.Models)
+	}
 	for query, says := range map[string]string{"since=x": "such as 15m", "buckets=0": "from 1 to 300", "buckets=301": "from 1 to 300", "since=1h&until=2h": "before until", "window=1h": "no query parameter"} {
 		if p := h.refused("GET", "/api/stats?"+query, "", 400, "invalid_request"); !strings.Contains(p.Detail, says) {
 			t.Errorf("%s: %s", query, p.Detail)

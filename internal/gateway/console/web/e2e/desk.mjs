@@ -33,9 +33,12 @@ export default async function ({ page, base, view, check, axe, shot }) {
   const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
   await page.keyboard.press("Enter");
   const { parts } = JSON.parse((await sent).postData()).messages[0];
-  check("the parts", parts.map((p) => [p.type, p.filename ?? p.text.split("\n")[0]]), [["text", "notes.txt:"], ["file", "pic.png"], ["text", "What is in these?"]]);
+  check("the parts", parts.map((p) => [p.type, p.filename ?? p.text.split("\n")[0]]), [["text", "What is in these?"], ["text", "notes.txt:"], ["file", "pic.png"]]);
   await page.locator(".turn.user .file img").waitFor();
   await page.waitForSelector("#stop", { state: "hidden" });
+  check("the title is the question", await page.locator("h1").textContent(), "What is in these?");
+  check("a text file is folded", await page.locator(".turn.user .think summary").textContent(), "notes.txt");
+  await axe("sent");
   await shot("sent");
 
   await page.goto(`${base}limits`);

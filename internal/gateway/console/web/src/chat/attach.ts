@@ -26,5 +26,5 @@ export async function attach(file: File, largest: number): Promise<Attachment> {
     throw new Error(`${file.name} is no picture, PDF or text in UTF-8.`);
   }
   const fence = "`".repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map((m) => m[0].length + 1)));
-  return { name: file.name, size: file.size, part: { type: "text", text: `${file.name}:\n${fence}\n${text.replace(/\n$/, "")}\n${fence}` } };
+  return { name: file.name, size: file.size, part: { type: "text", filename: file.name, text: `${file.name}:\n${fence}\n${text.replace(/\n$/, "")}\n${fence}` } };
 }

@@ -182,7 +182,7 @@ export class Chat {
   }
 
   say(text: string, files: Part[] = []): Promise<void> {
-    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [...files, ...(text ? [{ type: "text", text }] : [])] };
+    const message: Message = { id: crypto.randomUUID(), role: "user", parts: [...(text ? [{ type: "text", text }] : []), ...files] }; // the text first: it makes the title
     this.messages.push(message);
     this.changed();
     return this.run();
@@ -230,7 +230,7 @@ export class Chat {
     this.watcher?.abort();
     const old = message.parts;
     this.branches.fork(this.messages, at);
-    await this.say(text, old.filter((p) => p.type === "file"));
+    await this.say(text, old.filter((p) => p.type === "file" || p.filename));
   }
 
   // turn shows another version of a message and of all after it.

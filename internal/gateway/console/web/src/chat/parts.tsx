@@ -28,6 +28,7 @@ export function Parts({ message, revision, effects }: { message: Message; revisi
 }
 
 function PartView({ part: p, message }: { part: Part; message: Message }) {
+  if (p.type === "text" && p.text && p.filename && message.role === "user") return <details class="think"><summary dir="auto">{visible(p.filename)}</summary><div><pre>{prose(p.text)}</pre></div></details>;
   if (p.type === "text" && p.text) return <div class={`said${p.providerMetadata?.lathe?.commentary ? " commentary" : ""}`}>{message.role === "user" ? <Own text={p.text} /> : <Markdown text={p.text} />}</div>;
   if (p.type === "reasoning" && p.text) return <Reasoning text={p.text} />;
   if (p.type === "file") return <FileView file={{ mediaType: p.mediaType ?? "", url: p.url ?? "" }} name={p.filename} />;

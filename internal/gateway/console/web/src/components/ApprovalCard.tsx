@@ -212,7 +212,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
     {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><Badge kind="wait">waits</Badge>{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <dl class="facts">{row("Tool", !alone && call.tool)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}</dl>
+    <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}</dl>
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
     <p class="meta">These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
@@ -232,7 +232,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
       <label class="scope">Approve for <select value={scope} disabled={!whole} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
     </div>}
     <details class="card-more"><summary class="small">More about this call</summary><dl class="facts">
-      {row("From", call.origin ?? known.origin)}{row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
+      {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
       {row("Digest", <><span class="mono"><Seen text={call.args_digest} /></span> <Copy text={call.args_digest} label="Copy digest" /></>)}
       {row("Run", alone && <Link to={`/runs/${enc(runId)}`}><Seen text={runId} /></Link>)}
     </dl></details>

@@ -163,7 +163,7 @@ function Versions({ message, busy }: { message: Message; busy: boolean }) {
 // Editor changes a question in its place. Nothing else changes until it is sent.
 function Editor({ message }: { message: Message }) {
   const box = useRef<HTMLTextAreaElement>(null);
-  const [text, set] = useState(() => message.parts.map((p) => p.text ?? "").join(""));
+  const [text, set] = useState(() => message.parts.map((p) => p.filename ? "" : p.text ?? "").join(""));
   useEffect(() => { box.current?.focus(); }, []);
   const submit = () => { if (text.trim()) void chat.replace(message, text.trim()); };
   const later = chat.messages.length - chat.messages.indexOf(message) - 1;
