@@ -206,7 +206,7 @@ func places(t *testing.T) []place {
 			row := contract[f.event]
 			return f.part == "" || slices.Contains(strings.Fields(map[string]string{"data": row.always + " " + row.maybe, "content": row.content}[f.part]), f.member)
 		}},
-		{"docs/events.md", "the row of its type, in the order of the struct, with ? if it may be missing; its meaning beside it", func(f *field) bool {
+		{"docs/events.md", "the row of its type, in the order of the struct, with ? if it may be missing; its meaning beside it, its members in docs/internals/events.md", func(f *field) bool {
 			name := f.member
 			if f.optional {
 				name += "?"
@@ -342,7 +342,8 @@ func checkReasons(t *testing.T, name string, table map[string]string, shown map[
 	}
 }
 
-// A documentation is the rows of docs/events.md: the members of each type by part.
+// A documentation is the rows of docs/events.md: the members of each type by part; and all names in it and in
+// docs/internals/events.md, which has the members of members.
 type documentation map[string]map[string][]string
 
 var inCode = regexp.MustCompile("`([^`]+)`")
@@ -352,7 +353,7 @@ func documented(t *testing.T) documentation {
 	_, table, _ := strings.Cut(readFile(t, "../docs/events.md"), "\n## The types\n")
 	text, _, _ := strings.Cut(table, "\n## ")
 	out := documentation{"": {"": nil}}
-	for _, m := range inCode.FindAllStringSubmatch(text, -1) {
+	for _, m := range inCode.FindAllStringSubmatch(text+readFile(t, "../docs/internals/events.md"), -1) {
 		out[""][""] = append(out[""][""], m[1])
 	}
 	for line := range strings.Lines(text) {
