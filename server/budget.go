@@ -143,7 +143,7 @@ const budgetsPage = 100
 // those of all keys, another key only its own.
 func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Ledger == nil {
-		return notFound("not_found", "This server has no store that counts usage: see serve.store.")
+		return notFound("not_found", "This gateway has no store that counts usage: see serve.store.")
 	}
 	now := h.opts.Now().UTC()
 	q, given := &store.RunFilter{}, r.URL.Query()

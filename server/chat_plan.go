@@ -246,14 +246,14 @@ func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem 
 	if p := a.acceptTools(m); p != nil {
 		return p
 	}
-	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this server and it has no member lathe."
+	const unless = " A request is passed on to the model server as it is, with this, if its key may use no tool of this gateway and it has no member lathe."
 	if a.req.Foreign != nil {
 		p := misread(a.req.Foreign)
 		p.Message += unless
 		return p
 	}
 	if a.req.N != 1 {
-		return badRequest("n", "This server gives one choice: n must be 1."+unless)
+		return badRequest("n", "This gateway gives one choice: n must be 1."+unless)
 	}
 	return nil
 }

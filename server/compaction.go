@@ -258,7 +258,7 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 			content, err := ring.Open(text, a.caller.compactionBinding()...)
 			var c compacted
 			if err != nil || json.Unmarshal(content, &c) != nil {
-				return refused("A compaction item cannot be read: it was changed, or another key or server made it, or the server's seal key was replaced. Send the conversation without it.")
+				return refused("A compaction item cannot be read: it was changed, or another key or gateway made it, or the gateway's seal key was replaced. Send the conversation without it.")
 			}
 			if len(rest.Parts) > 0 {
 				out, rest.Parts = append(out, rest), nil

@@ -39,7 +39,7 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 		{"tool calls", "serve.max_calls", calls, l.MaxCalls},
 	} {
 		if n.have > n.most {
-			return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has %d %s; this server takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting).WithParam("messages")
+			return problems.New(http.StatusRequestEntityTooLarge, "request_too_large", "The request has %d %s; this gateway takes %d at most (%s). Send a shorter conversation, or raise the limit.", n.have, n.what, n.most, n.setting).WithParam("messages")
 		}
 	}
 	return c.reserved.Converse(memory.SizeOf(messages))

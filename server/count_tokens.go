@@ -145,7 +145,7 @@ func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protoc
 	return n, err == nil
 }
 
-// estimateTokens estimates the tokens of a request from the size of its texts. The server has no tokenizer of the vendor.
+// estimateTokens estimates the tokens of a request from the size of its texts. The gateway has no tokenizer of the vendor.
 func estimateTokens(req *wire.ClientRequest) int64 {
 	bytes, n := 0, 0
 	for i := range req.Messages {

@@ -119,5 +119,5 @@ func (h *catalogHandler) evalProblem(c *caller, err error) *problem {
 		return notFound("eval_not_found", "There is no such result of an evaluation.")
 	}
 	h.opts.Log.Error("results of evaluations could not be read", "request_id", c.requestID, "cause", problems.Cause(err))
-	return internalError("The results could not be read; the server's log says why.")
+	return internalError("The results could not be read; the gateway's log says why.")
 }

@@ -55,7 +55,7 @@ func (co *core) reaches(v *runlog.View) *problem {
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
 		return nil
 	}
-	return conflict("run_elsewhere", "The run is executed by %s: send the request to a server that was started with that engine.", name)
+	return conflict("run_elsewhere", "The run is executed by %s: send the request to a gateway that was started with that engine.", name)
 }
 
 // wake notifies the executor of the run: see [Executor].Wake.

@@ -110,14 +110,14 @@ func (a *request) acceptServer(raw []byte, relayed bool) *problem {
 	if err == nil && !relayed && len(label) > 0 && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == string(label) }) {
 		return nil
 	}
-	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this server's configuration.")
+	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this gateway's configuration.")
 }
 
 // checkItemServers returns a problem if an item of the input has a tool of type mcp: the model server would connect to the
 // server that the tool names.
 func checkItemServers(req *wire.ClientRequest) *problem {
 	if slices.ContainsFunc(req.Hosted, func(t wire.HostedTool) bool { return t.Item != "" && t.Type == "mcp" }) {
-		return badRequest("input", "An item of the input must not have a tool of type mcp. Declare an MCP server of this server's configuration in tools.")
+		return badRequest("input", "An item of the input must not have a tool of type mcp. Declare an MCP server of this gateway's configuration in tools.")
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func withOwn(labels, own map[string]string) map[string]string {
 func CheckIdentityLabels(labels map[string]string) error {
 	for name := range labels {
 		if hiddenLabel(name) {
-			return fmt.Errorf("the server sets the label %s itself", name)
+			return fmt.Errorf("the gateway sets the label %s itself", name)
 		}
 	}
 	return loop.CheckLabels(labels)

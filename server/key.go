@@ -262,7 +262,7 @@ func foreignKeys(r *http.Request) (keys []string) {
 
 // twoKeys is the problem of a request with keys of two callers, whose rights would otherwise depend on the place of a key.
 func twoKeys() *problem {
-	return badRequest("", "The request has two different API keys of this server, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
+	return badRequest("", "The request has two different API keys of this gateway, in Authorization, x-api-key, x-goog-api-key or ?key=: send one.").WithCode("conflicting_api_keys")
 }
 
 // codeNoKey is the error code for a request without a key.
@@ -273,7 +273,7 @@ const codeNoKey = "missing_api_key"
 func noKey(r *http.Request) *problem {
 	p := unauthorized(codeNoKey, "Send an API key: Authorization: Bearer KEY.")
 	if r.Header["Api-Key"] != nil {
-		p.Message = "This server reads no key from the header api-key. " + p.Message
+		p.Message = "This gateway reads no key from the header api-key. " + p.Message
 	}
 	return p
 }

@@ -73,7 +73,7 @@ func (ms *members) requireWholeConversation(relayed bool, pass []string) *proble
 		if !storedParts.Has(m.Name) || string(m.Value) == "null" || relayed && slices.Contains(pass, m.Name) {
 			continue
 		}
-		p := badRequest(m.Name, "This server does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",
+		p := badRequest(m.Name, "This gateway does not have the part of the conversation that %s stands for. Send the whole conversation in %s, without %s.",
 			m.Name, ms.protocol.conversation, m.Name).WithCode("unsupported_parameter")
 		if m.Name == "thread" && ms.protocol.Wire() == lathe.WireMessages {
 			p.Details = noThreads

@@ -86,7 +86,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, mux *http.ServeMux,
 			}
 			g.opts.Log.Error("a request panicked", "request_id", c.requestID, "route", c.routeName(), "panic", fmt.Sprintf("%T", v), "stack", stack.Functions())
 			if rec.status == 0 {
-				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The server failed.", NoRetry: true})
+				c.fail(rec, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The gateway failed.", NoRetry: true})
 			}
 		}
 		if m := g.opts.Metrics; m != nil {
@@ -215,7 +215,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		return refusePages(r)
 	}
 	if !s.knowsHost(r) {
-		return forbidden("unknown_host", "The server is not known under this host name; serve.hosts in the configuration adds it.")
+		return forbidden("unknown_host", "The gateway is not known under this host name; serve.hosts in the configuration adds it.")
 	}
 	checked := r
 	if rt.upgrades { // the check of origins accepts every GET, so it is shown a POST
@@ -223,7 +223,7 @@ func (s *setup) admits(h http.Header, r *http.Request, rt *route) *problem {
 		checked.Method = http.MethodPost
 	}
 	if err := s.origins.Check(checked); err != nil && !preflight(r) {
-		return forbidden("unknown_origin", "Pages of this origin may not call the server; serve.origins in the configuration allows it.")
+		return forbidden("unknown_origin", "Pages of this origin may not call the gateway; serve.origins in the configuration allows it.")
 	}
 	origin := r.Header.Get("Origin")
 	if origin != "" && slices.Contains(s.Origins, origin) {

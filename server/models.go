@@ -31,7 +31,7 @@ func (c *caller) model(name string) (*Model, *problem) {
 	switch {
 	case err != nil && lathe.CodeOf(err) != lathe.CodeNotFound:
 		c.setup.log.Error("a model cannot be used", "request_id", c.requestID, "model", name, "error", err)
-		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the server's log says why.", NoRetry: true}
+		return nil, &problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The model cannot be used; the gateway's log says why.", NoRetry: true}
 	case err != nil:
 		return nil, notFound("model_not_found", "There is no such model; GET /v1/models lists them.%s", mean(name, c.modelNames())).WithParam("model")
 	case !c.key.mayModel(name):

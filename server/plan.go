@@ -54,7 +54,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 		return bad
 	}
 	if o.detach && co.opts.Supervisor == nil {
-		return badRequest(o.param("detach"), "This server does not carry runs without their client.")
+		return badRequest(o.param("detach"), "This gateway does not carry runs without their client.")
 	}
 	if bad = c.clash(req.tools, req.toolsParam); bad != nil {
 		return bad
@@ -111,7 +111,7 @@ func (co *core) makePlan(ctx context.Context, c *caller, req *runRequest, p *pla
 func (c *access) clash(client []*lathe.ToolSpec, param string) *problem {
 	for i, t := range client {
 		if c.ownTool(t.Name) != nil {
-			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this server: choose another.", t.Name)
+			return badRequest(fmt.Sprintf("%s[%d].function.name", param, i), "The tool name %s is taken by a tool of this gateway: choose another.", t.Name)
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (c *access) checkChoice(choice lathe.ToolChoice, client []*lathe.ToolSpec, 
 		}
 	case lathe.ChoiceFunction:
 		if !slices.Contains(own, choice.Name) && !slices.ContainsFunc(client, func(t *lathe.ToolSpec) bool { return t.Name == choice.Name }) {
-			return badRequest("tool_choice.function.name", "There is no tool with this name, neither in the request nor on this server.")
+			return badRequest("tool_choice.function.name", "There is no tool with this name, neither in the request nor on this gateway.")
 		}
 	}
 	return nil
@@ -160,7 +160,7 @@ func (o *requestOptions) checkLabels(reserved int, own map[string]string) *probl
 	}
 	for name := range o.labels {
 		if _, taken := own[name]; taken || hiddenLabel(name) {
-			return badRequest(o.param("labels"), "The server sets the label %s itself.", name)
+			return badRequest(o.param("labels"), "The gateway sets the label %s itself.", name)
 		}
 	}
 	return nil

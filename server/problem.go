@@ -91,7 +91,7 @@ func clientGone() *problem {
 
 // draining returns the problem of a request that would begin a run while the server drains.
 func draining() *problem {
-	return unavailable("draining", problems.RetryLater, "The server is about to stop; try again.")
+	return unavailable("draining", problems.RetryLater, "The gateway is about to stop; try again.")
 }
 
 // callWithdrawn returns the problem of a stream that contains the beginning of a call which the run does not make.

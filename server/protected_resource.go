@@ -27,7 +27,7 @@ func (g *Server) describeResource(path string) handler {
 			return notFound("unknown_url", "No issuer of tokens is configured (serve.oidc): send a key.")
 		}
 		if path == mcpPath && g.opts.MCP == nil {
-			return notFound("unknown_url", "This server has no MCP endpoint.")
+			return notFound("unknown_url", "This gateway has no MCP endpoint.")
 		}
 		return answer(w, &resourceMetadata{Resource: c.setup.address(r) + path, AuthorizationServers: []string{c.setup.Identity.Issuer()},
 			BearerMethods: []string{"header"}, Name: "Lathe"})

@@ -11,7 +11,7 @@ import (
 // with its warnings, or with the reason why it was refused. The request itself is served under the former configuration.
 func (h *stateHandler) reload(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	if h.opts.Reload == nil {
-		return notFound("not_found", "This server cannot reload its configuration.")
+		return notFound("not_found", "This gateway cannot reload its configuration.")
 	}
 	if p := h.takes(); p != nil {
 		return p

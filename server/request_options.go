@@ -209,13 +209,13 @@ func (o *requestOptions) settingsFor(m *Model) (lathe.Settings, *problem) {
 	s := m.Settings
 	if o.mode != "" && o.mode != s.ToolUseMode {
 		if s.ToolUseMode == lathe.ModeDisabled || s.ToolUseMode == lathe.ModeEnforced && o.mode == lathe.ModeRelaxed {
-			return s, badRequest(o.param("tool_use_mode"), "The server's tool_use_mode is %s, and a request cannot loosen it.", s.ToolUseMode)
+			return s, badRequest(o.param("tool_use_mode"), "The gateway's tool_use_mode is %s, and a request cannot loosen it.", s.ToolUseMode)
 		}
 		s.ToolUseMode = o.mode
 	}
 	if o.failures != "" && o.failures != s.FailurePolicy {
 		if o.failures == lathe.FailureTolerated && m.Settings.ToolUseMode == lathe.ModeEnforced {
-			return s, badRequest(o.param("tool_failure_policy"), "The server does not tolerate failed tools, and a request cannot loosen that.")
+			return s, badRequest(o.param("tool_failure_policy"), "The gateway does not tolerate failed tools, and a request cannot loosen that.")
 		}
 		s.FailurePolicy = o.failures
 	}
@@ -228,7 +228,7 @@ func (c *access) limitsFor(o *requestOptions, m *Model) (lathe.Limits, *problem)
 	limits, _ := m.Limits.Narrow(c.key.Limits)
 	limits, above := limits.Narrow(o.limits)
 	if above != "" {
-		return limits, badRequest(o.param("limits."+above), "%s is above what this server allows.", above)
+		return limits, badRequest(o.param("limits."+above), "%s is above what this gateway allows.", above)
 	}
 	return limits, nil
 }

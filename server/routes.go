@@ -63,11 +63,11 @@ func (g *gate) permits(c *caller, rt *route) *problem {
 	case rt.needs == runStore && (g.opts.Index == nil || g.opts.Supervisor == nil || g.opts.Bus == nil):
 		return noStore()
 	case rt.needs == evalResults && c.setup.Evals == nil:
-		return notFound("no_evals", "This server shows no results of evaluations: serve.evals in the configuration names their folder.")
+		return notFound("no_evals", "This gateway shows no results of evaluations: serve.evals in the configuration names their folder.")
 	case rt.admin && !c.key.isAdmin():
 		return forbidden("admin_required", "This needs an admin key: keys.NAME.admin in the configuration.")
 	case rt.needs == serverState && c.setup.State == nil:
-		return notFound("not_found", "This server does not describe its parts.")
+		return notFound("not_found", "This gateway does not describe its parts.")
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func TestEachLimitIsObeyedInEachRequest(t *testing.T) {
 			if req.bare {
 				own, param = fmt.Sprintf(`,"limits":{%q:%s}`, s.Key, wide), "limits."+s.Key
 			}
-			if resp, body := f.do("POST", req.path, fmt.Sprintf(req.body, own)); resp.StatusCode != 400 || !strings.Contains(body, s.Key+" is above what this server allows.") {
+			if resp, body := f.do("POST", req.path, fmt.Sprintf(req.body, own)); resp.StatusCode != 400 || !strings.Contains(body, s.Key+" is above what this gateway allows.") {
 				t.Errorf("%s above the key in %s (%s): %d %s", s.Key, name, param, resp.StatusCode, body)
 			}
 		}

@@ -127,7 +127,7 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 	var d decision
 	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`)
 	if p == nil && h.opts.Approvals == nil {
-		p = conflict("no_approvals", "No approver can be asked on this server.")
+		p = conflict("no_approvals", "No approver can be asked on this gateway.")
 	}
 	if p == nil && d.Digest == "" {
 		p = badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
@@ -454,7 +454,7 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 		case !known:
 			return badRequest("results", "The run has no call of this id.")
 		case !client:
-			return badRequest("results", "The call is one of this server's tools: its result does not come from a client.")
+			return badRequest("results", "The call is one of this gateway's tools: its result does not come from a client.")
 		}
 	}
 	if p := v.Ended(); p != nil {

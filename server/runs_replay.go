@@ -166,7 +166,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 		return n, nil
 	}
 	if c.setup.Replay == nil {
-		return nil, conflict("replay_unavailable", `This server repeats no run with recorded results; "tools": "live" calls the tools again.`)
+		return nil, conflict("replay_unavailable", `This gateway repeats no run with recorded results; "tools": "live" calls the tools again.`)
 	}
 	if n.loop, err = c.setup.Replay(req.model, record); err != nil {
 		if lathe.CodeOf(err) == lathe.CodeContentRemoved {

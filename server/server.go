@@ -80,7 +80,7 @@ func (g *Server) Drain(ctx context.Context) {
 	g.sockets.serving.Wait()
 }
 
-var errDraining = errors.New("the server is about to stop")
+var errDraining = errors.New("the gateway is about to stop")
 
 // takes returns a problem while the server drains, and nil otherwise. Handlers call it before they begin a run.
 func (co *core) takes() *problem {
@@ -121,7 +121,7 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 				text = p.Message
 			}
 			if g.unready.CompareAndSwap(false, true) {
-				g.opts.Log.Error("the server is not ready", "cause", err)
+				g.opts.Log.Error("the gateway is not ready", "cause", err)
 			}
 			answerText(w, http.StatusServiceUnavailable, text)
 			return
@@ -154,7 +154,7 @@ func answer(w http.ResponseWriter, v any) *problem { return answerAs(w, http.Sta
 func answerAs(w http.ResponseWriter, status int, v any) *problem {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return internalError("The server failed.")
+		return internalError("The gateway failed.")
 	}
 	return answerRaw(w, status, body)
 }

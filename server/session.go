@@ -88,7 +88,7 @@ func (s *sessions) add(of map[idHash]*session, k *Key, life time.Duration, most 
 	defer s.mu.Unlock()
 	if !put(of, hashOf(id), one, most, now) {
 		return "", nil, unavailable("too_many_sessions", time.Minute,
-			"The server holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
+			"The gateway holds %d %s, and takes no more until one ends: try again later, or send the API key with each request.", maxSessions, what)
 	}
 	return id, one, nil
 }
@@ -207,7 +207,7 @@ func (g *signIns) signedIn(r *http.Request, c *caller, rt *route) (*session, *Ke
 	one, k := g.sessions.find(c.setup, id)
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site != "" && site != "same-origin" && site != "none":
-		return nil, nil, forbidden("unknown_origin", "A session is for the pages of this server only: send an API key.")
+		return nil, nil, forbidden("unknown_origin", "A session is for the pages of this gateway only: send an API key.")
 	case k == nil:
 		return nil, nil, unauthorized("session_expired", "The session has ended: sign in again.")
 	case !safeMethod(r.Method) && subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(one.csrf)) != 1:

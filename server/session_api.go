@@ -120,7 +120,7 @@ func (g *signIns) begin(w http.ResponseWriter, r *http.Request, c *caller, k *Ke
 }
 
 func noKeys() *problem {
-	return conflict("no_keys", "This server has no keys, so signing in is not needed.")
+	return conflict("no_keys", "This gateway has no keys, so signing in is not needed.")
 }
 
 // signOut handles DELETE /api/session: it ends the session of the request.

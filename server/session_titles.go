@@ -93,7 +93,7 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	case len(title) > maxSessionTitle || !utf8.ValidString(title):
 		p = badRequest("title", "title is a text of at most %d bytes.", maxSessionTitle)
 	case !ok:
-		p = notFound("not_found", "The store of this server keeps no titles.")
+		p = notFound("not_found", "The store of this gateway keeps no titles.")
 	default:
 		rows, _, err := h.opts.Index.Runs(r.Context(), &store.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
 		if err != nil {

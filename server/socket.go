@@ -265,7 +265,7 @@ func (s *socket) sendAway() {
 			}
 		default:
 		}
-		s.end(websocket.StatusGoingAway, "the server stops")
+		s.end(websocket.StatusGoingAway, "the gateway stops")
 		return
 	}
 }

@@ -107,7 +107,7 @@ func (w *socketWriter) finish() {
 func socketError(status int, body []byte) []byte {
 	body = bytes.TrimSpace(body)
 	if status < 400 || len(body) < 2 || body[0] != '{' {
-		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"The server failed.","type":"server_error","param":null,"code":"internal_error"}}`)
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"The gateway failed.","type":"server_error","param":null,"code":"internal_error"}}`)
 	}
 	dst := strconv.AppendInt([]byte(`{"type":"error","status":`), int64(status), 10)
 	return append(append(dst, ','), body[1:]...)

@@ -81,7 +81,7 @@ func (h *planner) countLost(c *caller, turns int) {
 	if turns == 0 {
 		return
 	}
-	h.opts.Log.Warn("turns of this server are not in the conversation that the model gets: they are not stored any more, or the client has changed older messages",
+	h.opts.Log.Warn("turns of this gateway are not in the conversation that the model gets: they are not stored any more, or the client has changed older messages",
 		"request_id", c.requestID, "turns", turns)
 	if h.opts.Metrics != nil {
 		h.opts.Metrics.AddLostTurns(turns)

@@ -460,10 +460,10 @@ func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *call
 	a, err := c.setup.State.Audit(r.Context(), limit)
 	if err != nil {
 		h.opts.Log.Error("the audit log could not be read", "cause", err)
-		return internalError("The audit log could not be read; the server's log says why.")
+		return internalError("The audit log could not be read; the gateway's log says why.")
 	}
 	if a == nil {
-		return notFound("no_audit_log", "This server keeps no audit log: audit.path in the configuration names one.")
+		return notFound("no_audit_log", "This gateway keeps no audit log: audit.path in the configuration names one.")
 	}
 	a.Data = nonNil(a.Data)
 	return answer(w, a)
@@ -474,7 +474,7 @@ func (h *stateHandler) listSettings(w http.ResponseWriter, _ *http.Request, c *c
 	rows, err := c.setup.State.Settings()
 	if err != nil {
 		h.opts.Log.Error("the configuration could not be shown", "cause", err)
-		return internalError("The configuration could not be shown; the server's log says why.")
+		return internalError("The configuration could not be shown; the gateway's log says why.")
 	}
 	return answerList(w, rows, "", false)
 }
@@ -486,7 +486,7 @@ type healthCheck struct {
 	Message string `json:"message,omitempty"`
 }
 
-// health handles GET /api/health. It returns 200 with the state of each part even if the server is not ready.
+// health handles GET /api/health. It returns 200 with the state of each part even if the gateway is not ready.
 func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	out := struct {
 		Ready bool `json:"ready"`

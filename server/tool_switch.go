@@ -71,7 +71,7 @@ func (h *catalogHandler) switchTool(disable bool) handler {
 		name, p := r.PathValue("name"), (*problem)(nil)
 		switch {
 		case h.opts.Switches == nil:
-			p = notFound("not_found", "This server cannot disable tools.")
+			p = notFound("not_found", "This gateway cannot disable tools.")
 		case !disable && h.opts.Switches.Disabled(name) != nil: // a disabled tool that no longer exists can be enabled
 		default:
 			p = c.anyTool(name)

@@ -223,7 +223,7 @@ func (h *catalogHandler) summaries(w http.ResponseWriter, r *http.Request, c *ca
 
 // noStore returns the problem of a route that needs a store of runs on a server without one.
 func noStore() *problem {
-	return notFound("no_store", "This server keeps no runs: start it with --store.")
+	return notFound("no_store", "This gateway keeps no runs: start it with --store.")
 }
 
 // storeFailed returns the problem for an error of the store, and logs unexpected errors.

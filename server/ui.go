@@ -179,7 +179,7 @@ func badUI(err error) *problem {
 	}
 	setting := ""
 	if bad.Limit == "max_text" {
-		setting = " The server's setting serve.max_text is this limit."
+		setting = " The gateway's setting serve.max_text is this limit."
 	}
 	return badRequest(bad.Param, "%s: %s%s", bad.Param, bad.Message, setting)
 }
@@ -337,7 +337,7 @@ func (u *uiChat) unseen(id string) bool {
 // call its result.
 func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *loop.OpenCall, approved bool) *problem {
 	if h.opts.Approvals == nil {
-		return conflict("no_approvals", "No approver can be asked on this server.")
+		return conflict("no_approvals", "No approver can be asked on this gateway.")
 	}
 	if !c.key.mayDecide(v.State.Run.Principal) {
 		return mayNotDecide()

@@ -274,7 +274,7 @@ func TestChatTextHasTheLimitOfTheServer(t *testing.T) {
 		t.Errorf("5000 characters: %d %s", resp.StatusCode, got)
 	}
 	resp, got := f.do("POST", "/api/chat", text(5001))
-	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "messages[0].parts[0].text: It has 5001 characters; max_text is 5000. The server's setting serve.max_text is this limit.") {
+	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "messages[0].parts[0].text: It has 5001 characters; max_text is 5000. The gateway's setting serve.max_text is this limit.") {
 		t.Errorf("5001 characters: %d %s", resp.StatusCode, got)
 	}
 	if _, got := f.do("GET", "/api/limits", ""); got != `{"max_text":5000,"max_body_bytes":16777216}`+"\n" {

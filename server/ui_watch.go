@@ -92,7 +92,7 @@ func (x *watch) tellUI(w http.ResponseWriter, r *http.Request, protocol uistream
 		return // the client has disconnected
 	}
 	if err != nil {
-		x.buf = x.enc.AppendFailure(x.buf, lathe.CodeUnavailable, "the server stops; the run goes on")
+		x.buf = x.enc.AppendFailure(x.buf, lathe.CodeUnavailable, "the gateway stops; the run goes on")
 	}
 	x.buf = x.enc.AppendEnd(x.buf)
 	_ = x.flush() // the client may have disconnected

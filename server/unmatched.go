@@ -69,7 +69,7 @@ var (
 // foreignPath returns the end of the error message for a path of another API, and the format of errors for clients of that
 // API.
 func foreignPath(path string) (hint string, form problems.Form) {
-	const useChat = "; this server has chat completions at /v1/chat/completions."
+	const useChat = "; this gateway has chat completions at /v1/chat/completions."
 	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok { // the client adds the version to its base URL
 		return ". Did you mean /v1/" + rest + "? The base URL of this client must not end in /v1.", problems.OpenAI
 	}

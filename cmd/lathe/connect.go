@@ -16,13 +16,13 @@ import (
 )
 
 type connectFlags struct {
-	URL     string `flag:"url" usage:"*address* of the server (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
-	Model   string `flag:"model" usage:"*name* of a model of the server; may be left out if it has one"`
-	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the server; without it none is sent"`
+	URL     string `flag:"url" usage:"*address* of the gateway (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
+	Model   string `flag:"model" usage:"*name* of a model of the gateway; may be left out if it has one"`
+	KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the gateway; without it none is sent"`
 	Write   bool   `flag:"write" usage:"write the settings into the agent's files, and keep their former content beside them"`
 	Undo    bool   `flag:"undo" usage:"take out of the files what --write put in"`
 	DryRun  bool   `flag:"dry-run" usage:"with --write: say which files would be written, and write none"`
-	NoCheck bool   `flag:"no-check" usage:"do not ask the server"`
+	NoCheck bool   `flag:"no-check" usage:"do not ask the gateway"`
 	JSON    bool   `flag:"json" usage:"print JSON"`
 }
 
@@ -30,14 +30,14 @@ func connectCommand() *cobra.Command {
 	var f connectFlags
 	return withFlags(&cobra.Command{
 		Use:   "connect [flags] [AGENT]",
-		Short: "Point a coding agent at this server",
-		Long: `Prints the settings with which a coding agent uses a server, and checks that the server answers on the wire of
+		Short: "Point a coding agent at this gateway",
+		Long: `Prints the settings with which a coding agent uses a gateway, and checks that the gateway answers on the wire of
 that agent. --write puts them into the agent's own files and keeps what was there; --undo takes them back. Without
 AGENT the agents are listed.
 
 No key is written: the settings name the variable of the environment that holds it.
 
-Exit codes: 0 done, 1 failed, 2 usage, 4 the server does not answer as it must.`,
+Exit codes: 0 done, 1 failed, 2 usage, 4 the gateway does not answer as it must.`,
 		Example: `  lathe connect
   lathe connect codex --model sim/demo
   lathe connect claude-code --url https://lathe.example.com --model fast --key-env LATHE_API_KEY --write

@@ -41,7 +41,7 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, usageError("%s %q: want the address of a server, such as %s", from, address, defaultServer)
+		return nil, usageError("%s %q: want the address of a gateway, such as %s", from, address, defaultServer)
 	}
 	t := &connectTarget{url: strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v1"), keyEnv: keyEnv}
 	if strings.ContainsFunc(keyEnv, func(r rune) bool {
@@ -69,7 +69,7 @@ func (t *connectTarget) do(ctx context.Context, method, path string, body any, h
 	}
 	resp, err := t.http.Do(req)
 	if err != nil {
-		return 0, nil, exit(exitUpstream, "no server answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
+		return 0, nil, exit(exitUpstream, "no gateway answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
 	}
 	defer func() { _ = resp.Body.Close() }() // the body has been read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
@@ -85,11 +85,11 @@ func (t *connectTarget) refusedKey(status int) error {
 	case status != http.StatusUnauthorized:
 		return nil
 	case t.keyEnv == "":
-		return usageError("the server at %s wants a key: give --key-env NAME, the variable that holds one", t.url)
+		return usageError("the gateway at %s wants a key: give --key-env NAME, the variable that holds one", t.url)
 	case t.key == "":
-		return usageError("the server at %s wants a key, and the variable %s is not set: export it", t.url, t.keyEnv)
+		return usageError("the gateway at %s wants a key, and the variable %s is not set: export it", t.url, t.keyEnv)
 	}
-	return usageError("the server at %s does not accept the key in %s", t.url, t.keyEnv)
+	return usageError("the gateway at %s does not accept the key in %s", t.url, t.keyEnv)
 }
 
 // models returns the names of the models of the gateway.
@@ -118,14 +118,14 @@ func chooseModel(name string, models []string) (string, error) {
 	if len(shown) > 10 {
 		shown = append(slices.Clone(shown[:10]), "…")
 	}
-	has := "the server has " + strings.Join(shown, ", ")
+	has := "the gateway has " + strings.Join(shown, ", ")
 	switch {
 	case len(models) == 0:
-		return "", exit(exitUpstream, "the server has no model for this key")
+		return "", exit(exitUpstream, "the gateway has no model for this key")
 	case name != "" && slices.Contains(models, name):
 		return name, nil
 	case name != "":
-		return "", usageError("the server has no model %q: %s", printable(name), printable(text.Suggest(name, models, has)))
+		return "", usageError("the gateway has no model %q: %s", printable(name), printable(text.Suggest(name, models, has)))
 	case len(models) == 1:
 		return models[0], nil
 	case slices.Contains(models, sim.DemoModel) && !slices.ContainsFunc(models, func(m string) bool { return !strings.HasPrefix(m, "sim/") }):
@@ -168,7 +168,7 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 		return path, nil
 	}
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
-		return path, exit(exitUpstream, "POST %s%s answers %d: this server does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))
+		return path, exit(exitUpstream, "POST %s%s answers %d: this gateway does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))
 	}
 	var failure struct{ Error struct{ Message string } }
 	_ = json.Unmarshal(text, &failure) // without a message only the status is shown

@@ -24,7 +24,7 @@ const (
 )
 
 type doctorClientFlags struct {
-	URL    string `flag:"url" usage:"*address* of the server that the settings must name; without it any"`
+	URL    string `flag:"url" usage:"*address* of the gateway that the settings must name; without it any"`
 	KeyEnv string `flag:"key-env" usage:"*variable* of the environment that holds the key, for an agent whose files do not name it"`
 	JSON   bool   `flag:"json" usage:"print JSON"`
 }
@@ -33,9 +33,9 @@ func doctorClientCommand() *cobra.Command {
 	var f doctorClientFlags
 	return withFlags(&cobra.Command{
 		Use:   "client [flags] AGENT",
-		Short: "Examine a coding agent: its program, its settings, and the server that they name",
+		Short: "Examine a coding agent: its program, its settings, and the gateway that they name",
 		Long: `Looks for the agent's program on the PATH and for its version, compares its settings with those that
-` + "`lathe connect AGENT --write`" + ` writes, and asks the server that they name for its models and for a short answer on
+` + "`lathe connect AGENT --write`" + ` writes, and asks the gateway that they name for its models and for a short answer on
 the agent's wire.
 
 Exit codes: 0 all is as it must be, 1 something is not, 2 usage.`,

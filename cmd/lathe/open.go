@@ -16,15 +16,15 @@ import (
 
 func openCommand() *cobra.Command {
 	var f struct {
-		Server  string `flag:"server" usage:"*URL* of the server (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
-		Store   string `flag:"store" usage:"the server that has this *store* open: sqlite:PATH"`
-		KeyFile string `flag:"key-file" usage:"*file* that holds a key of the server"`
-		KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the server (default LATHE_SERVER_KEY)"`
+		Server  string `flag:"server" usage:"*URL* of the gateway (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
+		Store   string `flag:"store" usage:"the gateway that has this *store* open: sqlite:PATH"`
+		KeyFile string `flag:"key-file" usage:"*file* that holds a key of the gateway"`
+		KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the gateway (default LATHE_SERVER_KEY)"`
 		Print   bool   `flag:"print" usage:"print the address, and open nothing"`
 	}
 	return withFlags(&cobra.Command{
 		Use:   "open [flags]",
-		Short: "Open the page of a running server",
+		Short: "Open the page of a running gateway",
 		Long: `Opens the page of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with --print, the
 address is printed alone. The server is that of --server or $` + serverVariable + `, the one that has the store of --store open, or the one at
 ` + defaultServer + `.
@@ -91,10 +91,10 @@ func (f *serverFlags) running(store string) (*daemonClient, error) {
 		return nil, err
 	}
 	if kind != "sqlite" {
-		return nil, usageError("--store %s: a server is found by the file of an SQLite store; give --server URL", kind)
+		return nil, usageError("--store %s: a gateway is found by the file of an SQLite store; give --server URL", kind)
 	}
 	if c, err = f.noted(path); err != nil {
-		return nil, failure("no running server has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)
+		return nil, failure("no running gateway has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)
 	}
 	return c, nil
 }

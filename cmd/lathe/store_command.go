@@ -96,7 +96,7 @@ func storeBackupCommand() *cobra.Command {
 	var w storeWork
 	return withFlags(w.flags(&cobra.Command{
 		Use: "backup FILE", Short: "Copy a store to a new file, while it is in use", Args: cobra.ExactArgs(1),
-		Long: `Copies the store as it is at one moment, verifies the copy, and gives it the name FILE when it is on the disk. A server may
+		Long: `Copies the store as it is at one moment, verifies the copy, and gives it the name FILE when it is on the disk. A gateway may
 read and write the store meanwhile. FILE must not exist; only its owner may read it.`,
 		Example: `  lathe store backup --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -75,7 +75,7 @@ func (u *Limiter) Enter(k *Caller, at Pool, shared bool) (release func(), p *pro
 	defer u.mu.Unlock()
 	c := u.entry(k)
 	if at != Unbounded && u.taken[at] >= u.most[at] {
-		return nil, problem.Overloaded(time.Second, "The server has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())
+		return nil, problem.Overloaded(time.Second, "The gateway has %d requests of this kind at work, which is its limit (%s).", u.taken[at], at.setting())
 	}
 	if share := max(1, u.most[at]/shares); at != Unbounded && shared && c.taken[at] >= share {
 		return nil, problem.RateLimited(time.Second, "This key has %d requests of this kind at work, which is its share of %s.", share, at.setting())

@@ -52,7 +52,7 @@ func Failure(res *event.Result) *Problem {
 		if code == lathe.CodeUnavailable {
 			return NotNow(res.Err)
 		}
-		return Overloaded(time.Second, "The server stops; try again.").WithCode(string(res.Reason))
+		return Overloaded(time.Second, "The gateway stops; try again.").WithCode(string(res.Reason))
 	case lathe.ReasonBudgetExhausted:
 		return overBudget(res)
 	case lathe.ReasonGuestFault, lathe.ReasonInternal:
@@ -62,14 +62,14 @@ func Failure(res *event.Result) *Problem {
 	}
 	switch code {
 	case lathe.CodeUnavailable: // the store is full or does not respond
-		return Overloaded(RetryLater, "The server keeps no more runs now.")
+		return Overloaded(RetryLater, "The gateway keeps no more runs now.")
 	case lathe.CodeTooManyTools:
 		return tooManyTools(res.Err)
 	case lathe.CodeInvalidRequest:
 		return New(code.HTTPStatus(), "invalid_request", "The request cannot be run: %s.", Cause(res.Err))
 	default:
 	}
-	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the server.", NoRetry: true}
+	return &Problem{Status: http.StatusInternalServerError, Code: "internal_error", Message: "The run failed within the gateway.", NoRetry: true}
 }
 
 // tooManyTools returns the problem of a run whose tool definitions exceed a limit.
@@ -101,14 +101,14 @@ func NotNow(err error) *Problem {
 	if p := OfStore(err); p != nil {
 		return p
 	}
-	return Overloaded(RetryLater, "The server cannot do this now: it executes as many runs as it may, or its database or engine cannot be reached. Try again later.")
+	return Overloaded(RetryLater, "The gateway cannot do this now: it executes as many runs as it may, or its database or engine cannot be reached. Try again later.")
 }
 
 // OfStore returns the problem of a store that cannot be written, or nil if err has another cause.
 func OfStore(err error) *Problem {
 	for _, known := range []error{lathe.ErrStoreFull, lathe.ErrStoreDisk, lathe.ErrStoreReplaced} {
 		if errors.Is(err, known) {
-			return Overloaded(RetryLater, "The server cannot store runs: %v.", known)
+			return Overloaded(RetryLater, "The gateway cannot store runs: %v.", known)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func upstream(err error) *Problem {
 		p.Status, p.Message, p.RetryAfter = http.StatusTooManyRequests, "The model server takes no more requests now.", max(up.RetryAfter, time.Second)
 		if !up.Retryable && up.ProviderCode == "insufficient_quota" {
 			p.Status, p.RetryAfter = http.StatusBadRequest, 0
-			p.Message = "The account of this server at the model server has no quota left. Only the operator of this server can change that."
+			p.Message = "The account of this gateway at the model server has no quota left. Only the operator of this gateway can change that."
 			p.NoRetry = true
 		}
 	case lathe.Upstream4xx:
@@ -56,10 +56,10 @@ func (p *Problem) refused(up *lathe.UpstreamError) {
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		p.Message = "The model server did not accept this server's credentials for the model. Only the operator of this server can change that."
+		p.Message = "The model server did not accept this gateway's credentials for the model. Only the operator of this gateway can change that."
 		return
 	case http.StatusPaymentRequired:
-		p.Message = "The account of this server at the model server cannot pay for the request. Only the operator of this server can change that."
+		p.Message = "The account of this gateway at the model server cannot pay for the request. Only the operator of this gateway can change that."
 		return
 	case http.StatusNotFound:
 		p.Status = http.StatusNotFound

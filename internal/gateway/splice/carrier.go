@@ -86,7 +86,7 @@ func (ht *Turns) StoredCarriers(ctx context.Context, binding []string, runID str
 func (ht *Turns) NewCarriers(ctx context.Context, a *Request, runID string) *Carriers {
 	ring, err := ht.opts.Seals.Get(ctx)
 	if err != nil {
-		ht.opts.Log.Error("the key of Carriers could not be read: the next request does not have what this run does on the server",
+		ht.opts.Log.Error("the key of Carriers could not be read: the next request does not have what this run does on the gateway",
 			"request_id", a.ID, "code", lathe.CodeOf(err))
 		return nil
 	}
@@ -159,7 +159,7 @@ func (c *Carriers) seal(own, messages []lathe.Message, keeps *event.RunRetention
 	content, err := json.Marshal(&carried{Messages: messages, Keeps: keeps})
 	if err != nil || len(content) > maxCarried {
 		if c.turns.opts.Index == nil {
-			c.turns.opts.Log.Warn("what a run did on the server is too large for a carrier, and no store keeps it: the next request does not have it",
+			c.turns.opts.Log.Warn("what a run did on the gateway is too large for a carrier, and no store keeps it: the next request does not have it",
 				"run_id", c.runID, "bytes", len(content))
 			return ""
 		}

@@ -123,7 +123,7 @@ func (c *conn) greet() error {
 // unavailable logs err and returns the error that ends the connection with the status "try again later". The worker then reconnects.
 func (c *conn) unavailable(what string, err error) error {
 	c.log.Warn("cannot "+what+" a worker", "worker", c.id, "code", string(lathe.CodeOf(err)))
-	return &closed{status: websocket.StatusTryAgainLater, reason: "the server cannot reach its store"}
+	return &closed{status: websocket.StatusTryAgainLater, reason: "the gateway cannot reach its store"}
 }
 
 // replace ends an older connection of the same worker, which has lost it even if the connection is still open, and waits for its end.
@@ -295,6 +295,6 @@ func (c *conn) sendAway() {
 	if known {
 		c.write(&workers.Frame{Type: workers.Drain})
 	} else {
-		c.end(websocket.StatusGoingAway, "the server stops")
+		c.end(websocket.StatusGoingAway, "the gateway stops")
 	}
 }

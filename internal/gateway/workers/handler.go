@@ -137,9 +137,9 @@ func (w *Handler) admit(f *Pool) (*conn, *problem.Problem) {
 	defer w.mu.Unlock()
 	switch {
 	case w.closing:
-		return nil, problem.New(http.StatusServiceUnavailable, "draining", "The server is about to stop; try again.")
+		return nil, problem.New(http.StatusServiceUnavailable, "draining", "The gateway is about to stop; try again.")
 	case len(w.conns) >= w.opts.MaxWorkers:
-		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The server has too many workers.")
+		return nil, problem.New(http.StatusServiceUnavailable, "overloaded", "The gateway has too many workers.")
 	}
 	c := newConn(w, f)
 	if !w.pools.has(f) { // the pools were reloaded after the token was checked
@@ -239,7 +239,7 @@ func (w *Handler) Close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	for _, c := range w.all() {
-		c.end(websocket.StatusGoingAway, "the server stops")
+		c.end(websocket.StatusGoingAway, "the gateway stops")
 	}
 	<-over
 }
