@@ -202,6 +202,7 @@ func isProblem(e ast.Expr) bool {
 var derivedCodes = []string{
 	string(lathe.ReasonNoToolCalls), string(lathe.ReasonToolError), string(lathe.ReasonUnknownTool), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted),
 	string(lathe.UpstreamLoading), string(lathe.CodeNotFound), string(lathe.CodePolicyDenied), string(lathe.CodeBudgetExhausted), string(lathe.CodePriceUnknown),
+	string(lathe.CodeTooManyTools),
 }
 
 // TestEveryHTTPErrorCodeIsDocumented compares the table of docs/errors.md with the codes in the sources: every code has one
