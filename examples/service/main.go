@@ -1,5 +1,5 @@
 // Command service answers questions about orders over HTTP. Its runs survive the end of its process; a refund needs an approval and is
-// never repeated. It does not authenticate: a proxy does, and sets X-User.
+// never repeated. It neither authenticates nor authorizes approvers: its proxy must, and sets X-User.
 //
 //	curl -N -d 'Please refund the order "A-17".' http://127.0.0.1:8080/ask
 //	curl http://127.0.0.1:8080/waiting
@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/agent"
@@ -47,7 +48,8 @@ func findOrder(_ context.Context, in order) (string, error) {
 	return "delivered", nil
 }
 
-// refund writes: the policy asks for an approval, and a call that a killed process has begun is not repeated.
+// refund writes: the policy asks for an approval, and a call that a killed process has begun is not repeated. It is not declared
+// Idempotent because not every payment service honours the key; with one that does, Idempotent repeats such a call under the same key.
 func refund(ctx context.Context, in order) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *payments, strings.NewReader(in.Number))
 	if err != nil {
@@ -58,13 +60,23 @@ func refund(ctx context.Context, in order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return resp.Status, resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 { // the status has no secrets: the model may read it
+		return "", tool.Fail(lathe.CodeExecutionFailed, "the payment service answered %s", resp.Status)
+	}
+	return "refunded", nil
 }
 
-// stream writes events as server-sent events. Deltas have no id: who reconnects finds their text in the ends of the turns.
+// stream writes events as server-sent events. Deltas have no id: a client that reconnects finds their text in the ends of the turns.
 func stream(w http.ResponseWriter, events iter.Seq2[event.Event, error]) {
-	w.Header().Set("Content-Type", "text/event-stream")
+	begun := false
 	for e, err := range events {
+		if err != nil && !begun {
+			fail(w, err)
+			return
+		}
+		begun = true
+		w.Header().Set("Content-Type", "text/event-stream")
 		if err != nil {
 			fmt.Fprintf(w, "event: error\ndata: %q\n\n", err)
 			return
@@ -75,6 +87,10 @@ func stream(w http.ResponseWriter, events iter.Seq2[event.Event, error]) {
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Data.EventType(), must(json.Marshal(e)))
 		_ = http.NewResponseController(w).Flush()
 	}
+}
+
+func fail(w http.ResponseWriter, err error) {
+	http.Error(w, err.Error(), lathe.CodeOf(err).HTTPStatus())
 }
 
 func main() {
@@ -91,12 +107,14 @@ func main() {
 		Tools: []lathe.Tool{tool.Func("find_order", "Returns the state of an order.", findOrder, &tool.FuncOptions{Effect: lathe.ReadOnly}),
 			tool.Func("refund", "Refunds an order.", refund, &tool.FuncOptions{Effect: lathe.Writes}), builtin.Calculator()},
 		Store: runs, Sinks: []event.Sink{metrics, observe.NewSlog(logger)}, Log: logger}))
-	must(a.Recover(stopped)) // runs of a killed process continue, and what waited for an approval waits again
+	if _, err := a.Recover(stopped); err != nil { // runs of a killed process continue, and what waited for an approval waits again
+		logger.Error("some runs could not be recovered", "err", err)
+	}
 	http.Handle("GET /metrics", metrics.Handler())
 	http.HandleFunc("POST /ask", func(w http.ResponseWriter, r *http.Request) {
 		question, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10))
 		if run, err := a.Start(r.Context(), lathe.User(string(question))); err != nil { // it continues if the client leaves
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			fail(w, err)
 		} else {
 			stream(w, a.Events(r.Context(), run, 0))
 		}
@@ -108,7 +126,7 @@ func main() {
 	http.HandleFunc("GET /waiting", func(w http.ResponseWriter, r *http.Request) {
 		waiting, err := a.Waiting(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			fail(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"waiting": waiting})
@@ -116,7 +134,7 @@ func main() {
 	for path, decide := range map[string]func(context.Context, string, string) error{"POST /approve/": a.Approve, "POST /deny/": a.Deny} {
 		http.HandleFunc(path+"{digest}", func(w http.ResponseWriter, r *http.Request) {
 			if err := decide(r.Context(), r.PathValue("digest"), r.Header.Get("X-User")); err != nil {
-				http.Error(w, err.Error(), http.StatusConflict)
+				fail(w, err)
 			}
 		})
 	}
@@ -126,7 +144,9 @@ func main() {
 	go func() { _ = srv.Serve(listener) }()
 	<-stopped.Done()
 	_ = srv.Close()
-	a.Close(context.Background()) // waits for the runs in progress
+	deadline, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	a.Close(deadline) // waits for the runs in progress; the next process resumes those that take longer
 }
 
 func must[T any](v T, err error) T {
