@@ -48,8 +48,8 @@ import (
 // Options configure an agent. They are copied.
 type Options struct {
 	// Name is stored with each run: [Agent.Recover] resumes, and [Agent.Waiting] lists after a restart, the runs of this name only. Several
-	// agents of one process may share a store in memory or SQLite if each has a name of its own. A PostgreSQL database is for the processes
-	// of one name: an agent of another name would acquire its runs and could not resume them. Unfinished runs stay under the name that they
+	// agents of one process may share an SQLite store if each has a name of its own. A [store.Shared], such as a PostgreSQL database, is for
+	// agents of one name: after Recover, one of another name would acquire their runs and could not resume them. Unfinished runs stay under the name that they
 	// were started with, also "": after a change of the name, recover them with an agent of the old one.
 	Name string
 	// Description tells the models of the other agents when to hand the conversation over to this one: see Handoffs.
