@@ -1,6 +1,6 @@
 // Package agent is for programs that embed Lathe: an [Agent] holds a model, tools, a policy and a store, and executes runs.
 //
-//	weather := tool.Func("weather", "Tells the weather of a city.", forecast, &tool.FuncOptions{Effect: lathe.ReadOnly})
+//	weather := tool.Func("weather", "Returns the weather of a city.", forecast, &tool.FuncOptions{Effect: lathe.ReadOnly})
 //	a, err := agent.New(model, &agent.Options{Instructions: "Be brief.", Tools: []lathe.Tool{weather}})
 //	res, err := a.Run(ctx, lathe.User("What is the weather in Oslo?"))
 //	fmt.Println(res.Answer)
@@ -9,10 +9,11 @@
 //
 // # Approvals and restarts
 //
-// Each event of a run is stored before its effect begins. A call that needs an approval parks its run: [Agent.Waiting] lists such calls, and
+// Each event of a run except deltas is stored before the effect that it announces begins. A call that needs an approval parks its run: [Agent.Waiting] lists such calls, and
 // [Agent.Answer] stores the decision and resumes the run in the background. With a store that outlives the process, [Agent.Recover], called
-// once at the start, does what the previous process left: it resumes its runs, and restores its requests for approval with their expiry.
-// A call that writes is never repeated: if it is not known whether the tool was called, the result that the model reads says that.
+// once at the start, resumes the runs that earlier processes did not finish, and restores their requests for approval with their expiry.
+// A call of a tool with the effect Writes is never repeated after a crash; the model gets the result interrupted. Calls of tools that only
+// read or are idempotent are repeated.
 //
 // # The parts
 //
@@ -46,33 +47,38 @@ import (
 
 // Options configure an agent. They are copied.
 type Options struct {
-	// Name identifies the agent in the store: [Agent.Recover] resumes the runs of this name only. A program with several agents on one store
-	// gives each a name. A store that several processes share serves one name.
+	// Name is stored with each run: [Agent.Recover] resumes, and [Agent.Waiting] lists after a restart, the runs of this name only. Several
+	// agents of one process may share an SQLite store if each has a name of its own. A [store.Shared], such as a PostgreSQL database, is for
+	// agents of one name: after Recover, one of another name would acquire their runs and could not resume them. Unfinished runs stay under the name that they
+	// were started with, also "": after a change of the name, recover them with an agent of the old one.
 	Name string
-	// Description says, for the models of the others among the agent and its peers, when to hand the conversation over to this one.
+	// Description tells the models of the other agents when to hand the conversation over to this one: see Handoffs.
 	Description string
-	// Instructions is the system message of each run whose messages begin with none; "": none. The instructions of an agent with peers are
-	// not in the history: each model call of the agent or of a peer begins with its own, before a system message of the conversation.
+	// Instructions is the system message of each run whose messages begin with none; "": none. With Handoffs, instructions are not in the
+	// history: each model call begins with those of its agent, before a system message of the conversation.
 	Instructions string
 	Tools        []lathe.Tool
 	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others. A name in a
 	// [policy.Tools] that is nearly that of a tool is an error.
 	Policy lathe.Policy
-	// Approver answers the requests of the policy while the run waits; nil: the agent keeps them until [Agent.Answer].
+	// Approver answers the requests of the policy while the run waits; nil: the run is parked, and the agent stores the requests until
+	// [Agent.Answer].
 	Approver lathe.Approver
-	// Store keeps the runs. It must also be a [store.RunIndex] and a [store.SignalStore], as those of packages store/sqlite and
+	// Store stores the runs. It must also be a [store.RunIndex] and a [store.SignalStore], as those of packages store/sqlite and
 	// store/postgres are; nil: in memory, until the process ends.
 	Store store.Store
-	// Runner and Loop are further options of the parts: limits, settings, sampling, secrets, prices. Their policy, approver and log are those
-	// above and below if they are not set here.
+	// Runner and Loop are further options of the parts. Set limits and settings in Runner (Runner.Limits.ApprovalTTL), sampling and prices in
+	// Loop. Set Policy, Approver and Log here and not in Runner: those of Runner replace them. [Agent.With] replaces limits, settings and
+	// sampling for single runs.
 	Runner tool.Options
 	Loop   loop.Options
-	// Peers are agents to which the conversation can be handed over, and which can hand it over to each other and, if Name is set, back.
+	// Handoffs are agents to which the conversation can be handed over, and which can hand it over to each other and, if Name is set, back.
 	// The model of each has a tool transfer_to_NAME for each of the others, which only reads; the policy of the agent decides about it.
 	// After such a call the other agent answers, with its own model, instructions, tools, policy, settings and limits, in the rest of the
-	// run and in later runs that continue its history, also after a restart: the last transfer in the messages decides. Limits
-	// count over the whole run; those of the current agent apply. ModelCallStarted and the trace of the result have the agent's name.
-	Peers []Peer
+	// run and in later runs that continue its history, also after a restart: the last successful transfer in the messages decides, so a
+	// caller that supplies the messages can choose the agent. Limits count over the whole run; those of the current agent apply.
+	// ModelCallStarted and the trace of the result have the agent's name.
+	Handoffs []Handoff
 	// MaxTransfers is the maximum number of transfers of one run; 0: 8. The policy denies further ones, by the rule max_transfers.
 	MaxTransfers int
 	// Prepare, if set, changes each request before the model receives it: it adds what the program remembers, or leaves out, shortens or
@@ -102,7 +108,7 @@ type parts struct {
 	now          func() time.Time
 	sampling     lathe.Sampling
 	loop         *loop.Loop
-	members      []member // the agent, with loop, and its peers
+	members      []member // the agent, with loop, and those of its handoffs
 	engine       *engine.Engine
 	supervisor   *engine.Supervisor
 	runs         store.RunIndex
@@ -160,16 +166,16 @@ func (a *parts) reachable(ctx context.Context) error {
 
 // assemble makes the loops and what executes them.
 func (a *Agent) assemble(model lathe.Model, o *Options) error {
-	if err := checkPeers(o); err != nil {
+	if err := checkHandoffs(o); err != nil {
 		return err
 	}
-	if len(o.Peers) == 0 {
+	if len(o.Handoffs) == 0 {
 		a.instructions = o.Instructions
 	}
 	if err := a.add(model, o, o); err != nil {
 		return err
 	}
-	if err := a.addPeers(o); err != nil {
+	if err := a.addHandoffs(o); err != nil {
 		return err
 	}
 	a.loop = a.members[0].loop
@@ -211,7 +217,7 @@ func (a *parts) add(model lathe.Model, o, first *Options) error {
 		return err
 	}
 	p := prepared{Model: model, prepare: o.Prepare}
-	if len(first.Peers) > 0 {
+	if len(first.Handoffs) > 0 {
 		p.instructions = o.Instructions
 		runner.Policy = transferLimit{runner.Policy, cmp.Or(first.MaxTransfers, defaultTransfers)}
 		options.Agent = o.Name
@@ -413,7 +419,8 @@ func (s *starting) Leave(runID string) {
 }
 
 // Wait waits until a run that this process executes ends or is parked; the result of any other run is read from the store. The result and
-// the error are those of [Agent.Run]. The error is that of ctx if ctx is done earlier; the run then continues.
+// the error are those of [Agent.Run]: it wraps [ErrWaiting] if the run is parked. For a run that another process executes, Wait returns at
+// once an error of code unavailable. The error is that of ctx if ctx is done earlier; the run then continues.
 func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 	res, here, err := a.supervisor.Wait(ctx, runID)
 	if !here {
@@ -460,8 +467,8 @@ func (a *Agent) Cancel(ctx context.Context, runID string) error {
 }
 
 // Close accepts no more runs and waits until those of this process have ended or are parked. If ctx is done earlier, it leaves the others:
-// nothing more is stored of them, and [Agent.Recover] of the next process resumes them. It returns their number. It does not close the
-// store.
+// nothing more is stored of them, and [Agent.Recover] of the next process resumes them. It returns their number. A context without a
+// deadline lets Close wait as long as the longest run takes (run_timeout, default 15 minutes). It does not close the store.
 func (a *Agent) Close(ctx context.Context) (left int) {
 	a.mu.Lock()
 	if a.stop != nil {

@@ -27,7 +27,7 @@ type place struct {
 }
 
 func weather() lathe.Tool {
-	return tool.Func("weather", "Tells the weather of a city.", func(_ context.Context, in place) (string, error) {
+	return tool.Func("weather", "Returns the weather of a city.", func(_ context.Context, in place) (string, error) {
 		return "dry in " + in.City, nil
 	}, &tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}})
 }

@@ -44,8 +44,10 @@ func (a *Agent) describe(ctx context.Context, r *approval.Request) {
 		Verdict: lathe.Verdict{Rule: r.Rule, Reason: r.Reason}}, a.now())
 }
 
-// Answer stores the decision on a request, by its digest, and resumes the run in the background: see [Agent.Wait]. The decision is stored
-// when Answer returns, so that it survives the process. The error is that of [approval.Queue.Answer].
+// Answer stores the decision on a request, by its digest, and resumes the run in the background in this process, unless another process
+// executes it. The decision is stored when Answer returns, so that it survives the process. The run resumes after each decision: if others
+// of its calls still wait, it executes the call that was decided, and is parked again. See [Agent.Wait]. The error is that of
+// [approval.Queue.Answer].
 func (a *Agent) Answer(ctx context.Context, digest string, answer approval.Answer) error {
 	waiting, err := a.Waiting(ctx)
 	if err != nil {
@@ -110,9 +112,12 @@ func (a *Agent) unwatch(digest string) {
 	}
 }
 
-// Recover does what an earlier process left, in the background: it resumes the runs of that process, restores the requests for approval of
-// parked runs, and ends the runs that cannot be resumed. Call it once, after New. It returns the number of resumed runs, and the errors of
-// the others. On a store that several processes share, it goes on until [Agent.Close] to take over the runs of processes that stop.
+// Recover resumes, in the background, the runs that earlier processes did not finish, and restores the requests for approval of parked
+// runs with their expiry. Call it once, after New. On a shared store it also acquires runs of processes that stop, until [Agent.Close].
+//
+// It returns the number of resumed runs, and the joined errors of the runs that could not be resumed and of reading the store. One run with
+// an error does not prevent the others from being resumed, nor the agent from being used, and the error may be returned again at each
+// start, for instance if the log of the run is damaged. Log it; do not end the program because of it.
 func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
 	own := a.own()
 	loopFor := func(row *store.RunSummary) (*loop.Loop, error) {

@@ -21,7 +21,7 @@ import (
 func ExampleAgent_Run() {
 	ctx := context.Background()
 	model := lathetest.NewModel(lathetest.Call("weather", `{"city":"Oslo"}`), lathetest.Text("It is dry."), lathetest.Text("You are welcome."))
-	weather := tool.Func("weather", "Tells the weather of a city.", func(_ context.Context, in struct {
+	weather := tool.Func("weather", "Returns the weather of a city.", func(_ context.Context, in struct {
 		City string `json:"city"`
 	}) (string, error) {
 		return "dry in " + in.City, nil
@@ -254,19 +254,22 @@ func Example_picture() {
 	// Output: A red square.
 }
 
-// Prepare adds to each request what the program knows of the user. The history does not contain it.
+// Prepare adds to each request what the program knows of the user, whose name is the principal of the run. The history does not contain it.
 func ExampleOptions_prepare() {
 	ctx := context.Background()
 	model := lathetest.NewModel(lathetest.Text("Good morning, Ann."))
-	a, err := agent.New(model, &agent.Options{Prepare: func(_ context.Context, req *lathe.Request) error {
-		req.Messages = append([]lathe.Message{lathe.System("The user is called Ann.")}, req.Messages...)
+	notes := map[string]string{"ann": "The user is called Ann."}
+	a, err := agent.New(model, &agent.Options{Prepare: func(ctx context.Context, req *lathe.Request) error {
+		owner, _ := event.RunOwnerFrom(ctx) // also in a run that Recover has resumed
+		req.Messages = append([]lathe.Message{lathe.System(notes[owner.Principal])}, req.Messages...)
 		return nil
 	}})
 	if err != nil {
 		panic(err)
 	}
 	defer a.Close(ctx)
-	res, err := a.Run(ctx, lathe.User("Hello!"))
+	ann := a.With(loop.Input{Run: lathe.RunInfo{Principal: "ann"}})
+	res, err := ann.Run(ctx, lathe.User("Hello!"))
 	if err != nil {
 		panic(err)
 	}
@@ -274,6 +277,6 @@ func ExampleOptions_prepare() {
 	for _, m := range model.Requests()[0].Messages {
 		sent = append(sent, string(m.Role))
 	}
-	fmt.Println(strings.Join(sent, " "), len(res.History))
-	// Output: system user 2
+	fmt.Println(strings.Join(sent, " "), model.Requests()[0].Messages[0].Text(), len(res.History))
+	// Output: system user The user is called Ann. 2
 }

@@ -19,8 +19,8 @@ import (
 
 // RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The JSON Schema of T, which is derived as that of the
 // input of [tool.Func], is sent in the form that the model's server takes, also together with tools. An answer that does not match it is
-// sent back with the error, max_answer_repairs times. A type without a JSON object, such as a slice, is the member value of one. If the run is parked,
-// the error wraps [ErrWaiting], and [ValueOf] reads the answer later. If no answer matches, the error has the code invalid_answer, and the result has the
+// sent back with the error, max_answer_repairs times. A type that is not a JSON object, such as []string, is sent to the model as an object
+// with one field, value. If the run is parked, the error wraps [ErrWaiting], and [ValueOf] reads the answer later. If no answer matches, the error has the code invalid_answer, and the result has the
 // text of the last one.
 func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value T, res *event.Result, err error) {
 	f, err := formatOf[T]()
@@ -45,7 +45,7 @@ func ValueOf[T any](res *event.Result) (value T, err error) {
 
 // A Partial is a value of a run that is in progress, or its answer.
 type Partial[T any] struct {
-	// Value has the members that have arrived so far. A text may be cut; a number, true, false or null is whole.
+	// Value has the fields that have arrived so far. A text may be cut; a number, true, false or null is whole.
 	Value T
 	// Result is the result of the run, with the last value, which is complete; nil for the values before it.
 	Result *event.Result
@@ -96,7 +96,7 @@ func StreamAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) ite
 // A format is the response format of a Go type.
 type format struct {
 	source json.RawMessage // the value of [lathe.Sampling].ResponseFormat
-	boxed  bool            // the type has no JSON object: its value is the member value of one
+	boxed  bool            // the type is not a JSON object: it is sent as an object with one field, value
 }
 
 // formatOf returns the response format of T.

@@ -30,8 +30,8 @@ func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
 	return &ownerContext{ctx, o}
 }
 
-// RunOwnerFrom returns what [WithRunOwner] has put into ctx. An engine does so for the events of its runs, those of resumed
-// runs included.
+// RunOwnerFrom returns what [WithRunOwner] has put into ctx. An engine does so for the sinks, the model calls and the tool calls of its
+// runs, those of resumed runs included.
 func RunOwnerFrom(ctx context.Context) (o RunOwner, ok bool) {
 	p, ok := ctx.Value(ownerKey{}).(*RunOwner)
 	if ok {

@@ -36,14 +36,14 @@ type Options struct {
 	// sent to another server.
 	Transport http.RoundTripper
 
-	Timeouts Timeouts
-	Retry    Retry
-	Server   Server
-	Limits   Limits
+	Timeouts Timeouts // of a model call: connection, first delta, reads
+	Retry    Retry    // of model calls that failed before their first delta
+	Server   Server   // what the server supports; the zero value leaves that to its kind
+	Limits   Limits   // of what is read from the server
 	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
 	MaxTokens int
-	// Entry is the caller's name for the model. Reasoning is marked with it and is sent back only to the model with the same
-	// Entry. If Entry is "", reasoning is not marked, and marked reasoning is not sent.
+	// Entry names this model in stored reasoning. Reasoning is sent back only to a model with the same Entry; if it is empty, only
+	// unmarked reasoning is.
 	Entry string
 	// Log receives one debug line for each attempt, with status, kind of failure and request id; nil: no log.
 	Log *slog.Logger

@@ -30,21 +30,25 @@ type FuncOptions struct {
 	// it the tool cannot be registered.
 	Show []string
 	// Effect declares whether the function changes anything. A function without an effect is treated as one that writes: policies that
-	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If no approver
-	// is configured, it is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the
-	// reason undeclared_effect.
+	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If its calls
+	// need an approval and the runner has no approver, it is withheld from models: [Options].Log receives a warning, and [Work.Withheld]
+	// and RunStarted list it with the reason undeclared_effect. An agent of package agent always has an approver.
 	Effect lathe.Effect
 	// Schema replaces the schema that is derived from the input type. [SchemaOf] returns that schema with adjustments.
 	Schema json.RawMessage
 	// OutputSchema, if set, is checked for each output.
-	OutputSchema       json.RawMessage
-	SchemaVersion      string
-	Hidden             bool
-	Target             []string
-	Timeout            time.Duration
-	CacheTTL           time.Duration
-	Concurrency        int
-	Rate               float64
+	OutputSchema  json.RawMessage
+	SchemaVersion string        // recorded in events
+	Hidden        bool          // it is never sent to a model, and a call of it gets the result unknown_tool
+	Target        []string      // the fields of the input that name what a call acts on: tool_failure_policy counts failures by target
+	Timeout       time.Duration // of one call; 0: tool_timeout of the limits
+	// CacheTTL, if it is more than 0 and Effect is ReadOnly, is the time for which an equal call of the same principal gets the output of
+	// an earlier one.
+	CacheTTL    time.Duration
+	Concurrency int     // the maximum number of concurrent calls in this process; 0: no limit
+	Rate        float64 // the maximum number of calls per second; 0: no limit
+	// Backend names what the function depends on, such as a database. Tools with the same Backend share its circuit and
+	// BackendConcurrency, the maximum number of their concurrent calls; 0: no limit.
 	Backend            string
 	BackendConcurrency int
 	Origin             string // "": "go"

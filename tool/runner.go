@@ -26,8 +26,10 @@ import (
 type Options struct {
 	// Policy decides about tools and calls. It may be nil if the set has no tools when the runner is made; each call of a tool that the set
 	// gets later is then denied.
-	Policy   lathe.Policy
-	Approver lathe.Approver             // nil: calls that need an approval are denied
+	Policy lathe.Policy
+	// Approver answers the requests of the policy. nil: tools whose calls need an approval are withheld from the model, and such calls are
+	// denied. An agent of package agent always has an approver.
+	Approver lathe.Approver
 	Settings lathe.Settings             // for runs whose RunOptions have none
 	Limits   lathe.Limits               // for runs whose RunOptions have none
 	Now      func() time.Time           // nil: time.Now. It is the clock of latencies, rates, the cache and approvals

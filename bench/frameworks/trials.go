@@ -75,7 +75,7 @@ var trials = []struct {
 		t.model = "sim/script-not-json"
 		return t.with(ctx, t.ask(refundQuestion), t.decideAll("approve"))
 	}},
-	{"member missing", func(ctx context.Context, t *trial) error {
+	{"field missing", func(ctx context.Context, t *trial) error {
 		t.model = "sim/script-missing"
 		return t.with(ctx, t.ask(refundQuestion), t.decideAll("approve"))
 	}},

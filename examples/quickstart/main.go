@@ -24,7 +24,7 @@ func weather(_ context.Context, in place) (string, error) {
 func main() {
 	ctx := context.Background()
 	model := sim.New(nil).Model("sim/demo") // or: model, err := provider.OpenAI("gpt-5-mini", &provider.Options{Key: secret.New(key)})
-	tools := []lathe.Tool{tool.Func("weather", "Tells the weather of a city.", weather, &tool.FuncOptions{Effect: lathe.ReadOnly})}
+	tools := []lathe.Tool{tool.Func("weather", "Returns the weather of a city.", weather, &tool.FuncOptions{Effect: lathe.ReadOnly})}
 	a, err := agent.New(model, &agent.Options{Tools: tools})
 	if err != nil {
 		log.Fatal(err)

@@ -13,11 +13,12 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A Peer is another agent that answers a conversation after it was handed over to it: see Options.Peers.
-type Peer struct {
+// A Handoff is another agent to which the conversation can be handed over: see Options.Handoffs.
+type Handoff struct {
 	Model lathe.Model
-	// Options have the name of the peer, which is required, and its instructions, tools, policy, Prepare, and options of the parts. An
-	// approver, a clock and a log that are nil are those of the agent. Peers, MaxTransfers, Store, Sinks and MaxRuns must not be set.
+	// Options have the name of the other agent, which is required, and its instructions, tools, policy, Prepare, and options of the parts.
+	// An approver, a clock and a log that are nil are those of the first agent. Handoffs, MaxTransfers, Store, Sinks and MaxRuns must not
+	// be set.
 	Options Options
 }
 
@@ -73,8 +74,8 @@ func (a *parts) asking(ctx context.Context, runID string) *member {
 	return a.active(s.Messages)
 }
 
-// checkPeers returns an error for the first peer that is not valid.
-func checkPeers(o *Options) error {
+// checkHandoffs returns an error for the first handoff that is not valid.
+func checkHandoffs(o *Options) error {
 	fail := func(format string, args ...any) error {
 		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: fmt.Errorf(format, args...)}
 	}
@@ -82,16 +83,16 @@ func checkPeers(o *Options) error {
 		return fail("MaxTransfers is %d, want more than 0", o.MaxTransfers)
 	}
 	seen := map[string]bool{o.Name: true}
-	for i := range o.Peers {
-		switch p := &o.Peers[i]; {
+	for i := range o.Handoffs {
+		switch p := &o.Handoffs[i]; {
 		case p.Options.Name == "":
-			return fail("peer %d has no name: set Options.Name, with which the others hand the conversation over to it", i)
+			return fail("handoff %d has no name: set Options.Name, which the name of its transfer tool has", i)
 		case seen[p.Options.Name]:
 			return fail("two agents have the name %q", p.Options.Name)
 		case nothing(p.Model):
-			return fail("the peer %s has no model", p.Options.Name)
-		case p.Options.Store != nil, p.Options.Sinks != nil, p.Options.MaxRuns != 0, p.Options.Peers != nil, p.Options.MaxTransfers != 0:
-			return fail("the peer %s has a store, sinks, peers, MaxRuns or MaxTransfers: those of the agent apply to all its peers", p.Options.Name)
+			return fail("the handoff %s has no model", p.Options.Name)
+		case p.Options.Store != nil, p.Options.Sinks != nil, p.Options.MaxRuns != 0, p.Options.Handoffs != nil, p.Options.MaxTransfers != 0:
+			return fail("the handoff %s has a store, sinks, handoffs, MaxRuns or MaxTransfers: those of the first agent apply", p.Options.Name)
 		default:
 			seen[p.Options.Name] = true
 		}
@@ -99,14 +100,14 @@ func checkPeers(o *Options) error {
 	return nil
 }
 
-// transfers returns the tools with which the agent of this name hands the conversation over to the others: o and its peers.
+// transfers returns the tools with which the agent of this name hands the conversation over to the others: o and its handoffs.
 func transfers(name string, o *Options) (tools []lathe.Tool) {
-	if len(o.Peers) == 0 {
+	if len(o.Handoffs) == 0 {
 		return nil
 	}
 	others := []*Options{o}
-	for i := range o.Peers {
-		others = append(others, &o.Peers[i].Options)
+	for i := range o.Handoffs {
+		others = append(others, &o.Handoffs[i].Options)
 	}
 	for _, other := range others {
 		if other.Name == name || other.Name == "" {
@@ -143,16 +144,16 @@ func (p transferLimit) Call(c *lathe.CallInfo) lathe.Verdict {
 	return p.Policy.Call(c)
 }
 
-// addPeers adds the members that a conversation can be handed over to.
-func (a *parts) addPeers(o *Options) error {
-	for i := range o.Peers {
-		p := o.Peers[i].Options
+// addHandoffs adds the members that a conversation can be handed over to.
+func (a *parts) addHandoffs(o *Options) error {
+	for i := range o.Handoffs {
+		p := o.Handoffs[i].Options
 		p.Approver, p.Log = cmp.Or(p.Approver, o.Approver), cmp.Or(p.Log, o.Log)
 		if p.Loop.Now == nil {
 			p.Loop.Now = o.Loop.Now
 		}
-		if err := a.add(o.Peers[i].Model, &p, o); err != nil {
-			return fmt.Errorf("agent: peer %s: %w", p.Name, err)
+		if err := a.add(o.Handoffs[i].Model, &p, o); err != nil {
+			return fmt.Errorf("agent: handoff %s: %w", p.Name, err)
 		}
 	}
 	return nil
