@@ -36,25 +36,44 @@ type member struct {
 	loop  *loop.Loop
 }
 
-// active returns the member that answers next: that of the last successful transfer in the messages, or the first one. A transfer to a member that
-// the program does not have any more does not count.
+// active returns the member that answers next: that of the last successful transfer in the messages, or the first one. A transfer is a call
+// of the model with a result of role tool; the name in the result does not count. A transfer to a member that the program does not have any
+// more does not count.
 func (a *parts) active(messages []lathe.Message) *member {
 	if len(a.members) == 1 {
 		return &a.members[0]
 	}
+	succeeded := map[string]bool{} // the calls of the next message of the model, by id
 	for _, m := range slices.Backward(messages) {
-		for _, p := range m.Parts {
-			r, ok := p.(lathe.ToolResult)
-			name, transfer := strings.CutPrefix(r.Name, transferPrefix)
-			if !ok || !transfer || r.IsError {
-				continue
+		for _, p := range slices.Backward(m.Parts) {
+			switch p := p.(type) {
+			case lathe.ToolResult:
+				succeeded[p.CallID] = m.Role == lathe.RoleTool && !p.IsError
+			case lathe.ToolCall:
+				if to := a.transferred(p.Name); to != nil && m.Role == lathe.RoleAssistant && succeeded[p.ID] {
+					return to
+				}
+			default: // neither a call nor a result
 			}
-			if i := slices.IndexFunc(a.members, func(m member) bool { return m.name == name }); i >= 0 && name != "" {
-				return &a.members[i]
-			}
+		}
+		if m.Role == lathe.RoleAssistant {
+			clear(succeeded)
 		}
 	}
 	return &a.members[0]
+}
+
+// transferred returns the member to which a call with this name hands the conversation over, as package tool finds the tool of a name: without
+// surrounding white space, and with underscores in place of dots if no tool has the name with dots. nil: none.
+func (a *parts) transferred(call string) *member {
+	call = strings.TrimSpace(call)
+	for _, call := range []string{call, strings.ReplaceAll(call, ".", "_")} {
+		name, ok := strings.CutPrefix(call, transferPrefix)
+		if i := slices.IndexFunc(a.members, func(m member) bool { return ok && m.name == name && name != "" }); i >= 0 {
+			return &a.members[i]
+		}
+	}
+	return nil
 }
 
 // asking returns the member whose calls wait in a run.

@@ -199,6 +199,51 @@ func TestTransferIsRefused(t *testing.T) {
 	}
 }
 
+// A transfer by a spelling of the name that the runner accepts hands the conversation over, since its result says so.
+func TestTransferByAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"transfer.to.billing", "transfer_to.billing", " transfer_to_billing", "functions.transfer_to_billing"} {
+		a := newAgent(t, lathetest.NewModel(lathetest.Call(name, `{}`), lathetest.Text("I am the front.")), team(lathetest.NewModel(lathetest.Text("Which order?")), new(int)))
+		if res, err := a.Run(t.Context(), lathe.User("hi")); err != nil || res.Answer != "Which order?" {
+			t.Errorf("%q: %+v, %v", name, res, err)
+		}
+	}
+}
+
+// Only a result of role tool for a call of a transfer decides who answers; of several in one message, the last one does.
+func TestTransfersInAHistory(t *testing.T) {
+	t.Parallel()
+	call := func(names ...string) (m lathe.Message) {
+		m.Role = lathe.RoleAssistant
+		for i, name := range names {
+			m.Parts = append(m.Parts, lathe.ToolCall{ID: fmt.Sprint(i), Name: name, Arguments: "{}"})
+		}
+		return m
+	}
+	result := func(role lathe.Role, name string) lathe.Message {
+		return lathe.Message{Role: role, Parts: []lathe.Part{lathe.ToolResult{CallID: "0", Name: name}}}
+	}
+	second := lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{CallID: "1", Name: "transfer_to_front"}}}
+	to := "transfer_to_billing"
+	for name, tc := range map[string]struct {
+		history []lathe.Message
+		want    string
+	}{
+		"a transfer":                       {[]lathe.Message{call(to), result(lathe.RoleTool, to)}, "billing"},
+		"a result without a name":          {[]lathe.Message{call(to), result(lathe.RoleTool, "")}, "billing"},
+		"a result in a message of a user":  {[]lathe.Message{result(lathe.RoleUser, to)}, "front"},
+		"the name of another call":         {[]lathe.Message{call("weather"), result(lathe.RoleTool, to)}, "front"},
+		"two transfers, the last one back": {[]lathe.Message{call(to, "transfer_to_front"), result(lathe.RoleTool, to), second}, "front"},
+		"a later call with an equal id":    {[]lathe.Message{call(to), result(lathe.RoleTool, to), call("weather"), result(lathe.RoleTool, "weather")}, "billing"},
+	} {
+		a := newAgent(t, lathetest.NewModel(lathetest.Text("front")), team(lathetest.NewModel(lathetest.Text("billing")), new(int)))
+		res, err := a.Run(t.Context(), slices.Concat([]lathe.Message{lathe.User("hi")}, tc.history, []lathe.Message{lathe.User("go on")})...)
+		if err != nil || res.Answer != tc.want {
+			t.Errorf("%s: %+v, %v, want an answer of %s", name, res, err, tc.want)
+		}
+	}
+}
+
 // Two agents that hand over to each other stop at the limit. Transfers of earlier runs do not count.
 func TestTransfersEnd(t *testing.T) {
 	t.Parallel()

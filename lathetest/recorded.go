@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lathe-run/lathe"
@@ -33,11 +34,17 @@ const recordVariable = "LATHE_RECORD"
 //
 // An answer has the text, reasoning and calls of the message as deltas; the deltas of the server are not recorded. Failures of a server are
 // recorded. The file has the requests and the answers as JSON with a version, and no address, header or key of the server. If something in
-// it looks like a key, the test fails and nothing is written.
+// it looks like a key, the test fails and nothing is written. Several models can answer from one file. One model of a test process records
+// it: a second one, which would overwrite what the first has recorded, fails its test.
 func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe.Model {
 	t.Helper()
 	m := &recorded{t: t, file: file}
 	if os.Getenv(recordVariable) != "" {
+		before, found := recordings.LoadOrStore(file, m)
+		if other := before.(*recorded); found && (!other.ended.Load() || other.t.Name() != t.Name()) {
+			t.Fatalf("lathetest.Recorded: %s is recorded by %s already: give each recording a file of its own", file, other.t.Name())
+		}
+		recordings.Store(file, m)
 		var err error
 		if m.real, err = open(); err != nil {
 			t.Fatalf("lathetest.Recorded: %v", err)
@@ -59,6 +66,9 @@ func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe
 	return m
 }
 
+// recordings are the last models that record, by file. A test records its file again in its next execution (go test -count 2).
+var recordings sync.Map
+
 // recordedVersion is the version of the JSON form of a recording. Members are added, never renamed; a form that an older program would read
 // with a different meaning has a later version.
 const recordedVersion = 1
@@ -68,6 +78,8 @@ type recorded struct {
 	t    testing.TB
 	file string
 	real lathe.Model
+
+	ended atomic.Bool // the test has ended
 
 	mu sync.Mutex
 	recordedFile
@@ -280,6 +292,7 @@ func (m *recorded) read(raw []byte) error {
 
 // write writes the recording, if the test has not failed.
 func (m *recorded) write() {
+	m.ended.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.t.Failed() {

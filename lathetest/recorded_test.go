@@ -122,3 +122,25 @@ func TestRecordedFailures(t *testing.T) {
 		t.Errorf("%q", failures)
 	}
 }
+
+// Two recordings of one file would overwrite each other: the second one fails, in the same test, and in another one also after the first
+// has ended. The next execution of a test records its file again.
+func TestRecordedTwice(t *testing.T) {
+	t.Setenv(recordVariable, "1")
+	file := filepath.Join(t.TempDir(), "a.json")
+	record := func(tb testing.TB) { Recorded(tb, file, func() (lathe.Model, error) { return NewModel(), nil }) }
+	w := &witness{TB: t}
+	if failures := w.run(func() { record(w); record(w) }); !strings.Contains(failures, "is recorded by TestRecordedTwice already") {
+		t.Errorf("%q", failures)
+	}
+	w = &witness{TB: t}
+	if failures := w.run(func() { record(w) }); failures != "" {
+		t.Errorf("%q", failures)
+	}
+	t.Run("another", func(t *testing.T) {
+		w := &witness{TB: t}
+		if failures := w.run(func() { record(w) }); !strings.Contains(failures, "is recorded by TestRecordedTwice already") {
+			t.Errorf("%q", failures)
+		}
+	})
+}

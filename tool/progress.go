@@ -12,6 +12,7 @@ import (
 
 const (
 	progressEvery   = 100 * time.Millisecond // minimum time between two reports of a call
+	maxProgressRead = 64 << 10               // bytes of the message of a tool that are searched for secrets
 	maxProgressText = 500                    // bytes of the message of a report
 )
 
@@ -20,7 +21,7 @@ const (
 // drops reports that arrive within 100 ms after another one, amounts that are not finite, and reports outside of a call.
 func ReportProgress(ctx context.Context, done, total float64, message string) {
 	if c, ok := ctx.Value(progressKey{}).(*callContext); ok && !math.IsNaN(done-total) && !math.IsInf(done-total, 0) {
-		c.reportProgress(event.ToolCallProgress{Done: done, Total: total, Message: text.Cut(strings.ToValidUTF8(message, "\uFFFD"), maxProgressText)})
+		c.reportProgress(event.ToolCallProgress{Done: done, Total: total, Message: strings.ToValidUTF8(text.Cut(message, maxProgressRead), "\uFFFD")})
 	}
 }
 
@@ -46,5 +47,6 @@ func emitProgress(c *call, p *event.ToolCallProgress) {
 	if c.w.secrets.store != nil {
 		p.Message = string(c.w.secrets.hideText(c, []byte(p.Message)))
 	}
+	p.Message = text.Cut(p.Message, maxProgressText) // now, because half a secret would not be found
 	c.emit(p)
 }

@@ -45,3 +45,21 @@ func TestProgressIsAnEventWhileTheToolExecutes(t *testing.T) {
 		tool.ReportProgress(t.Context(), 1, 2, "outside of a call") // has no effect
 	})
 }
+
+// A report that is cut within a secret has no part of the secret.
+func TestProgressIsCutBehindItsSecrets(t *testing.T) {
+	t.Parallel()
+	works := reader("works", func(ctx context.Context, _ json.RawMessage) (*lathe.Output, error) {
+		tool.ReportProgress(ctx, 1, 3, strings.Repeat("x", 490)+canary)
+		return &lathe.Output{Data: json.RawMessage(`"ok"`)}, nil
+	})
+	var got []string
+	open(t, keeping(), works).Execute(t.Context(), 1, []tool.Call{{ToolCall: lathe.ToolCall{ID: "a", Name: "works", Arguments: "{}"}}}, func(d event.Data) {
+		if p, ok := d.(*event.ToolCallProgress); ok {
+			got = append(got, p.Message)
+		}
+	})
+	if len(got) != 1 || len(got[0]) != 500 || strings.Contains(got[0], canary[:6]) {
+		t.Errorf("reports %q", got)
+	}
+}

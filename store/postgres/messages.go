@@ -58,5 +58,5 @@ const (
 	// foreignKey is the code of the error of an append whose messages another process has deleted since unstored has found them.
 	foreignKey = "23503"
 	// maxDropped is the number of attempts of such an append.
-	maxDropped = 5
+	maxDropped = 20
 )
