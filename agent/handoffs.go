@@ -167,7 +167,7 @@ func (p transferLimit) Call(c *lathe.CallInfo) lathe.Verdict {
 func (a *parts) addHandoffs(o *Options) error {
 	for i := range o.Handoffs {
 		p := o.Handoffs[i].Options
-		p.Approver, p.Log = cmp.Or(p.Approver, o.Approver), cmp.Or(p.Log, o.Log)
+		p.Approver, p.Log = cmp.Or(p.Approver, o.Approver, o.Runner.Approver), cmp.Or(p.Log, o.Log)
 		if p.Loop.Now == nil {
 			p.Loop.Now = o.Loop.Now
 		}

@@ -290,6 +290,29 @@ func (m *recorded) read(raw []byte) error {
 	return nil
 }
 
+// namesSecret reports whether a text in a JSON document names a secret and has its value. A name alone, as in the schema of a tool, is none.
+func namesSecret(document []byte) bool {
+	var walk func(name string, v any) bool
+	walk = func(name string, v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, v := range v {
+				if walk(name, v) {
+					return true
+				}
+			}
+		case []any:
+			return slices.ContainsFunc(v, func(v any) bool { return walk("", v) })
+		case string:
+			text := name + ": " + v
+			return secret.ScrubProse(v) != v || secret.ScrubProse(text) != text
+		}
+		return false
+	}
+	var v any
+	return json.Unmarshal(document, &v) == nil && walk("", v)
+}
+
 // write writes the recording, if the test has not failed.
 func (m *recorded) write() {
 	m.ended.Store(true)
@@ -300,7 +323,7 @@ func (m *recorded) write() {
 	}
 	raw, err := json.MarshalIndent(&m.recordedFile, "", " ")
 	switch {
-	case err == nil && secret.NewFinder(nil, true).Has(raw):
+	case err == nil && (secret.NewFinder(nil, true).Has(raw) || namesSecret(raw)):
 		err = fmt.Errorf("%s is not written: something in it looks like a key", m.file)
 	case err == nil:
 		if err = os.MkdirAll(filepath.Dir(m.file), 0o755); err == nil {

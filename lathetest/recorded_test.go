@@ -95,8 +95,14 @@ func TestRecordedFailures(t *testing.T) {
 			Run(t, m, "hi", nil)
 		})
 	}
-	if failures := record(Text("The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.")); !strings.Contains(failures, "looks like a key") {
-		t.Errorf("%q", failures)
+	for _, text := range []string{"The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.", "Authorization: Bearer 0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+		"aws_secret_access_key=wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"} {
+		if failures := record(Text(text)); !strings.Contains(failures, "looks like a key") {
+			t.Errorf("%s: %q", text, failures)
+		}
+	}
+	if schema := []byte(`{"tools":[{"properties":{"password":{"type":"string","description":"the password of the user"}},"required":["password"]}],"token":5}`); namesSecret(schema) {
+		t.Error("a schema with the name of a secret is taken for one")
 	}
 	w := &witness{TB: t}
 	if failures := w.run(func() { Recorded(w, file, nil) }); !strings.Contains(failures, "record it with LATHE_RECORD=1 go test") {

@@ -102,8 +102,8 @@ func TestCallersWithTokensOfAnIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	reserved := strings.Replace(identityFile(i, ""), "{team: team}", "{lathe_request_sha256: team}", 1)
-	if err := a.Reload(load(t, reserved)); err == nil || !strings.Contains(err.Error(), "serve.oidc.labels: the server sets the label") {
-		t.Errorf("a reload with a label of the server: %v", err)
+	if err := a.Reload(load(t, reserved)); err == nil || !strings.Contains(err.Error(), "serve.oidc.labels: the gateway sets the label") {
+		t.Errorf("a reload with a label of the gateway: %v", err)
 	}
 	if status, text := askApp(t, a, "GET", "/v1/models", tokenOf(i, "carl", groups("staff")), ""); status != 200 || strings.Contains(text, "sim/demo") {
 		t.Errorf("with a profile for all others: %d %s", status, text)
