@@ -81,12 +81,12 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 	if err := ctx.Err(); err != nil {
 		return 0, failure(ctx, op, err)
 	}
-	end, err := s.tryAppend(ctx, op, runID, c, last, events)
-	if errors.Is(err, errOtherLog) { // the state in memory was that of a run that was deleted since
-		end, err = s.tryAppend(ctx, op, runID, c, last, events)
-	}
-	for n := 1; sqlState(err) == foreignKey && n < maxDropped; n++ {
-		end, err = s.tryAppend(ctx, op, runID, c, last, events)
+	end, err := s.tryAppend(ctx, op, runID, c, last, events, false)
+	switch {
+	case errors.Is(err, errOtherLog): // the state in memory was that of a run that was deleted since
+		end, err = s.tryAppend(ctx, op, runID, c, last, events, false)
+	case sqlState(err) == foreignKey:
+		end, err = s.tryAppend(ctx, op, runID, c, last, events, true)
 	}
 	return end, failure(ctx, op, err)
 }
@@ -94,7 +94,8 @@ func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last i
 // errOtherLog means that the log ends at the expected ID but is another log than the one in memory.
 var errOtherLog = errors.New("the log was begun again")
 
-func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
+// tryAppend makes one attempt of an append, with all messages of the events or with those that are not stored.
+func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim, last int64, events []event.Event, all bool) (int64, error) {
 	conflict := conflict(op)
 	begins := c != nil && last == 0 && c.Epoch == 0
 	if begins && (c.Node == "" || c.Lease <= 0) {
@@ -115,7 +116,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 	if err := r.encode(st, events); err != nil {
 		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
 	}
-	moved, err := s.submit(ctx, r)
+	moved, err := s.submit(ctx, r, all)
 	if err != nil {
 		return 0, err
 	}
@@ -192,10 +193,12 @@ func (s *Store) look(ctx context.Context, r *request) (n sight, err error) {
 	return n, err
 }
 
-// submit queues a request for a writer goroutine, without the messages that are stored, and waits for the result.
-func (s *Store) submit(ctx context.Context, r *request) (_ bool, err error) {
-	if r.messages, err = s.unstored(ctx, r.messages); err != nil {
-		return false, err
+// submit queues a request for a writer goroutine, with all its messages or with those that are not stored, and waits for the result.
+func (s *Store) submit(ctx context.Context, r *request, all bool) (_ bool, err error) {
+	if !all {
+		if r.messages, err = s.unstored(ctx, r.messages); err != nil {
+			return false, err
+		}
 	}
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()

@@ -59,6 +59,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	// write the same content.
 	err = s.again(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction
+		b.Queue(lockMessages)
 		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)
 		b.Queue("UPDATE run SET bytes = bytes + $2 - "+eventBytes+" WHERE run_id = $1 AND ended", runID, added)
 		for i := range messages {

@@ -62,6 +62,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 // drop queues statements that delete those of the runs that still match which. Each statement sees what was committed before it. The row of
 // the run is locked first, so no append can add events between the deletion of the run and of its events.
 func drop(b *pgx.Batch, ids []string, which string, args ...any) {
+	b.Queue(lockMessages)
 	b.Queue("SELECT FROM run WHERE run_id = ANY($1) ORDER BY run_id FOR UPDATE", ids)
 	b.Queue("DELETE FROM run WHERE "+which+" AND run_id = ANY($"+strconv.Itoa(len(args)+1)+")", append(args, ids)...)
 	for _, table := range []string{"event", "model_call", "fact", "call"} {

@@ -54,9 +54,13 @@ func (d *database) unstored(ctx context.Context, messages []conversation.Message
 	return out, err
 }
 
+// foreignKey is the code of the error of an append whose messages another process has deleted since unstored has found them.
+const foreignKey = "23503"
+
+// Statements that lock the messages of all conversations until the end of a transaction. An append that refers to messages shares them, and a
+// transaction that may delete messages has them alone, as in the trigger. Both lock them before the rows of runs, so that none waits for the
+// other in a circle.
 const (
-	// foreignKey is the code of the error of an append whose messages another process has deleted since unstored has found them.
-	foreignKey = "23503"
-	// maxDropped is the number of attempts of such an append.
-	maxDropped = 20
+	shareMessages = "SELECT pg_advisory_xact_lock_shared(1835365232, hashtext(current_schema()))"
+	lockMessages  = "SELECT pg_advisory_xact_lock(1835365232, hashtext(current_schema()))"
 )

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,14 +65,17 @@ func (s *Store) try(batch []*request, statement string) (map[string]bool, error)
 	args := arguments(batch)
 	var moved map[string]bool
 	err := s.again(context.Background(), func(ctx context.Context) error { // not the context of a request: the batch contains others
-		rows, err := s.pool.Query(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
 		moved = make(map[string]bool, len(batch))
-		var id string
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error { moved[id] = true; return nil })
-		return err
+		b := &pgx.Batch{} // one transaction
+		if slices.ContainsFunc(batch, func(r *request) bool { return r.lasts != nil }) {
+			b.Queue(shareMessages)
+		}
+		b.Queue(statement, args...).Query(func(rows pgx.Rows) error {
+			var id string
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error { moved[id] = true; return nil })
+			return err
+		})
+		return s.pool.SendBatch(ctx, b).Close()
 	})
 	return moved, err
 }
