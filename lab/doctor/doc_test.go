@@ -60,7 +60,7 @@ func TestAdviceNamesWhatThereIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"config", "internals/config", "presets", "internals/presets", "internals/destinations", "errors", "events", "internals/guest-abi"} {
+	for _, name := range []string{"config", "internals/config", "presets", "internals/presets", "internals/destinations", "errors", "events", "internals/events", "internals/guest-abi"} {
 		files = append(files, "../../docs/"+name+".md")
 	}
 	for _, file := range files {
