@@ -10,7 +10,6 @@ import (
 
 // Copy returns a deep copy of e. It omits the Result of RunFinished and RunPaused, and the request of ModelCallStarted, which stores do not
 // store.
-// the caller and not for stores: they are left out.
 func Copy(e event.Event) event.Event {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:

@@ -21,7 +21,7 @@ func runsCompactCommand() *cobra.Command {
 all, as tool_calling.retention in lathe.yaml says (or its defaults). Prompts, answers and the arguments of calls
 stay, and each event says how many bytes were removed from it. It also compacts runs that were stored before
 those settings were made. What was removed cannot be restored. Messages that several runs of a conversation have
-are stored once, also those of earlier versions, and an SQLite file becomes smaller if a quarter of it is free.`,
+are stored once, also those of earlier versions. Without RUN, an SQLite file becomes smaller if a quarter of it is free.`,
 		Example: `  lathe runs compact --dry-run
   lathe runs compact --older 720h`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

@@ -40,8 +40,8 @@ func (o *outage) goesOn() bool {
 	return time.Since(o.since) < patience
 }
 
-// maxDeadlocks is the maximum number of attempts of a statement that the server ends because of a deadlock. An append whose messages are
-// deleted by another process at the same time can be part of one.
+// maxDeadlocks is the maximum number of attempts of a statement that the server ends because of a deadlock. A deletion by a process
+// of an earlier version, which does not lock the messages of conversations first, can be part of one.
 const maxDeadlocks = 10
 
 // again calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have been committed

@@ -28,7 +28,7 @@ func (f Folder[T]) Put(name string, value T) error {
 	return os.Rename(path+".new", path)
 }
 
-// Get returns a value; the error is os.ErrNotExist if there is none of that name.
+// Get returns a value; if no value has the name, the error is os.ErrNotExist.
 func (f Folder[T]) Get(name string) (value T, err error) {
 	data, err := os.ReadFile(filepath.Join(string(f), name+".json"))
 	if err != nil {
