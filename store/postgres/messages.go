@@ -58,8 +58,8 @@ func (d *database) unstored(ctx context.Context, messages []conversation.Message
 const foreignKey = "23503"
 
 // Statements that lock the messages of all conversations until the end of a transaction. An append that refers to messages shares them, and a
-// transaction that may delete messages has them alone, as in the trigger. Both lock them before the rows of runs, so that none waits for the
-// other in a circle.
+// transaction that may delete messages has them alone, as in the trigger. Both lock them before the rows of runs, which excludes a deadlock
+// between them.
 const (
 	shareMessages = "SELECT pg_advisory_xact_lock_shared(1835365232, hashtext(current_schema()))"
 	lockMessages  = "SELECT pg_advisory_xact_lock(1835365232, hashtext(current_schema()))"
