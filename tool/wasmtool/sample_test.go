@@ -12,17 +12,17 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 )
 
-// block returns the first block of that language in the page for authors.
-func block(t testing.TB, language string) []byte {
+// block returns the first block of that language in a page of docs.
+func block(t testing.TB, name, language string) []byte {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools-wasm.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(string(page), "\n```"+language+"\n")
 	code, _, end := strings.Cut(rest, "\n```")
 	if !ok || !end {
-		t.Fatalf("the page has no %s", language)
+		t.Fatalf("%s has no %s", name, language)
 	}
 	return []byte(code + "\n")
 }
@@ -47,7 +47,7 @@ func TestSampleGo(t *testing.T) {
 	t.Parallel()
 	testdata.NeedAll(t) // it compiles the standard library for WebAssembly
 	dir := t.TempDir()
-	write(t, dir, "main.go", block(t, "go"))
+	write(t, dir, "main.go", block(t, "tools-wasm.md", "go"))
 	write(t, dir, "go.mod", []byte("module sum\n\ngo 1.26\n"))
 	wasm := filepath.Join(dir, "sum.wasm")
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-buildmode=c-shared", "-o", wasm)
@@ -73,7 +73,7 @@ func TestSampleRust(t *testing.T) {
 	testdata.NeedAll(t)
 	rustc, target := wasmtest.Rust(t, "wasm32-unknown-unknown")
 	dir := t.TempDir()
-	write(t, dir, "sum.rs", block(t, "rust"))
+	write(t, dir, "sum.rs", block(t, "internals/tools-wasm.md", "rust"))
 	wasm := filepath.Join(dir, "sum.wasm")
 	if out, err := exec.Command(rustc, "--target", target, "--crate-type", "cdylib", "-O", "-o", wasm, filepath.Join(dir, "sum.rs")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -87,7 +87,7 @@ func TestSampleC(t *testing.T) {
 	testdata.NeedAll(t)
 	cc := wasmtest.C(t)
 	dir := t.TempDir()
-	write(t, dir, "echo.c", block(t, "c"))
+	write(t, dir, "echo.c", block(t, "internals/tools-wasm.md", "c"))
 	wasm := filepath.Join(dir, "echo.wasm")
 	args := append(cc[1:], "--target=wasm32-wasi", "-mexec-model=reactor", "-O2", "-o", wasm, filepath.Join(dir, "echo.c"))
 	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
