@@ -39,7 +39,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 	}
 	for fault, change := range map[string]string{
 		"the message before":    "DELETE FROM message WHERE previous IS NULL",
-		"no run has":            "DELETE FROM conversation WHERE run_id = 'bob_39'",
+		"no run has":            "DELETE FROM conversation WHERE run_id = 'bob_11'",
 		"a message of bob_7":    "UPDATE conversation SET last = x'00' WHERE run_id = 'bob_7'",
 		"which has no event 80": "UPDATE conversation SET event_id = 80 WHERE run_id = 'bob_7'",
 		"is not JSON":           "UPDATE message SET body = x'7b' WHERE previous IS NULL",
@@ -61,10 +61,11 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 // The messages of a file that has them in the events are stored apart by a compaction, which leaves the events as they are.
 func TestCompactionStoresMessagesOnce(t *testing.T) {
 	t.Parallel()
+	const turns = 12
 	path := filepath.Join(t.TempDir(), "runs.db")
 	s := open(t, path)
 	bodies := map[string][]byte{}
-	for n := range 20 {
+	for n := range turns {
 		storetest.AppendTurn(t, s, "ann", n)
 		for e, err := range s.Read(t.Context(), fmt.Sprintf("ann_%d", n), 0) {
 			if err != nil {
@@ -98,16 +99,16 @@ func TestCompactionStoresMessagesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, path)
-	for n := range 20 {
+	for n := range turns {
 		storetest.WantTurn(t, s, "ann", n)
 		if err := s.Compact(t.Context(), fmt.Sprintf("ann_%d", n), func(e event.Event) event.Event { return e }); err != nil {
 			t.Fatal(err)
 		}
 		storetest.WantTurn(t, s, "ann", n)
 	}
-	for row := range query(t, path, "SELECT (SELECT count(*) FROM message), (SELECT sum(length(body)) < 20000 FROM event)") {
-		if fmt.Sprint(row...) != "39 1" {
-			t.Errorf("%v: want 39 messages and events without them", row)
+	for row := range query(t, path, "SELECT (SELECT count(*) FROM message), (SELECT sum(length(body)) < 12000 FROM event)") {
+		if fmt.Sprint(row...) != "23 1" {
+			t.Errorf("%v: want 23 messages and events without them", row)
 		}
 	}
 	before, err := os.Stat(path)
@@ -121,8 +122,8 @@ func TestCompactionStoresMessagesOnce(t *testing.T) {
 	if after, err := os.Stat(path); err != nil || after.Size() != before.Size()-freed {
 		t.Errorf("it has %d bytes, %v", after.Size(), err)
 	}
-	storetest.WantTurn(t, s, "ann", 19)
-	storetest.AppendTurn(t, s, "ann", 20)
+	storetest.WantTurn(t, s, "ann", turns-1)
+	storetest.AppendTurn(t, s, "ann", turns)
 	if freed, err := s.Shrink(t.Context()); err != nil || freed != 0 {
 		t.Errorf("a second time the file is %d bytes smaller, %v", freed, err)
 	}

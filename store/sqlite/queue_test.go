@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store/sqlite"
@@ -12,7 +13,11 @@ import (
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	storetest.TestQueue(t, 11, func() remote.Queue {
+	every := 37
+	if testdata.All() {
+		every = 11
+	}
+	storetest.TestQueue(t, every, func() remote.Queue {
 		s, err := sqlite.Open(filepath.Join(t.TempDir(), "runs.db"), nil)
 		if err != nil {
 			t.Fatal(err)

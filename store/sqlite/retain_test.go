@@ -103,18 +103,18 @@ func TestForgetsForGood(t *testing.T) {
 func TestTrimKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	s := open(t, filepath.Join(t.TempDir(), "runs.db"))
-	for i := range 300 {
+	for i := range 160 {
 		id := fmt.Sprintf("run_%03d", i)
 		end := event.Event{ID: 2, RunID: id, Time: time.Now(), Data: &event.RunFinished{Reason: lathe.ReasonAnswered, Status: "completed"}}
 		if _, err := s.Append(t.Context(), id, 0, started(id, id+strings.Repeat("x", 10_000)), end); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Trim(t.Context(), 2<<20); err != nil {
+	if err := s.Trim(t.Context(), 1<<20); err != nil {
 		t.Fatal(err)
 	}
 	rows, _, err := s.Runs(t.Context(), &store.RunFilter{Limit: 1000})
-	if err != nil || len(rows) < 50 || len(rows) > 250 || rows[0].RunID != "run_299" {
+	if err != nil || len(rows) < 20 || len(rows) > 140 || rows[0].RunID != "run_159" {
 		t.Errorf("%d runs, %v", len(rows), err)
 	}
 }

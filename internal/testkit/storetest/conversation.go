@@ -20,7 +20,7 @@ type ConversationStore interface {
 // ConversationTurns and ConversationText are the number of turns of each conversation of [TestConversations], and the size of each of its
 // messages. The turn n is the run PRINCIPAL_n with 2n+1 messages.
 const (
-	ConversationTurns = 40
+	ConversationTurns = 12
 	ConversationText  = 5_000
 )
 
