@@ -197,14 +197,14 @@ func newest(spec string) string {
 	return "latest"
 }
 
-// lockedVersion returns the version of a package in package-lock.json.
-func lockedVersion(dir, name string) string {
+// lockedVersion returns the version of the package at a path, such as node_modules/ai-7, in package-lock.json.
+func lockedVersion(dir, path string) string {
 	lock, err := readManifest(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
 		return ""
 	}
 	packages, _ := lock["packages"].(map[string]any)
-	locked, _ := packages["node_modules/"+name].(map[string]any)
+	locked, _ := packages[path].(map[string]any)
 	version, _ := locked["version"].(string)
 	return version
 }
@@ -279,18 +279,30 @@ func installed(dir, name string) string {
 
 // sdks installs the official clients and runs their tests.
 func (l *latest) sdks() (rows []*client) {
-	var packages []dependency
+	// With the newest versions, npm would move the packages of the workspace beside the other zod: there it is a package of its own.
+	root, workspace := filepath.Join(l.module, "package.json"), filepath.Join(l.module, "node", "openai-agents")
+	var packages, apart []dependency
 	for name, tests := range npmClients {
-		d := dependency{&client{name: name, tests: tests, pinned: lockedVersion(l.module, name)}, name, filepath.Join(l.module, "package.json")}
-		if name == "@openai/agents" { // of a workspace of its own
-			d.file = filepath.Join(l.module, "node", "openai-agents", "package.json")
+		d := dependency{&client{name: name, tests: tests, pinned: lockedVersion(l.module, "node_modules/"+name)}, name, root}
+		if d.pinned != "" {
+			packages = append(packages, d)
+		} else {
+			d.pinned = lockedVersion(l.module, "node/openai-agents/node_modules/"+name)
+			d.file = filepath.Join(workspace, "package.json")
+			apart = append(apart, d)
 		}
-		packages, rows = append(packages, d), append(rows, d.client)
+		rows = append(rows, d.client)
 	}
-	if err := os.Remove(filepath.Join(l.module, "package-lock.json")); err != nil {
+	m, err := readManifest(root)
+	if err == nil {
+		delete(m, "workspaces")
+		err = errors.Join(m.write(root), os.Remove(filepath.Join(l.module, "package-lock.json")))
+	}
+	if err != nil {
 		return []*client{{name: "npm packages", result: err.Error()}}
 	}
 	l.raise(l.module, packages)
+	l.raise(workspace, apart)
 	for module, tests := range goClients {
 		c := &client{name: module, tests: tests, pinned: l.goVersion(module)}
 		if err := l.command(l.module, nil, "go", "get", module+"@latest"); err != nil {
