@@ -31,7 +31,13 @@ type reply struct {
 // complete asks for a completion of the messages, streamed or not.
 func (h *runFixture) complete(stream bool, messages string, header ...string) reply {
 	h.t.Helper()
-	body := `{"model":"sim/any","messages":[` + messages + `],"stream":` + map[bool]string{true: "true", false: "false"}[stream] + `}`
+	return h.completeWith("", stream, messages, header...)
+}
+
+// completeWith sends further members, each behind a comma.
+func (h *runFixture) completeWith(members string, stream bool, messages string, header ...string) reply {
+	h.t.Helper()
+	body := `{"model":"sim/any","messages":[` + messages + `],"stream":` + map[bool]string{true: "true", false: "false"}[stream] + members + `}`
 	resp, text := h.do("POST", "/v1/chat/completions", body, header...)
 	if resp.StatusCode != http.StatusOK {
 		h.t.Fatalf("%d %s", resp.StatusCode, text)
@@ -193,8 +199,8 @@ func TestCompletionThatWaitsSaysSo(t *testing.T) {
 }
 
 // The sentence is taken out of what the model sees where its run is unknown, of another key or of another
-// conversation: nothing of that run is joined.
-func TestT25_WaitingSentenceOfAnotherConversationJoinsNothing(t *testing.T) {
+// session: nothing of that run is joined.
+func TestT25_WaitingSentenceOfAnotherSessionJoinsNothing(t *testing.T) {
 	t.Parallel()
 	h := open(t, func(s *setting) {
 		s.opts = func(o *server.Options) { o.Setup.Keys = []server.Key{key("ann"), key("bob")} }
@@ -205,14 +211,14 @@ func TestT25_WaitingSentenceOfAnotherConversationJoinsNothing(t *testing.T) {
 	h.rest(got.runID)
 	bob := []string{"Authorization", "Bearer " + text("bob")}
 	for name, tt := range map[string]struct {
-		messages string
-		header   []string
+		members, messages string
+		header            []string
 	}{
-		"another key":          {ask + "," + said("assistant", got.text), bob},
-		"another conversation": {said("user", "write {\"n\":2}") + "," + said("assistant", got.text), nil},
-		"no such run":          {ask + "," + said("assistant", strings.ReplaceAll(got.text, got.runID, "run_01")), nil},
+		"another key":     {"", ask + "," + said("assistant", got.text), bob},
+		"another session": {`,"lathe":{"session":"s2"}`, said("user", "write {\"n\":2}") + "," + said("assistant", got.text), nil},
+		"no such run":     {"", ask + "," + said("assistant", strings.ReplaceAll(got.text, got.runID, "run_01")), nil},
 	} {
-		next := h.complete(false, tt.messages+","+said("user", "look {\"n\":5}"), tt.header...)
+		next := h.completeWith(tt.members, false, tt.messages+","+said("user", "look {\"n\":5}"), tt.header...)
 		log := ""
 		if len(tt.header) == 0 {
 			log = h.export(next.runID)[0]
@@ -220,6 +226,28 @@ func TestT25_WaitingSentenceOfAnotherConversationJoinsNothing(t *testing.T) {
 		if strings.Contains(next.text, `{"n":1}`) || strings.Contains(log, "has not been called") || strings.Contains(log, `"tool"`) {
 			t.Errorf("%s: %+v\n%s", name, next, log)
 		}
+	}
+}
+
+// The sentence is enough to find its run, whatever the client has changed before it: agents put the date or a listing of files into the
+// first message.
+func TestWaitingSentenceBehindChangedMessages(t *testing.T) {
+	t.Parallel()
+	for name, verb := range map[string]string{"before the decision": "", "approved": "approve", "denied": "deny"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, nil)
+			got := h.complete(false, said("user", "Today is Monday.")+","+said("user", "write {\"n\":1}"))
+			if verb != "" {
+				h.answerOnly(verb)
+				h.rest(got.runID)
+			}
+			next := h.complete(false, said("user", "Today is Tuesday.")+","+said("user", "write {\"n\":1}")+","+said("assistant", got.text)+","+said("user", "look {\"n\":5}"))
+			log := h.export(next.runID)[0]
+			if !strings.Contains(log, `"name":"write"`) || strings.Contains(log, "has not been called") || strings.Contains(log, "Today is Monday") {
+				t.Errorf("%+v\n%s", next, log)
+			}
+		})
 	}
 }
 

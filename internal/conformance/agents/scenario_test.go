@@ -64,7 +64,7 @@ var scenarios = []scenario{
 		fail:   &failure{request: 2, status: 400, body: overflowBody, rest: strings.Repeat("-- turn --\ntext: The answer is "+answerText+".\n", 20)},
 		script: "-- turn --\nOWN\nPOST\n"},
 	{name: "approval", title: "approval", posts: 1, asks: true,
-		script: "-- turn --\nPOST\n-- turn --\nexpect: " + postedText + "\ntext: The note is posted.\n-- turn --\ntext: The answer is " + answerText + ".\n"},
+		script: "-- turn --\nPOST\n-- turn --\nexpect: " + postedText + "\ntext: " + notePosted + "\n-- turn --\ntext: The answer is " + answerText + ".\n"},
 	{name: "strange", title: "unknown events", own: 1, posts: 1, strange: true,
 		script: "-- turn --\nOWN\nPOST\n-- turn --\ntext: The answer is " + answerText + ".\n"},
 }

@@ -18,10 +18,11 @@ import (
 
 // What the model and the tools say, so that it can be found in outputs and requests.
 const (
-	secretText = "PELICAN-4711" // in the file that the agent's own tool reads
-	postedText = "POSTED-0815"  // the result of the server's tool
-	answerText = "HERON-2342"   // in the model's last message
-	firstWord  = `"The `        // of that message, in a piece of the stream
+	secretText = "PELICAN-4711"        // in the file that the agent's own tool reads
+	postedText = "POSTED-0815"         // the result of the server's tool
+	answerText = "HERON-2342"          // in the model's last message
+	notePosted = "The note is posted." // in the answer of the run that was approved
+	firstWord  = `"The `               // of that message, in a piece of the stream
 )
 
 // serverTool is the tool that the server executes.

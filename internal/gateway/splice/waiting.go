@@ -21,6 +21,7 @@ type waitingTurn struct {
 	// If the run is found, sum is the sum of the conversation with which it began, and messages are those that it has added to the
 	// conversation so far.
 	found    bool
+	session  bool // the run belongs to the session of the request
 	sum      Sum
 	messages []lathe.Message
 }
@@ -39,7 +40,7 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 		}
 		t := &waitingTurn{text: rest, runID: id}
 		if other := looked[id]; other != nil {
-			t.found, t.sum, t.messages = other.found, other.sum, other.messages
+			t.found, t.session, t.sum, t.messages = other.found, other.session, other.sum, other.messages
 		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
 			if p := ht.loadWaiting(ctx, a, t); p != nil {
 				return nil, p
@@ -66,7 +67,7 @@ func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *p
 	if !ok {
 		return nil
 	}
-	t.sum, t.found, t.messages = sum, true, v.Added()
+	t.sum, t.found, t.messages, t.session = sum, true, v.Added(), v.State.Run.SessionID == c.Session
 	return c.Memory.Load(t.messages)
 }
 
@@ -80,11 +81,16 @@ func sumOf(v *runlog.View) (sum Sum, ok bool) {
 	return sum, err == nil
 }
 
-// splice appends the messages that replace the client's message m to out. starts contains the index in out at which the run begins.
+// splice appends the messages that replace the client's message m to out. starts contains the index in out at which the run begins. If the
+// client has changed what stands before, the run begins at its first call with an id of the gateway. Without one it begins at m if it is of
+// the same session and m follows a message of the user, since nothing of the run can stand between them.
 func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turnStarts) []lathe.Message {
 	at, ok := starts.sums[t.sum]
-	if !ok { // the client has changed earlier messages
+	if !ok {
 		at, ok = starts.runs[t.runID]
+	}
+	if n := len(out); !ok && t.session && n > 0 && out[n-1].Role == lathe.RoleUser {
+		at, ok = n, true
 	}
 	if t.found && ok && len(t.messages) > 0 {
 		return append(slices.Clip(out[:at]), t.messages...)
