@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
@@ -77,7 +78,7 @@ func TestF15_WatchersJoinWithoutGapOrDouble(t *testing.T) {
 	h := open(t, nil)
 	h.model.step = make(chan struct{})
 	h.model.size = 500
-	const turns = 20
+	turns := testdata.Cases(20)
 	r := h.begin(strings.TrimSuffix(strings.Repeat("look {\"n\":1}\nlook {\"n\":2}\n\n", turns), "\n\n"))
 	var watchers sync.WaitGroup
 	got := make([][]*told, turns+1)
