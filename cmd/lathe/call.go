@@ -72,7 +72,7 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 		return err
 	}
 	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log})
+	running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log}, false)
 	if err != nil {
 		return err
 	}

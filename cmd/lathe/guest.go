@@ -361,7 +361,7 @@ func (g *givenTools) open(cmd *cobra.Command, f *guestFlags, cfg *config.Config,
 	if g.set, err = tool.NewSetWithin(cfg.Limits(), tools...); err != nil {
 		return &exitError{exitConfig, app.Cause(err)}
 	}
-	if g.servers, err = app.StartServers(cmd.Context(), cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(cfg, remote), f.MCP.Servers...), Log: log}); err != nil {
+	if g.servers, err = startServers(cmd, cfg, g.set, &app.ServerOptions{Only: append(app.ServersOf(cfg, remote), f.MCP.Servers...), Log: log}, view.quiet); err != nil {
 		return err
 	}
 	for _, name := range remote {

@@ -110,7 +110,9 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
 	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)})
+	starting.Stop()
 	if err != nil {
 		return err
 	}

@@ -263,7 +263,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if _, suspends := person.(parking); suspends {
 		opts.AgentApprover = nil
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, f.prompt.Tools, f.Quiet || f.JSON)
+	starting := startingServers(cmd.ErrOrStderr(), cfg, app.ServersOf(cfg, f.prompt.Tools), f.Quiet || f.JSON)
 	s, err := app.OpenSession(cmd.Context(), cfg, entry, opts)
 	starting.Stop()
 	if err != nil {

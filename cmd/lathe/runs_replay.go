@@ -57,7 +57,9 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
 	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
+	starting.Stop()
 	if err != nil {
 		return err
 	}

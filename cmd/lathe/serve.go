@@ -77,7 +77,14 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 		}
 		return cfg, err
 	}
-	opts.Starting = func(w io.Writer, cfg *config.Config) func() { return startingServers(w, cfg, nil, false).Stop }
+	opts.Starting = func(w io.Writer, cfg *config.Config) func() {
+		line := startingServers(w, cfg, nil, false)
+		if line == nil {
+			line = startProgress(w, false)
+			line.Say("opening the store")
+		}
+		return line.Stop
+	}
 	opts.Listening = startgc.Resume
 	opts.App = app.Options{Version: v.Version, Revision: v.Revision, Aliases: f.aliases(), Script: f.Sim.Script, Replay: f.Sim.Replay}
 	return daemon.Run(cmd.Context(), &opts)

@@ -23,7 +23,10 @@ func openStore(name string, readOnly bool) (app.Store, error) {
 	if name == "" || from == storeVariable && (name == "memory" || name == "none") {
 		return nil, nil
 	}
+	line := startProgress(os.Stderr, false)
+	line.Say("opening the store") // of an older version, whose tables are brought to this one
 	s, err := app.OpenStore(name, &app.StoreOptions{ReadOnly: readOnly, From: from})
+	line.Stop()
 	for _, path := range app.Tightened(s) {
 		fmt.Fprintf(os.Stderr, "note: others than its owner could open %s: they cannot any more\n", path)
 	}

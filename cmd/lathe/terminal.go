@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
@@ -22,6 +23,7 @@ import (
 	"github.com/lathe-run/lathe/internal/markdown"
 	"github.com/lathe-run/lathe/internal/progress"
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // Rules of the terminal: data goes to stdout, and messages about the work go to stderr. Lines are overwritten only if stderr is a terminal,
@@ -449,20 +451,24 @@ func startProgress(w io.Writer, quiet bool) *progress.Line {
 	return progress.Start(w, opts)
 }
 
-// startingServers shows which MCP servers are starting, until the caller stops it. allow are the allowed tools; servers without an allowed
-// tool are omitted.
-func startingServers(w io.Writer, cfg *config.Config, allow []string, quiet bool) *progress.Line {
-	names := app.ServersOf(cfg, allow)
+// startingServers shows which MCP servers are starting, until the caller stops it. names are their names; nil: all.
+func startingServers(w io.Writer, cfg *config.Config, names []string, quiet bool) *progress.Line {
 	if names == nil {
 		names = slices.Sorted(maps.Keys(cfg.Tools.MCP))
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return cfg.Tools.MCP[name] == nil })
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return cfg.Tools.MCP[name] == nil })
 	if len(names) == 0 {
 		return nil
 	}
 	line := startProgress(w, quiet)
 	line.Say("starting the MCP server " + strings.Join(names, ", "))
 	return line
+}
+
+// startServers starts MCP servers, and shows which ones.
+func startServers(cmd *cobra.Command, cfg *config.Config, set *tool.Set, opts *app.ServerOptions, quiet bool) (*app.Servers, error) {
+	defer startingServers(cmd.ErrOrStderr(), cfg, opts.Only, quiet).Stop()
+	return app.StartServers(cmd.Context(), cfg, set, opts)
 }
 
 var colours = map[string]string{"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}

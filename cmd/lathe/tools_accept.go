@@ -37,7 +37,7 @@ first, as a model would get it: read it.`,
 				}
 				only = append(only, server)
 			}
-			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Only: only})
+			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: only}, false)
 			if err != nil {
 				return err
 			}

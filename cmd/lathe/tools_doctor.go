@@ -67,7 +67,7 @@ no tool is called. Exit code 1 when something is wrong.`,
 			rows = append(rows, httpSources(cmd.Context(), overHTTP)...)
 			rows = append(rows, documentSources(cfg, set, overHTTP.Notes())...)
 			rows = append(rows, moduleSources(cmd.Context(), cfg)...)
-			running, err := app.StartServers(cmd.Context(), cfg, set, &app.ServerOptions{Inspect: true})
+			running, err := startServers(cmd, cfg, set, &app.ServerOptions{Inspect: true}, f.JSON)
 			if err != nil {
 				return err
 			}

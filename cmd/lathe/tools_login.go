@@ -176,7 +176,10 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 		return false, err
 	}
 	cfg.Tools.MCP[name].Required = false // a server that is not ready must not be an error here
-	running, err := app.StartServers(ctx, cfg, set, &app.ServerOptions{Only: []string{name}})
+	only := []string{name}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, only, false)
+	running, err := app.StartServers(ctx, cfg, set, &app.ServerOptions{Only: only})
+	starting.Stop()
 	if err != nil {
 		return false, err
 	}

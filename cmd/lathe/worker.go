@@ -87,7 +87,9 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
+	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
 	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)})
+	starting.Stop()
 	if err != nil {
 		return err
 	}
