@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -159,16 +160,23 @@ events that are not JSON. It changes nothing, and a server may use the store mea
 			if len(args) == 1 && w.Store != "" {
 				return usageError("give one of --store and FILE")
 			}
-			var path string
+			path := ""
 			if len(args) == 1 {
 				path = args[0]
-			} else {
+				if kind, _, ok := strings.Cut(path, ":"); ok && (kind == "sqlite" || kind == "postgres") {
+					w.Store = path
+				}
+			}
+			if path == "" || w.Store != "" {
 				var err error
 				if path, err = w.file(); err != nil {
 					return err
 				}
 			}
+			line := startProgress(cmd.ErrOrStderr(), w.JSON)
+			line.Say("reading " + printable(path))
 			found, err := sqlite.Verify(cmd.Context(), path)
+			line.Stop()
 			if err != nil {
 				return &exitError{exitFailed, app.Cause(err)}
 			}
