@@ -65,9 +65,9 @@ type Model struct {
 	Name string `key:"-"` // its name in `models`
 	// `openai`: a server of any `wire`; `sim`: the simulated model. What a vendor needs besides is its `profile`.
 	Provider string `key:"provider" default:"openai" of:"openai=openrouter,vllm,ollama,llamacpp,litellm,sglang,lmstudio,openai_compatible sim=simulated,fake" also:"type kind"`
-	// Protocol of the server: `openai` (chat completions, as most servers have), `responses` (OpenAI), `anthropic`
-	// (Messages), `gemini` (generateContent). Default: `anthropic` or `gemini` where `base_url` is that of the vendor,
-	// else `openai`.
+	// The protocol of the server: `openai`, chat completions, which most servers speak; `responses` of OpenAI; `anthropic`,
+	// messages; `gemini`, generateContent of Google. Default: `anthropic` or `gemini` where `base_url` is that of the
+	// vendor, else `openai`.
 	Wire lathe.Wire `key:"wire" also:"api protocol api_type wire_api"`
 	// The provider's name in events and metrics. Default: that of the `profile`, else by `wire`: `openai`, `anthropic` or
 	// `gemini`.
