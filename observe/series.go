@@ -97,7 +97,7 @@ func (m *Metrics) makeToolSeries(r registry, names []string, maxTools int) {
 	}
 	seconds := r.histogram("lathe_tool_call_duration_seconds", "Time from accepting a tool call to its result.",
 		[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "tool")
-	executions := r.histogram("gen_ai_execute_tool_duration_seconds", "Time of a tool call that is executed by this server, as OpenTelemetry has it.", toolBuckets,
+	executions := r.histogram("gen_ai_execute_tool_duration_seconds", "Time of a tool call that is executed by this gateway, as OpenTelemetry has it.", toolBuckets,
 		"gen_ai_tool_name", "gen_ai_tool_type", "error_type")
 	known := []string{clientTools}
 	for _, name := range names {
@@ -161,7 +161,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.requests = r.counter("lathe_http_requests_total", "HTTP requests that were answered, by route and status.", "route", "status")
 	m.inflight = r.gauge("lathe_inflight_bytes", "Memory of what clients have sent and that is not answered yet, in bytes.").WithLabelValues()
 	m.clients = r.gauge("lathe_stream_clients", "Clients that read a live stream.").WithLabelValues()
-	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this server that are not in a model's conversation: the client has changed older messages, or they are not stored any more.").WithLabelValues()
+	m.lostTurns = r.counter("lathe_lost_joins_total", "Turns with calls of this gateway that are not in a model's conversation: the client has changed older messages, or they are not stored any more.").WithLabelValues()
 	m.lostSpans = r.counter("lathe_spans_dropped_total", "Spans that were not sent to the collector.").WithLabelValues()
 	m.lostLines = r.counter("lathe_log_lines_dropped_total", "Log lines that could not be written.").WithLabelValues()
 	m.dropped = r.counter("lathe_events_dropped_total", "Live events that watchers were too slow for.").WithLabelValues()

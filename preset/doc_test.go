@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,8 @@ type table struct{ name, text string }
 // The tables of the documents are those of the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(Profiles(), Profile, "profile")}, table{"models", modelTable(t)}, table{"presets", tableOf(Names(), Named, "preset")})
+	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(Profiles(), Profile, "profile", defaultToolCalling().Entries())}, table{"models", modelTable(t)},
+		table{"presets", tableOf(Names(), Named, "preset", nil)})
 	hasTables(t, "../docs/internals/presets.md", table{"prices", priceTable()}, table{"transforms", transformTable()})
 }
 
@@ -50,7 +52,8 @@ func hasTables(t *testing.T, docFile string, tables ...table) {
 	}
 }
 
-func tableOf(infos []Info, find func(string) (*Patch, error), what string) string {
+// tableOf returns a table of what each of infos sets beside the entries of included.
+func tableOf(infos []Info, find func(string) (*Patch, error), what string, included []Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | for | sets |\n|---|---|---|\n", what)
 	for _, info := range infos {
@@ -58,16 +61,16 @@ func tableOf(infos []Info, find func(string) (*Patch, error), what string) strin
 		if err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.For, sets(p))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.For, sets(p, included))
 	}
 	return b.String()
 }
 
-func sets(p *Patch) string {
+func sets(p *Patch, included []Entry) string {
 	var items []string
 	for _, e := range p.Entries() {
-		if e.Key == "label" {
-			continue // the name of the profile
+		if e.Key == "label" || slices.Contains(included, e) { // label: the name of the profile
+			continue
 		}
 		value := strings.ReplaceAll(e.Value, ",", "`, `")
 		items = append(items, "`"+e.Key+"`: `"+value+"`")
@@ -85,7 +88,7 @@ func modelTable(t *testing.T) string {
 		if len(p.Entries()) == 0 {
 			t.Errorf("a model whose name %s sets nothing", row[0])
 		}
-		fmt.Fprintf(&b, "| %s | %s |\n", row[0], sets(p))
+		fmt.Fprintf(&b, "| %s | %s |\n", row[0], sets(p, nil))
 	}
 	return b.String()
 }

@@ -177,7 +177,7 @@ func (f *doctorClientFlags) server(ctx context.Context, r *clientReport, a *conn
 	if err == nil {
 		models, err = t.models(ctx)
 	}
-	r.add("server", err, "%s answers", s.URL)
+	r.add("gateway", err, "%s answers", s.URL)
 	if err != nil {
 		return
 	}

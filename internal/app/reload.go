@@ -10,7 +10,7 @@ import (
 
 var (
 	errClosed     = errors.New("the application is closed")
-	errNotAudited = errors.New("the audit log cannot be written; the log of the server has the cause")
+	errNotAudited = errors.New("the audit log cannot be written; the log of the gateway has the cause")
 )
 
 // reloadFor reloads the configuration for the holder of a key, after the audit log has recorded the reload.

@@ -22,9 +22,9 @@ type Config struct {
 	// Model of runs that name none: a name under `models`, or `sim/…`. Default: the only model there is, else
 	// `sim/demo`.
 	DefaultModel string `key:"default_model" also:"model"`
-	// Folder where relative paths of `audit.path`, `tools.pins`, `tools.tokens` and `tools.wasm.cache_dir` start: the files
-	// that the program writes. Set it if the folder of the configuration file is read-only, as for a service or in a
-	// container. Default: the folder of the configuration file. Read at start.
+	// Folder of the files that the program writes: relative paths of `audit.path`, `tools.pins`, `tools.tokens` and
+	// `tools.wasm.cache_dir` start there. Default: the folder of the configuration file; set it if that is read-only, as
+	// for a service or in a container. Read at start.
 	StateDir string `key:"state_dir" also:"data_dir state_directory"`
 	// Models that runs may name.
 	Models      map[string]*Model `key:"models" names:"model" per:"name"`
@@ -63,8 +63,7 @@ func (c *Config) Dir() string { return c.dir }
 // A Model says how one model is reached and what it can do.
 type Model struct {
 	Name string `key:"-"` // its name in `models`
-	// `openai`: every server that speaks one of the wires; `sim`: the simulated model. What a vendor needs besides is its
-	// `profile`.
+	// `openai`: a server of any `wire`; `sim`: the simulated model. What a vendor needs besides is its `profile`.
 	Provider string `key:"provider" default:"openai" of:"openai=openrouter,vllm,ollama,llamacpp,litellm,sglang,lmstudio,openai_compatible sim=simulated,fake" also:"type kind"`
 	// The protocol of the server: `openai`, chat completions, which most servers speak; `responses` of OpenAI; `anthropic`,
 	// messages; `gemini`, generateContent of Google. Default: `anthropic` or `gemini` where `base_url` is that of the
@@ -82,42 +81,43 @@ type Model struct {
 	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
 	// The model's name on the server. Default: the entry's name.
 	Model string `key:"model" also:"id"`
-	// What the provider or server needs, its address included, by name: `openrouter`, `mistral`, `vllm` and others
-	// in docs/presets.md. Keys that are set here win.
+	// Settings of a provider or server, its address included, by name: `openrouter`, `mistral`, `vllm` and others of
+	// docs/presets.md. Keys that are set here win.
 	Profile string `key:"profile" is:"word" also:"vendor"`
-	// Kind of the server, whose rules requests follow, of docs/internals/destinations.md. Default: that of the `profile`, of the address or of
-	// the model's name.
+	// Kind of the server, whose rules of docs/internals/destinations.md requests follow. Default: that of the `profile`,
+	// the address or the model's name.
 	Destination string `key:"destination" is:"word"`
-	// Rules of docs/internals/destinations.md that are others for this server, such as `system: one`.
+	// Rules of docs/internals/destinations.md that differ for this server, such as `system: one`.
 	Accepts map[string]string `key:"accepts" names:"rule" per:"rule to value"`
-	// For models that refuse a block of thinking whose prefix (system text, tools, earlier messages) has changed: `drop_block` asks the
-	// server to drop such a block, `keep` does not. Default: the row of docs/internals/destinations.md.
+	// For models that refuse a block of thinking if its prefix (system text, tools, earlier messages) has changed:
+	// `drop_block` asks the server to drop it, `keep` does not. Default: that of docs/internals/destinations.md.
 	ThinkingBinding string `key:"thinking_binding" of:"keep drop_block"`
 	// Presets of docs/presets.md, by name; a later one wins over an earlier, and over the profile.
 	Presets []string `key:"presets" also:"preset"`
 	// How the model writes tool calls: `native`, `auto` or a dialect by name.
 	Dialect string `key:"dialect" default:"native" is:"word" also:"format"`
-	// Also take calls that a server with calls of its own lets slip into the text; only of tools that were offered.
+	// Also read calls of offered tools in the text of a server that returns calls.
 	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
-	// Read a message as a call if it consists of one JSON object, with or without a code fence, that has the name of an offered tool and
-	// arguments that fit its schema, as qwen2.5-coder writes calls. Answers are then not relayed, and an answer that begins with `{` is not
-	// streamed until Lathe knows that it is text.
+	// Read a message as a call if it is one JSON object, in a code fence or not, with the name of an offered tool and
+	// arguments that fit its schema, as qwen2.5-coder writes calls. Answers are then not relayed, and one that begins
+	// with `{` is not streamed until it is known to be text.
 	BareCalls bool `key:"bare_calls" default:"false"`
-	// With `starts_open`, the text up to the closing mark of thinking is reasoning: for models whose chat template opens the block of
-	// thinking in the prompt, on servers that leave its text in the answer. Answers are then not relayed.
+	// `starts_open`: the text up to the closing mark of thinking is reasoning, for models whose chat template opens the
+	// block of thinking in the prompt, on servers that leave it in the answer. Answers are then not relayed.
 	Thinking string `key:"thinking" default:"marked" of:"marked starts_open"`
-	// Make the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run here,
-	// with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the `dialect` in
-	// the form of that server. `auto` chooses what the server of the `profile` supports, or `off`.
+	// Let the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run
+	// here, with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the
+	// `dialect` in the form of that server; `auto` chooses what the server of the `profile` supports, or `off`.
 	Constrain string `key:"constrain" default:"off" of:"off=none,false auto strict=strict_tools llamacpp vllm sglang" also:"constrained guided_decoding"`
-	// Send the grammar of `constrain` only after so many turns in a row with a call that could not be read; `0`: always.
+	// Send the grammar only after so many turns in a row with a call that could not be read; `0`: always.
 	ConstrainAfter int `key:"constrain_after" default:"0" range:"0..8"`
-	// Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and
-	// `run_timeout` apply: a stream that moves is not cut.
+	// Time to the first piece of an answer, attempts included; `0`: no bound. After it `read_timeout` and `run_timeout`
+	// apply.
 	ClientTimeout time.Duration `key:"client_timeout" default:"120s" off:"0" also:"timeout request_timeout"`
 	// Time to connect; `0`: no bound.
 	OpenTimeout time.Duration `key:"open_timeout" default:"10s" off:"0" also:"connect_timeout"`
-	// Wait for each next byte; `0`: no bound. Default: `client_timeout`.
+	// Wait for each next byte; `0`: no bound. Default: `client_timeout`. After the finish reason it is 10 s at most, and an
+	// answer without an end mark then counts as complete.
 	ReadTimeout time.Duration `key:"read_timeout" off:"0" also:"idle_timeout"` // negative: no bound, as of the other timeouts
 	// Wait for a server that says that it loads the model, no part of `client_timeout`; `0`: such an answer is a
 	// failed attempt.
@@ -155,9 +155,9 @@ type Model struct {
 	// How often one answer is continued that the model server has paused (pause_turn of Messages).
 	MaxContinuations int        `key:"max_continuations" default:"8" range:"1.."`
 	Transforms       Transforms `key:"transforms"`
-	// What becomes of content that the server's wire has no form for: audio, video, files, images by reference. `refuse`: a
-	// request with such content after the last answer is an error, and in older messages `unsupported_marker` stands for it;
-	// `drop`: it is left out. Answers list it in `X-Lathe-Dropped` and `lathe.dropped`.
+	// What becomes of content that the server's wire cannot express: audio, video, files, images by reference. `refuse`:
+	// after the last answer it is an error, and in older messages `unsupported_marker` stands for it; `drop`: it is left
+	// out. Answers list it in `X-Lathe-Dropped` and `lathe.dropped`.
 	UnsupportedContent string `key:"unsupported_content" default:"refuse" of:"refuse=error drop=ignore"`
 	// Text for the model in the place of such content; `{type}` stands for its type.
 	UnsupportedMarker string `key:"unsupported_marker" default:"[{type}: not sent, because the API of the model has no form for it]"`

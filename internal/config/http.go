@@ -26,8 +26,7 @@ type HTTPTool struct {
 	Description string `key:"description" also:"summary"`
 	// Method of the request.
 	Method string `key:"method" default:"GET" of:"GET=get HEAD=head POST=post PUT=put PATCH=patch DELETE=delete" also:"verb"`
-	// Address of the request; `{name}` in its path stands for a parameter. May be a reference. What is private needs
-	// `tools.egress.private`.
+	// Address of the request; `{name}` in its path stands for a parameter. What is private needs `tools.egress.private`.
 	URL Ref `key:"url" is:"url" also:"endpoint uri address"`
 	// The arguments of the tool. A model fills these and nothing else of the request.
 	Parameters map[string]*HTTPParameter `key:"parameters" names:"argument" per:"argument name" also:"params arguments args"`

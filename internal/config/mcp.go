@@ -21,8 +21,7 @@ type MCPServer struct {
 	Dir string `key:"dir" also:"cwd workdir"`
 	// Its environment, besides PATH, HOME and LANG: it inherits nothing else.
 	Env map[string]Ref `key:"env" names:"variable" per:"variable to text, may be a reference" is:"header" also:"environment"`
-	// Endpoint of an HTTP server, in place of `command`. May be a reference. What is private needs
-	// `tools.egress.private`.
+	// Endpoint of an HTTP server, in place of `command`. What is private needs `tools.egress.private`.
 	URL Ref `key:"url" is:"url" also:"endpoint address"`
 	// Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.
 	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
@@ -41,23 +40,22 @@ type MCPServer struct {
 	Allowlist []string `key:"allowlist" also:"allow fields show"`
 	// Allowlists of single tools; they come before `allowlist`.
 	Allowlists map[string][]string `key:"allowlists" per:"the server's name of a tool to list of paths"`
-	// What becomes of a form that the server wants filled in during a call: none can be asked; its defaults are
-	// accepted, where they are enough; the client of the call is asked, at the terminal for instance, and with
-	// `ask-urls` also to visit addresses.
+	// Forms that the server requests during a call: `refuse` offers none; `defaults` accepts them with their defaults,
+	// where these are enough; `ask` asks the client of the call, at the terminal for instance; `ask-urls` also asks to
+	// visit addresses.
 	Elicitation string `key:"elicitation" default:"refuse" of:"refuse=off,deny defaults=accept ask=prompt ask-urls=urls" also:"input"`
 	// Whether nothing starts without it.
 	Required bool `key:"required" default:"false" also:"mandatory"`
 	// Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A
 	// definition that changes later always waits.
 	Pin string `key:"pin" default:"trust-first-use" of:"trust-first-use=tofu,first-use require=required,strict" also:"pins trust"`
-	// Time limit for connecting and listing the tools at a start, all attempts together.
+	// Time for connecting and listing the tools at a start, all attempts together.
 	StartTimeout time.Duration `key:"start_timeout" default:"30s" range:"1ns.." also:"connect_timeout"`
 	// Time of one call without a sign of progress.
 	IdleTimeout time.Duration `key:"idle_timeout" default:"30s" range:"1ns.." also:"timeout"`
 	// Time of one call with all its progress.
 	CallTimeout time.Duration `key:"call_timeout" default:"10m" range:"1ns.." also:"max_timeout total_timeout"`
-	// Time between signs of life that are asked for; after three that are missing the server is started again. `0`:
-	// none are asked for.
+	// Time between pings; after three without an answer the server is started again. `0`: no pings.
 	KeepAlive time.Duration `key:"keep_alive" default:"1m" range:"0s.." also:"ping heartbeat"` // 0: none
 	// One message of the server.
 	MaxMessageBytes int `key:"max_message_bytes" default:"8MiB" is:"size" range:"1.." also:"max_line_bytes"`

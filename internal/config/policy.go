@@ -63,7 +63,7 @@ type Budget struct {
 type Circuit struct {
 	// Calls to a backend that fail in a row, after which its tools answer `unavailable` at once; `0`: never.
 	Failures int `key:"failures" default:"5" range:"0.." also:"threshold"` // 0: never
-	// Time until one call is let through to see.
+	// Time until one call tests the backend.
 	OpenFor time.Duration `key:"open_for" default:"30s" range:"1ms.." also:"cooldown"`
 }
 

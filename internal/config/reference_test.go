@@ -55,7 +55,9 @@ Generated from the fields of package config by make gen; do not edit. [config.md
 `
 
 // further are the beginnings of the keys that docs/internals/config.md has.
-var further = []string{"models.NAME.transforms", "tool_calling.retention", "tools.temporal", "tools.run", "tools.openapi", "tools.wasm", "tools.search", "serve.oidc", "serve.console", "approval", "mcp", "workers", "groups", "telemetry", "sim"}
+var further = []string{"models.NAME.transforms", "models.NAME.thinking_binding", "models.NAME.max_line_bytes", "models.NAME.max_event_bytes", "models.NAME.max_response_bytes",
+	"models.NAME.max_answer_bytes", "models.NAME.max_answer_calls", "models.NAME.max_continuations", "tool_calling.retention", "tools.http.NAME.parameters.NAME.style",
+	"tools.http.NAME.parameters.NAME.explode", "tools.http.NAME.parameters.NAME.allow_reserved", "tools.circuit", "tools.retry", "serve.seal_key", "serve.previous_seal_key", "tools.temporal", "tools.run", "tools.openapi", "tools.wasm", "tools.search", "serve.oidc", "serve.console", "approval", "mcp", "workers", "groups", "telemetry", "sim"}
 
 // isFurther reports whether a key is rarer than those of docs/config.md: one of further, or of the login of a tool.
 func isFurther(path string) bool {

@@ -10,13 +10,13 @@ import (
 
 // Serve says how the gateway serves.
 type Serve struct {
-	// Address to listen on. One that others reach wants `keys`.
+	// Address to listen on. One that others reach requires `keys`.
 	Addr string `key:"addr" default:"127.0.0.1:8700" is:"host:port" also:"listen port host bind"`
-	// Address that serves `/metrics`, `/livez` and `/readyz` alone, without a key. Default: `/metrics` is served
-	// with everything else, with `keys` for those that have `admin` or `metrics`.
+	// Address that serves only `/metrics`, `/livez` and `/readyz`, without a key. Default: `/metrics` is at
+	// `serve.addr`, with `keys` for those that have `admin` or `metrics`.
 	MetricsAddr string `key:"metrics_addr" is:"host:port"`
-	// Names under which clients ask for the gateway, besides `localhost` and addresses; others are refused. Default:
-	// with `keys`, on an address that others reach, any name. An empty list: none.
+	// Host names of the gateway, besides `localhost` and addresses; others are refused. Default: with `keys`, on an
+	// address that others reach, any name. An empty list: none.
 	Hosts []string `key:"hosts" is:"host" unset:"omit" also:"host allowed_hosts"`
 	// Origins whose pages may call the gateway, such as `https://chat.example.com`.
 	Origins []string `key:"origins" is:"origin" also:"origin cors allowed_origins"`
@@ -26,15 +26,15 @@ type Serve struct {
 	TLS       TLS     `key:"tls"`
 	OIDC      OIDC    `key:"oidc"`
 	Console   Console `key:"console"`
-	// What a key without `models` or without `tools` may use of these: `all`, or `none`, so that it may use only what its
-	// lists name. With `none`, the list `["*"]` allows everything.
+	// What a key without `models` or `tools` may use of these. With `none`, the list `["*"]` allows everything.
 	DefaultGrant string `key:"default_grant" default:"all" of:"all=everything none=nothing,deny" also:"default_deny grants"`
 	// Body of one request, decompressed.
 	MaxBodyBytes int `key:"max_body_bytes" default:"16MiB" is:"size" range:"1.." also:"max_request_bytes"`
-	// Memory of what clients have sent and that is not answered yet, in all: bodies, decompressed, the conversations that are decoded
-	// from them, with what the server puts into them (stored responses, hidden turns), and messages of WebSockets; so each body counts at least twice. Beyond it requests are answered 503, and 429 if one key has
-	// half of it. A body that is too large for it alone is answered 413. Default, `0`: a quarter of the memory that the gateway may use: of
-	// `GOMEMLIMIT`, else of the cgroup's limit, else of the machine's memory. Changes take effect after a restart.
+	// Memory of requests that are not answered yet, in all: bodies, decompressed, the conversations decoded from them,
+	// with what the gateway adds, and messages of WebSockets; each body counts at least twice. Beyond it requests are
+	// answered 503, and 429 if one key has half of it; a body that is too large for it alone is answered 413. Default,
+	// `0`: a quarter of `GOMEMLIMIT`, else of the cgroup's limit, else of the machine's memory. Changes take effect
+	// after a restart.
 	MaxInflightBytes int64 `key:"max_inflight_bytes" default:"0" is:"size" range:"0..1024GiB" also:"max_memory max_in_flight_bytes"`
 	// Messages in a conversation that a request has; more are answered 413.
 	MaxMessages int `key:"max_messages" default:"10000" range:"1.." also:"max_history"`
@@ -45,7 +45,7 @@ type Serve struct {
 	// Tools that a request declares; more are answered 413 before they are read. `tool_calling.max_tools` bounds the
 	// tools of a run.
 	MaxTools int `key:"max_tools" default:"10000" range:"1.."`
-	// Characters of one text that a user sends to `/api/chat`; the page takes no longer one.
+	// Characters of one text that a user sends to `/api/chat`.
 	MaxText int `key:"max_text" default:"1000000" range:"1.." also:"max_prompt max_input"`
 	// Requests at once; more are answered 503. With several keys one key has a quarter of them at most, and gets 429
 	// beyond that.
@@ -65,9 +65,9 @@ type Serve struct {
 	// Time after the end of a run in which the same request, sent again, does not execute its calls again: see
 	// docs/gateway.md. `0`: each request has a run of its own.
 	RetryWindow time.Duration `key:"retry_window" default:"10m" range:"0s..24h" also:"retry idempotency"` // 0: off
-	// Time after the delivery of an answer in which the same request gets the same answer, if its run called a tool
-	// that may write and `serve.retry_window` has not passed: for proxies that can lose an answer which they have
-	// received. `0`: such a request has a run of its own.
+	// Time after the delivery of an answer in which the same request gets the same answer, if its run called a tool that
+	// may write and `serve.retry_window` has not passed: for proxies that can lose an answer. `0`: such a request has a
+	// run of its own.
 	RepeatWindow time.Duration `key:"repeat_window" default:"0s" range:"0s..24h" also:"retry idempotency proxy"`
 	// Time between the answer that the gateway is not ready and the end of its listening, for balancers.
 	DrainDelay time.Duration `key:"drain_delay" default:"0s" range:"0s.."`
@@ -80,20 +80,20 @@ type Serve struct {
 	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the page.
 	// They hold conversations. A relative path starts at the configuration file. Default: none are shown.
 	Evals string `key:"evals" also:"eval_results results"`
-	// File with further keys, read again at each reload. Each line is `NAME SHA256 ENTRY`: the name of the new key, its SHA-256, which
-	// `lathe keys new` prints, and an entry of `keys` whose rights, limits and group it has. Each key has a budget of its own, with
-	// the amounts of the entry. An entry that a line names needs no key of its own. Empty lines and those that begin with `#` are skipped. At most 200,000 keys and 64 MiB. A
-	// relative path starts at the configuration file. Default: no file.
+	// File with further keys, read again at each reload. Each line is `NAME SHA256 ENTRY`: the name of the new key, its
+	// SHA-256, which `lathe keys new` prints, and an entry of `keys` whose rights, limits and group it has; its budget
+	// has the amounts of the entry. Such an entry needs no key of its own. Empty lines and those that begin with `#` are
+	// skipped. At most 200,000 keys and 64 MiB. A relative path starts at the configuration file. Default: no file.
 	KeysFile string `key:"keys_file" also:"key_file keys_path"`
-	// Where other gateways on the same store reach this one, such as `http://10.0.3.7:8700`; it wants `cluster.key`.
+	// Where other gateways on the same store reach this one, such as `http://10.0.3.7:8700`; it requires `cluster.key`.
 	Advertise string `key:"advertise" also:"advertise_url peer"`
-	// Key of the items that carry what a run did on the server through clients, which send them back with their next
-	// request: a reference to 32 characters at least. Default: the store makes one for all gateways on it, and without
-	// a store each gateway makes one at its start.
+	// Key of the items by which clients carry what a run did in the gateway to their next request: a reference to 32
+	// characters at least. Default: the store makes one for all gateways on it; without a store each gateway makes one
+	// at its start.
 	SealKey Ref `key:"seal_key" is:"key"`
 	// Key that was `serve.seal_key` before: what was sealed with it is still read.
 	PreviousSealKey Ref `key:"previous_seal_key" is:"key"`
-	// Time without a word after which the calls of a worker are given to others, or are unknown.
+	// Time without a message after which the calls of a worker are given to others, or are unknown.
 	WorkerLease time.Duration `key:"worker_lease" default:"10s" range:"1s.." also:"lease"`
 }
 
@@ -119,9 +119,8 @@ type Console struct {
 
 // Cluster is how gateways that share a store know each other.
 type Cluster struct {
-	// Key by which gateways that share a store prove to each other that they belong together, as a reference; 16
-	// characters at least. Without it a watcher of a run that another gateway executes sees its text a model call at a
-	// time.
+	// Key by which gateways that share a store authenticate to each other, as a reference; 16 characters at least.
+	// Without it a watcher of a run that another gateway executes gets its text a model call at a time.
 	Key Ref `key:"key" is:"key" also:"cluster_key secret"`
 	// Time after which other gateways resume the runs of a gateway that no longer renews its claims; a shared store only.
 	Lease time.Duration `key:"lease" default:"10s" range:"1s.." also:"run_lease"`
@@ -143,8 +142,8 @@ type APIKey struct {
 	// Whose calls the key may approve, deny and answer: `own` those of its own runs, `others` those of the runs of
 	// all other keys, or names of keys. An empty list: none.
 	Approve []string `key:"approve" default:"own" also:"approver approves approvals"`
-	// Whether the key is that of an operator: it sees the runs of all keys, decides about all calls, and sees and
-	// changes the state of the gateway (servers, accepted definitions, configuration, audit log).
+	// Whether the key is that of an operator: it sees all runs, decides about all calls, and sees and changes the state
+	// of the gateway (servers, accepted definitions, configuration, audit log).
 	Admin bool `key:"admin" default:"false" also:"operator root"`
 	// Whether the key may read `/metrics`, which shows the use and the costs of all keys; an admin key may without it.
 	Metrics bool `key:"metrics" default:"false" also:"scrape prometheus"`

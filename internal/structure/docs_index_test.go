@@ -2,6 +2,7 @@ package structure
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -10,7 +11,8 @@ import (
 	"unicode"
 )
 
-// Each page of docs/ is in the index docs/README.md once and has one line in llms.txt, and both name no other page.
+// Each page of docs/ is once in an index, docs/README.md or docs/internals/README.md, and has one line in llms.txt, and these name no
+// other page.
 func TestIndexesListEveryPage(t *testing.T) {
 	inRoot(t)
 	pages, err := docPages()
@@ -18,8 +20,10 @@ func TestIndexesListEveryPage(t *testing.T) {
 		t.Fatalf("docs has %d pages: %v", len(pages), err)
 	}
 	index := map[string]int{}
-	for _, m := range link.FindAllStringSubmatch(documentText(t, "docs/README.md"), -1) {
-		index["docs/"+m[1]]++
+	for _, folder := range []string{"docs", "docs/internals"} {
+		for _, m := range link.FindAllStringSubmatch(documentText(t, folder+"/README.md"), -1) {
+			index[path.Join(folder, m[1])]++
+		}
 	}
 	lines := map[string]string{}
 	for line := range strings.Lines(documentText(t, "llms.txt")) {
@@ -37,7 +41,7 @@ func TestIndexesListEveryPage(t *testing.T) {
 			continue
 		}
 		if index[page] != 1 {
-			t.Errorf("docs/README.md has %d links to %s, want 1", index[page], page)
+			t.Errorf("the indexes of docs have %d links to %s, want 1", index[page], page)
 		}
 		if lines[page] == "" {
 			t.Errorf("llms.txt has no line for %s", page)

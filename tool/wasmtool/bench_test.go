@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
 
-// BenchmarkSample compiles a tool and calls it. LATHE_BENCH_WASM names a module, such as one of the samples of docs/tools-wasm.md, that takes the
+// BenchmarkSample compiles a tool and calls it. LATHE_BENCH_WASM names a module, such as one of the samples of docs/internals/tools-wasm.md, that takes the
 // arguments of testdata/sum.wasm. B/module is the size of the file, and B/code that of the machine code in the cache.
 func BenchmarkSample(b *testing.B) {
 	file := "testdata/sum.wasm"

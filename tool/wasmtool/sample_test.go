@@ -47,7 +47,7 @@ func TestSampleGo(t *testing.T) {
 	t.Parallel()
 	testdata.NeedAll(t) // it compiles the standard library for WebAssembly
 	dir := t.TempDir()
-	write(t, dir, "main.go", block(t, "tools-wasm.md", "go"))
+	write(t, dir, "main.go", block(t, "internals/tools-wasm.md", "go"))
 	write(t, dir, "go.mod", []byte("module sum\n\ngo 1.26\n"))
 	wasm := filepath.Join(dir, "sum.wasm")
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-buildmode=c-shared", "-o", wasm)
