@@ -98,7 +98,7 @@ export default function StatsScreen() {
   const total = data?.total;
   const share = (c?: Calls) => c ? `${c.calls.toLocaleString()}, ${c.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : "none failed"}` : "none";
   return <div class="page">
-    <PageHeader title="Statistics" note="From the runs of this server's store. Drag over a chart to see the runs of that time.">
+    <PageHeader title="Statistics" note="From the runs that the gateway has stored. Drag over a chart to see the runs of that time.">
       <label class="stats-span">The last <select value={spans.some(([v]) => v === since) ? since : ""} onChange={(e) => setParams({ since: e.currentTarget.value })}>{spans.map(([v, l]) => <option key={v} value={v}>{l}</option>)}</select></label>
       <Link to={query("/runs", { since })}>Runs of this time</Link>
     </PageHeader>
