@@ -39,7 +39,7 @@ export default async function ({ page, base, check, axe, shot }) {
   check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
   await axe("attempts");
   await page.goto(`${base}health`);
-  const down = page.getByRole("region", { name: "Model servers" }).locator("tr", { hasText: "127.0.0.1:1/" });
+  const down = page.getByRole("region", { name: "Calls of each model server" }).locator("tr", { hasText: "127.0.0.1:1/" });
   await down.getByText("all calls failed").waitFor();
   check("the server that is down", /^down.*failed.*3 \(100 %\)/s.test(await down.innerText()));
   await axe("model servers");

@@ -164,7 +164,7 @@ export default async function operate({ page, context, base, view, server: lathe
   await page.locator(".decides").waitFor();
   const decides = await page.locator(".decides").innerText();
   check(`the rule that decides, with its line: ${decides}`, decides.includes("calculator") && decides.includes("lathe.yaml:6"));
-  const inForce = await page.getByRole("region", { name: "Rules in force" }).innerText();
+  const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
   for (const part of ["the tool calculator", "tools whose effect is writes", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
   await axe("policy");
   await shot("policy");

@@ -34,7 +34,7 @@ function ModelServers() {
   const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c ? ["", "not called"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "fine"];
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
     <p class="soft small">What the calls of the last 24 hours came to. The gateway asks a model server only when a run does; <code>lathe doctor</code> asks one on purpose.</p>
-    <PlainTable label="Model servers" head={["Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{models.data.data.map((m) => {
+    <PlainTable label="Calls of each model server" head={["Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{models.data.data.map((m) => {
       const calls = stats.data?.models.find((s) => s.name === m.name)?.model_calls, [kind, word] = state(calls);
       return <tr key={m.name}><th scope="row"><Seen text={m.name} />{m.model && m.model !== m.name && <span class="soft"> <Seen text={m.model} /></span>}</th><td><Badge kind={kind}>{word}</Badge></td><td><LastRun name={m.name} /></td>
         <td class="num">{calls?.calls.toLocaleString() ?? 0}</td><td class="num">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num">{calls ? duration(calls.p50_ms) : ""}</td><td class="num">{calls ? duration(calls.p95_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>;

@@ -70,7 +70,7 @@ export default function RunScreen({ params }: ScreenProps) {
       {run.parent_run_id && <div><dt>Called by</dt><dd><Link to={`/runs/${enc(run.parent_run_id)}`}>a run</Link></dd></div>}
     </dl>
     {cause && <div class="problem run-why" role="note"><CauseLines cause={cause} /></div>}
-    {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in the inbox</Link></p>}
+    {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in Approvals</Link></p>}
     {failed && <ErrorState error={failed} />}
     {error && <ErrorState error={error} />}
     <Tabs label="Views of the run" chosen={tab} choose={(t) => show(t, selected)} tabs={[

@@ -23,15 +23,15 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
   { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
-  { key: "question", title: "Question", width: "minmax(8rem, 2.4fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
+  { key: "question", title: "Question", width: "minmax(10rem, 3fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
-  { key: "turns", title: "Turns", width: "3.4rem", align: "end", value: (r) => r.turns, cell: (r) => r.turns },
+  { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
   { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => duration(lasted(r, now())) },
   { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
-  { key: "reason", title: "Reason", width: "minmax(6rem, 1fr)", cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
+  { key: "reason", title: "Reason", width: "minmax(8rem, 1.1fr)", cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
   { key: "id", title: "Id", width: "minmax(6rem, 1fr)", spare: true, cell: (r) => <span class="mono" title={visible(r.run_id)}><Seen text={r.run_id} /></span> },
 ];
 const reasonOf = (r: Run) => [words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");
