@@ -187,6 +187,7 @@ func titleOf(m *lathe.Message) (title string) {
 			}
 		case lathe.Blob:
 			title = cmp.Or(title, text.Clip(p.Name, maxSessionTitle))
+		default: // says nothing of what was asked
 		}
 	}
 	return title

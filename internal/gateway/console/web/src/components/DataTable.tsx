@@ -37,7 +37,7 @@ function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
 }
 
 // share returns the track of a column on a narrow screen, where all columns share the width that there is.
-const share = (width = "") => `minmax(0, ${/^([\d.]+)rem$/.exec(width)?.[1] ?? 8}fr)`;
+const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
 
 export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "", sortBy, more, empty, rowHeight = 40 }: DataTableProps<T>) {
   const rows = sorted(given, columns, sort);

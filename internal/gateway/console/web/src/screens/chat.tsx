@@ -155,13 +155,20 @@ function ChatList({ chats }: { chats: ReturnType<typeof useResource<{ data: List
 }
 
 function Conversation({ effects, names, simulated }: { effects: Map<string, string>; names: string[]; simulated: boolean }) {
-  const talk = useRef<HTMLElement>(null), atEnd = useRef(true);
+  const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0);
   void chat.revision.value;
+  const asked = chat.messages.filter((m) => m.role === "user").length;
+  useLayoutEffect(() => { atEnd.current = true; }, [asked]); // who asks sees the answer, wherever the conversation was scrolled to
   useLayoutEffect(() => { if (atEnd.current && talk.current) talk.current.scrollTop = talk.current.scrollHeight; });
   useEffect(() => { atEnd.current = true; }, [chat.id]);
   const loading = chat.loading.value;
   return <section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
-    onScroll={(e) => { const t = e.currentTarget; atEnd.current = t.scrollHeight - t.scrollTop - t.clientHeight < 80; }}>
+    onScroll={(e) => { // what grows below does not end the following, scrolling up does
+      const t = e.currentTarget;
+      if (t.scrollHeight - t.scrollTop - t.clientHeight < 80) atEnd.current = true;
+      else if (t.scrollTop < top.current) atEnd.current = false;
+      top.current = t.scrollTop;
+    }}>
     {loading === true ? <Loading what="Reading the chat" /> : loading ? <ErrorState error={loading} retry={() => { const id = path.value.split("/")[2]; if (id) void chat.open(decodeURIComponent(id)); }} />
       : chat.messages.length === 0 ? <Welcome simulated={simulated} />
       : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} names={m === chat.last ? names : none} busy={chat.busy.value} />)}

@@ -4,7 +4,7 @@ import { Badge, ErrorState, Loading, PageHeader, PlainTable, Seen, Time } from "
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
 import { duration } from "../text/format";
-import { LastRun, type Model } from "./limits";
+import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
 
@@ -29,14 +29,17 @@ function ModelServers() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
   const stats = useResource<{ models: { name?: string; model_calls?: Calls }[] }>("api/stats?since=24h&buckets=1", { every: 15_000 });
   const config = useResource<{ data: Setting[] }>("api/config");
-  if (!models.data?.data.length) return null;
+  const lastRun = useLastRuns();
+  const callsOf = (m: Model) => stats.data?.models.find((s) => isOf(m, s.name))?.model_calls;
+  const shown = models.data?.data.filter((m) => m.provider !== "sim" || callsOf(m)); // a simulated model has no server
+  if (!shown?.length) return null;
   const address = (m: Model) => config.data?.data.find((s) => s.key === `models.${m.name}.base_url`)?.value ?? "";
   const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c ? ["", "not called"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "fine"];
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
     <p class="soft small">What the calls of the last 24 hours came to. The gateway asks a model server only when a run does; <code>lathe doctor</code> asks one on purpose.</p>
-    <PlainTable label="Calls of each model server" head={["Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{models.data.data.map((m) => {
-      const calls = stats.data?.models.find((s) => s.name === m.name)?.model_calls, [kind, word] = state(calls);
-      return <tr key={m.name}><th scope="row"><Seen text={m.name} />{m.model && m.model !== m.name && <span class="soft"> <Seen text={m.model} /></span>}</th><td><Badge kind={kind}>{word}</Badge></td><td><LastRun name={m.name} /></td>
+    <PlainTable label="Calls of each model server" head={["Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{shown.map((m) => {
+      const calls = callsOf(m), [kind, word] = state(calls);
+      return <tr key={m.name}><th scope="row"><Seen text={m.name} />{m.model && m.model !== m.name && <span class="soft"> <Seen text={m.model} /></span>}</th><td><Badge kind={kind}>{word}</Badge></td><td>{lastRun(m)}</td>
         <td class="num">{calls?.calls.toLocaleString() ?? 0}</td><td class="num">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num">{calls ? duration(calls.p50_ms) : ""}</td><td class="num">{calls ? duration(calls.p95_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>;
     })}</PlainTable>
   </section>;

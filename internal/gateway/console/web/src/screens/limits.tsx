@@ -1,5 +1,6 @@
 // Models and keys: limits, and what was used in this month.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
@@ -11,19 +12,29 @@ export interface Model { name: string; provider: string; model?: string; dialect
 interface Key { name: string; role: string; models?: string[]; tools?: string[]; approve: string[]; requests_per_minute: number; concurrency: number; active: number; max_cost?: number; max_tokens_total?: number; used?: { period: string; spent_cost: number; spent_tokens: number; cost_limit?: number; token_limit?: number }[] }
 interface Used { calls: number; unpriced_calls?: number; input_tokens: number; output_tokens: number; cost: number }
 
-const limit = (key: string, n: number) => `${words(key.replace(/_ms$/, ""))} ${key.endsWith("_ms") ? duration(n) : n.toLocaleString()}`;
+// limits are the limits of a run for people, by the name of the setting.
+const limits: Record<string, (n: number) => string> = { max_iterations: (n) => count(n, "model call"), max_total_tool_calls: (n) => count(n, "tool call"), run_timeout_ms: duration, max_tokens_total: (n) => count(n, "token") };
+const limit = (key: string, n: number) => limits[key]?.(n) ?? `${words(key)} ${n.toLocaleString()}`;
 
-// LastRun says how the last run of an entry of models ended.
-export function LastRun({ name }: { name: string }) {
-  const { data } = useResource<RunPage>(`api/runs?limit=1&model=${encodeURIComponent(name)}`, { every: 15_000 });
-  const run = data?.data[0];
-  if (!data) return <>…</>;
-  if (!run) return <>none</>;
-  return <><Badge kind={kindOf(run.status)}>{run.status}</Badge> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
+// isOf reports whether a run or a row of the statistics with a name is of an entry: one that named no model has the name of the model of the default.
+export const isOf = (m: Pick<Model, "name" | "model" | "default">, name = "") => name === m.name || m.default && name === m.model;
+
+const newest = 200; // runs in which the last one of each model is looked for
+
+// useLastRuns returns how the last run of an entry of models ended, as far as it is among the newest runs.
+export function useLastRuns(): (m: Model) => ComponentChildren {
+  const { data } = useResource<RunPage>(`api/runs?limit=${newest}`, { every: 15_000 });
+  return (m) => {
+    if (!data) return "…";
+    const run = data.data.find((r) => isOf(m, r.target || r.model));
+    if (!run) return data.next ? `none of the newest ${newest} runs` : "none";
+    return <><Badge kind={kindOf(run.status)}>{run.status}</Badge> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
+  };
 }
 
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
+  const lastRun = useLastRuns();
   const [after, setAfter] = useState("");
   const keys = useResource<{ data: Key[]; next?: string }>(after ? `api/keys?after=${encodeURIComponent(after)}` : "api/keys", { every: 5000 });
   const next = keys.data?.next;
@@ -39,7 +50,7 @@ export default function Models() {
       {models.error && !models.data && (isGone(models.error) ? <Empty title="This gateway does not describe its models." /> : <ErrorState error={models.error} retry={models.reload} />)}
       {!models.data && !models.error && <Loading />}
       <div class="cards">{models.data?.data.map((m) => <article key={m.name} class="card-box" aria-label={m.name}><div class="approval-head"><strong><Seen text={m.name} /></strong>{m.default && <Badge kind="run">default</Badge>}{!m.supports_tools && <Badge>no tools</Badge>}</div>
-        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Last run</dt><dd><LastRun name={m.name} /></dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
+        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Last run</dt><dd>{lastRun(m)}</dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
       <p class="soft small">All model calls that this key may see{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>

@@ -23,7 +23,7 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
   { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
-  { key: "question", title: "Question", width: "minmax(10rem, 3fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
+  { key: "question", title: "Question", width: "minmax(12rem, 3fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
