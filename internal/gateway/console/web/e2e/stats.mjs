@@ -30,6 +30,6 @@ export default async function ({ page, base, view, check, axe, shot }) {
     await page.mouse.up();
     await page.waitForFunction(() => location.pathname.endsWith("/runs") && location.search.includes("until="));
     await page.locator(".tbody .tr").first().waitFor();
-    check("the runs of the stretch", await page.locator(".tbody .tr").count(), 4);
+    check("the runs of the stretch, with the replay", await page.locator(".tbody .tr").count(), 5);
   }
 }
