@@ -8,6 +8,8 @@ type Finding struct {
 	Decision lathe.Decision // the decision of the rule if it matches
 	Matched  bool
 	Decides  bool // this rule decides the verdict
+	// Source is where the rule is configured, such as "policy.rules.NAME"; "" if that is not known.
+	Source string
 	// Why is the reason why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
 	Why string
 }

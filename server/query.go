@@ -11,7 +11,7 @@ import (
 // MCP and of Prometheus, since their clients add their own, and on the path to which an identity provider redirects
 // browsers.
 var queries = map[string][]string{
-	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "limit", "after"},
+	"GET /api/runs":             {"run_id", "session_id", "principal", "status", "reason", "error_code", "model", "tool", "text", "since", "until", "questions", "limit", "after"},
 	"GET /api/summaries":        {"run_id", "session_id", "status", "limit", "after"},
 	"GET /api/stats":            {"since", "until", "buckets", "session_id"},
 	"GET /api/tools":            {"stats", "since"},

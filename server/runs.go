@@ -104,7 +104,7 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
-// listRuns handles GET /api/runs. A query that must read the logs of runs takes the lock of scan.
+// listRuns handles GET /api/runs; with questions=true the rows have the question of each run. A query that must read the logs of runs takes the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
@@ -122,7 +122,20 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	return answerList(w, rows, next, truncated)
+	if r.URL.Query().Get("questions") != "true" {
+		return answerList(w, rows, next, truncated)
+	}
+	asked := make([]askedRow, len(rows))
+	for i := range rows {
+		asked[i] = askedRow{rows[i], question(r.Context(), h.opts.Index, rows[i].RunID, true)}
+	}
+	return answerList(w, asked, next, truncated)
+}
+
+// An askedRow is a row of the list of runs with the beginning of the question that the run answers.
+type askedRow struct {
+	store.RunSummary
+	Question string `json:"question"`
 }
 
 // showRun handles GET /api/runs/{id}. An approver who does not own the run sees it without answer and labels, and only if

@@ -13,6 +13,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/server"
+	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -99,6 +100,17 @@ func TestReplayAnswersCallsFromTheRecord(t *testing.T) {
 	}
 	if live = h.rest(live.ID); live.Answer != was.Answer || h.log.wrote.Load() != 2 {
 		t.Errorf("%d writes: %+v", h.log.wrote.Load(), live)
+	}
+	// Statistics count the calls of tools, which a replay with recorded results makes none of.
+	for id, want := range map[string]int{was.ID: 3, got.ID: 0, live.ID: 3} {
+		calls, _, err := h.store.ModelCalls(t.Context(), &store.RunFilter{RunID: id})
+		n := 0
+		for i := range calls {
+			n += len(calls[i].Tools)
+		}
+		if err != nil || n != want {
+			t.Errorf("%d tool calls of %s are counted, want %d: %v", n, id, want, err)
+		}
 	}
 }
 

@@ -18,10 +18,11 @@ import (
 
 const titlePrefix = "session_title/"
 
-// A sessionTitle is the JSON of a title in the store.
+// A sessionTitle is the JSON of what a user said of a session in the store.
 type sessionTitle struct {
 	Session string `json:"session"`
 	Title   string `json:"title"`
+	Pinned  bool   `json:"pinned,omitempty"`
 }
 
 // shortHash returns the first 16 bytes of the SHA-256 of s in hexadecimal.
@@ -35,19 +36,19 @@ func titlesOf(principal string) string { return titlePrefix + shortHash(principa
 
 func titleName(principal, session string) string { return titlesOf(principal) + shortHash(session) }
 
-// titles returns the titles that a principal gave, by session id. If known is not nil, titles of sessions that are not in
+// titles returns the titles and pins that a principal gave, by session id. If known is not nil, titles of sessions that are not in
 // it are deleted.
-func (h *sessionsHandler) titles(ctx context.Context, principal string, known map[string]bool) (map[string]string, error) {
+func (h *sessionsHandler) titles(ctx context.Context, principal string, known map[string]bool) (map[string]sessionTitle, error) {
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	if !ok {
 		return nil, nil
 	}
 	kept, err := values.Values(ctx, titlesOf(principal))
-	out := map[string]string{}
+	out := map[string]sessionTitle{}
 	for name, raw := range kept {
 		var t sessionTitle
 		if json.Unmarshal(raw, &t) == nil && (known == nil || known[t.Session]) {
-			out[t.Session] = t.Title
+			out[t.Session] = t
 		} else if known != nil {
 			_ = values.SetValue(ctx, name, nil) // if it fails, the next request for the list deletes the title
 		}
@@ -73,14 +74,15 @@ func (h *sessionsHandler) dropTitles(ctx context.Context, principal, session str
 	return err
 }
 
-// renameSession handles PATCH /api/sessions/{id}: it sets the title of a session of the caller. An empty title deletes it,
+// renameSession handles PATCH /api/sessions/{id}: it sets the title of a session of the caller, pins it, or both. An empty title deletes it,
 // so the beginning of the first question is shown again.
 func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var given struct {
-		Title *string `json:"title"`
+		Title  *string `json:"title"`
+		Pinned *bool   `json:"pinned"`
 	}
 	id := r.PathValue("id")
-	p := readObject(c.body, &given, `{"title":"…"}`)
+	p := readObject(c.body, &given, `{"title":"…","pinned":true}`)
 	var title string
 	if p == nil && given.Title != nil {
 		title = strings.Join(strings.Fields(*given.Title), " ")
@@ -88,8 +90,8 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	values, ok := h.opts.Index.(store.ValueKeeper)
 	switch {
 	case p != nil:
-	case given.Title == nil:
-		p = badRequest("title", "title is missing.")
+	case given.Title == nil && given.Pinned == nil:
+		p = badRequest("title", "title and pinned are missing: one of them is needed.")
 	case len(title) > maxSessionTitle || !utf8.ValidString(title):
 		p = badRequest("title", "title is a text of at most %d bytes.", maxSessionTitle)
 	case !ok:
@@ -105,9 +107,21 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	if p != nil {
 		return p
 	}
+	kept, err := h.titles(r.Context(), c.key.Name, nil)
+	if err != nil {
+		return h.storeFailed(c, err)
+	}
+	said := kept[id]
+	if given.Title != nil {
+		said.Title = title
+	}
+	if given.Pinned != nil {
+		said.Pinned = *given.Pinned
+	}
+	said.Session = id
 	var value []byte
-	if title != "" {
-		value, _ = json.Marshal(sessionTitle{id, title}) // encoding strings does not fail
+	if said.Title != "" || said.Pinned {
+		value, _ = json.Marshal(said) // encoding strings does not fail
 	}
 	if err := values.SetValue(r.Context(), titleName(c.key.Name, id), value); err != nil {
 		return h.storeFailed(c, err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -31,17 +32,21 @@ type sessionRow struct {
 	Status  string    `json:"status"` // the status of the newest run
 	Model   string    `json:"model"`  // the model of the newest run
 	Runs    int       `json:"runs"`
+	Pinned  bool      `json:"pinned,omitempty"` // the user has the session stand before the others
 	first   string    // the id of the oldest run
 }
 
-// listSessions handles GET /api/sessions: the caller's sessions, sorted by their newest run, newest first. Sessions of
-// other keys are not listed, even for an admin key.
+// listSessions handles GET /api/sessions: the caller's sessions, those that are pinned first, each part sorted by the newest run, newest first.
+// Sessions of other keys are not listed, even for an admin key.
 func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
 		return p
 	}
 	limit, after, search := f.Limit, f.After, strings.ToLower(r.URL.Query().Get("q"))
+	if len(search) > maxSearchText {
+		return badRequest("q", "q may have %d bytes.", maxSearchText)
+	}
 	if limit == 0 {
 		limit = sessionPage
 	}
@@ -65,6 +70,19 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
+	saying, err := h.sessionsWith(r.Context(), c.key.Name, search)
+	if err != nil {
+		return h.storeFailed(c, err)
+	}
+	slices.SortStableFunc(all, func(a, b sessionRow) int {
+		switch x, y := titles[a.ID].Pinned, titles[b.ID].Pinned; {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		}
+		return 1
+	})
 	if after != "" {
 		at := slices.IndexFunc(all, func(s sessionRow) bool { return s.ID == after })
 		if at < 0 {
@@ -75,10 +93,11 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	var page []sessionRow
 	next := ""
 	for _, s := range all {
-		if s.Title = titles[s.ID]; s.Title == "" { // the log is read only if no title was given
-			s.Title = h.title(r.Context(), s.first)
+		given := titles[s.ID]
+		if s.Title, s.Pinned = given.Title, given.Pinned; s.Title == "" { // the log is read only if no title was given
+			s.Title = question(r.Context(), h.opts.Index, s.first, false)
 		}
-		if !strings.Contains(strings.ToLower(s.Title), search) {
+		if !saying[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
 		}
 		if len(page) == limit {
@@ -122,19 +141,54 @@ func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all
 	return all, false, nil
 }
 
-// title returns the beginning of the first question of a run; "" if the store has no text of it.
-func (h *sessionsHandler) title(ctx context.Context, runID string) string {
-	for e, err := range h.opts.Index.Read(ctx, runID, 0) {
+// sessionsWith returns the ids of the sessions of a principal with a run that contains the text, as far as one page of the search reaches; none for "".
+func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (map[string]bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	rows, _, _, err := store.Find(ctx, h.opts.Index, &store.RunFilter{Principal: principal, Limit: maxPage}, &store.RunQuery{Text: text})
+	out := make(map[string]bool, len(rows))
+	for i := range rows {
+		out[rows[i].SessionID] = true
+	}
+	return out, err
+}
+
+// question returns what lists show of the first question of a run, or of the newest of the conversation that it began with; "" if the store has no
+// text of it.
+func question(ctx context.Context, index store.RunIndex, runID string, newest bool) (title string) {
+	for e, err := range index.Read(ctx, runID, 0) {
 		d, ok := e.Data.(*event.RunStarted)
 		if err != nil || !ok {
 			return "" // the run was deleted in the meantime
 		}
 		for i := range d.Messages {
-			if d.Messages[i].Role == lathe.RoleUser {
-				return text.Clip(strings.Join(strings.Fields(d.Messages[i].Text()), " "), maxSessionTitle)
+			if d.Messages[i].Role == lathe.RoleUser && (title == "" || newest) {
+				title = titleOf(&d.Messages[i])
 			}
 		}
-		return ""
+		return title
 	}
 	return ""
+}
+
+// titleOf returns the first line of the first text of a question, at most maxSessionTitle bytes. A text file that a page attached is a text that
+// begins with its name, a colon and a fence; its line is the name. A question without text has the name of its first file.
+func titleOf(m *lathe.Message) (title string) {
+	for _, part := range m.Parts {
+		switch p := part.(type) {
+		case lathe.Text:
+			line, rest, _ := strings.Cut(strings.TrimSpace(p.Text), "\n")
+			if strings.HasPrefix(rest, "```") {
+				line = strings.TrimSuffix(line, ":")
+			}
+			if line = strings.Join(strings.Fields(line), " "); line != "" {
+				return text.Clip(line, maxSessionTitle)
+			}
+		case lathe.Blob:
+			title = cmp.Or(title, text.Clip(p.Name, maxSessionTitle))
+		default: // says nothing of what was asked
+		}
+	}
+	return title
 }

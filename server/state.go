@@ -103,6 +103,7 @@ type PolicyFinding struct {
 	Decision string `json:"decision"`
 	Matched  bool   `json:"matched"`
 	Decides  bool   `json:"decides"`
+	Source   string `json:"source,omitempty"` // the key of the configuration that has the rule
 	Why      string `json:"why,omitempty"`
 }
 

@@ -15,6 +15,7 @@ type Summary struct {
 	Calls []CallSummary // rows of the model calls, in the order in which they finished
 
 	started event.ModelCallStarted
+	replay  bool                 // the run repeats recorded results, so its tool calls call nothing
 	asked   map[string]time.Time // expiry of unanswered requests for approval, by call id
 }
 
@@ -29,6 +30,7 @@ func (s *Summary) Apply(e *event.Event) {
 		r.Principal, r.Target, r.Provider, r.Model, r.Status = d.Principal, d.Target, d.Provider, d.Model, "running"
 		r.Resumable, r.Executor = len(d.Input) > 0, d.Executor
 		r.Retention = retentionState(d.Retention)
+		s.replay = d.Replays != "" && !r.Resumable // a replay that calls tools is resumable
 	case *event.ModelCallStarted:
 		s.started = *d
 	case *event.ModelCallFinished:
@@ -39,13 +41,7 @@ func (s *Summary) Apply(e *event.Event) {
 			r.Tools = append(slices.Clip(r.Tools), d.Tool) // rows that were returned earlier must not change
 		}
 	case *event.ToolCallExecuted:
-		if n := len(s.Calls); n > 0 {
-			c := &s.Calls[n-1]
-			c.ToolLatencyMS += d.LatencyMS
-			if len(c.Tools) < maxRowTools && d.ToolName != "" {
-				c.Tools = append(slices.Clip(c.Tools), ToolTiming{Tool: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS})
-			}
-		}
+		s.executed(d)
 	case *event.ApprovalRequested:
 		if s.asked == nil {
 			s.asked = map[string]time.Time{}
@@ -99,6 +95,18 @@ func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
 		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
 		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(cost),
 		LatencyMS: d.LatencyMS, FirstTokenMS: d.FirstTokenMS, ToolCalls: d.ToolCalls})
+}
+
+// executed adds a tool call to the row of the model call that asked for it.
+func (s *Summary) executed(d *event.ToolCallExecuted) {
+	if len(s.Calls) == 0 {
+		return
+	}
+	c := &s.Calls[len(s.Calls)-1]
+	c.ToolLatencyMS += d.LatencyMS
+	if len(c.Tools) < maxRowTools && d.ToolName != "" && !s.replay {
+		c.Tools = append(slices.Clip(c.Tools), ToolTiming{Tool: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS})
+	}
 }
 
 func clonePointer[T any](p *T) *T {

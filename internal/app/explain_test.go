@@ -74,3 +74,25 @@ func TestExplanationsAreTheDecisionsOfTheRunner(t *testing.T) {
 		t.Errorf("the calls were decided as %v", seen)
 	}
 }
+
+// Each rule of the configuration is named by its key, so that two decisions about tools can be told apart.
+func TestExplanationsNameTheSettingsOfRules(t *testing.T) {
+	t.Parallel()
+	a := open(t, explainYAML, &app.Options{Tools: []lathe.Tool{tool.Func("asked", "A tool.", func(_ context.Context, in explained) (explained, error) { return in, nil }, &tool.FuncOptions{Effect: lathe.ReadOnly})}})
+	status, body := call(t, a.Handler(), "", "POST", "/api/policy/explain", `{"tool":"asked"}`)
+	var said struct {
+		Rules []struct{ Rule, Source string }
+	}
+	if err := json.Unmarshal([]byte(body), &said); err != nil || status != 200 {
+		t.Fatal(err, status, body)
+	}
+	got := map[string]string{}
+	for _, r := range said.Rules {
+		got[r.Rule] = r.Source
+	}
+	for rule, source := range map[string]string{"tools.ask": "policy.tools.asked", "tools.deny": "policy.tools.denied", "small": "policy.rules.small", "trifecta": ""} {
+		if got[rule] != source {
+			t.Errorf("%s is in %q, want %q", rule, got[rule], source)
+		}
+	}
+}

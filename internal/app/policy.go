@@ -13,7 +13,7 @@ import (
 
 // NewPolicy returns the policy of the configuration: its rules, its decisions by tool and by effect, and its guards.
 func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
-	list, _ := policyRules(cfg)
+	list := policyRules(cfg)
 	p := &cfg.Policy
 	decided, err := rules.New(list, &rules.Options{Else: policy.Effects{ReadOnly: p.ReadOnly, Idempotent: p.Idempotent, Writes: p.Writes}})
 	if err != nil {
@@ -26,16 +26,15 @@ func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost}), nil
 }
 
-// policyRules returns the rules of the configuration, including decisions by tool name, and the configuration key of each rule.
-func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
+// policyRules returns the rules of the configuration, including decisions by tool name. Their Source is the configuration key.
+func policyRules(cfg *config.Config) (list []rules.Rule) {
 	for name, r := range text.ByName(cfg.Policy.Rules) {
 		effect := ""
 		if r.Effect != lathe.EffectUndeclared {
 			effect = r.Effect.String()
 		}
 		list = append(list, rules.Rule{Name: name, Decision: r.Decision, Tool: r.Tool, Effect: effect, When: r.When,
-			Principal: r.Principal, Labels: r.Labels, Reason: r.Reason})
-		keys = append(keys, "policy.rules."+name)
+			Principal: r.Principal, Labels: r.Labels, Reason: r.Reason, Source: "policy.rules." + name})
 	}
 	named := map[lathe.Decision]rules.Rule{
 		lathe.Allow: {Name: policy.RuleAllowed},
@@ -44,11 +43,10 @@ func policyRules(cfg *config.Config) (list []rules.Rule, keys []string) {
 	}
 	for name, decision := range text.ByName(cfg.Policy.Tools) {
 		r := named[decision]
-		r.Decision, r.Tool = decision, name
+		r.Decision, r.Tool, r.Source = decision, name, "policy.tools."+name
 		list = append(list, r)
-		keys = append(keys, "policy.tools."+name)
 	}
-	return list, keys
+	return list
 }
 
 // newSecrets returns the secrets of the configuration. Models never receive them, and tools only if secrets.grants names them.

@@ -19,7 +19,7 @@ import (
 // checkPolicy returns the problems of the rules and labels of a configuration.
 func checkPolicy(cfg *config.Config) []config.Problem {
 	out := append(checkLabels(cfg), checkGrants(cfg)...)
-	list, keys := policyRules(cfg)
+	list := policyRules(cfg)
 	_, err := rules.New(list, nil)
 	var found rules.Problems
 	if !errors.As(err, &found) {
@@ -27,8 +27,8 @@ func checkPolicy(cfg *config.Config) []config.Problem {
 	}
 	for _, p := range found {
 		key := "policy.rules"
-		if p.Rule < len(keys) {
-			key = keys[p.Rule] + "." + p.Field
+		if p.Rule < len(list) {
+			key = list[p.Rule].Source + "." + p.Field
 		}
 		where := ""
 		if p.Line > 0 {

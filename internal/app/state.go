@@ -118,7 +118,7 @@ func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
 	v, findings := policy.Explain(s.policy, call)
 	out := &server.Explanation{Tool: c.Tool, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
 	for _, f := range findings {
-		out.Rules = append(out.Rules, server.PolicyFinding{Rule: f.Rule, Decision: f.Decision.String(), Matched: f.Matched, Decides: f.Decides, Why: f.Why})
+		out.Rules = append(out.Rules, server.PolicyFinding{Rule: f.Rule, Decision: f.Decision.String(), Matched: f.Matched, Decides: f.Decides, Source: f.Source, Why: f.Why})
 	}
 	return out, nil
 }

@@ -37,6 +37,7 @@ type Rule struct {
 	Principal string            // pattern of the principal of the run, as in [policy.Match]; "" matches all
 	Labels    map[string]string // labels that the run must have, each with a pattern of its value
 	Reason    string            // the reason in the verdict; "": a general text
+	Source    string            // Source in the findings of [Policy.Explain]
 }
 
 // Options of a [Policy].
@@ -250,7 +251,7 @@ func (p *Policy) Explain(c *lathe.CallInfo) []policy.Finding {
 	vars := variables{call: c}
 	matched := false
 	for _, r := range p.rules {
-		f := policy.Finding{Rule: r.Name, Decision: r.Decision, Why: r.misfit(c.Run, c.Tool)}
+		f := policy.Finding{Rule: r.Name, Decision: r.Decision, Source: r.Source, Why: r.misfit(c.Run, c.Tool)}
 		if f.Why == "" {
 			var err error
 			f.Matched, err = r.judge(&vars)

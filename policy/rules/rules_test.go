@@ -249,7 +249,7 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	p := compile(t,
 		rules.Rule{Name: "all", Decision: lathe.Allow},
-		rules.Rule{Name: "big", Decision: lathe.Deny, When: `args.amount > 10`},
+		rules.Rule{Name: "big", Decision: lathe.Deny, When: `args.amount > 10`, Source: "policy.rules.big"},
 		rules.Rule{Name: "mail", Decision: lathe.Ask, Tool: "send_*"},
 		rules.Rule{Name: "bots", Decision: lathe.Deny, Principal: "bot-*"},
 		rules.Rule{Name: "stage", Decision: lathe.Deny, Labels: map[string]string{"env": "stage"}},
@@ -261,9 +261,9 @@ func TestExplain(t *testing.T) {
 	}
 	var b strings.Builder
 	for _, f := range found {
-		fmt.Fprintf(&b, "%s matched=%v decides=%v: %s\n", f.Rule, f.Matched, f.Decides, f.Why)
+		fmt.Fprintf(&b, "%s%s matched=%v decides=%v: %s\n", f.Source, f.Rule, f.Matched, f.Decides, f.Why)
 	}
-	const want = `big matched=true decides=true: its condition cannot be evaluated, which counts as met: no such key: amount
+	const want = `policy.rules.bigbig matched=true decides=true: its condition cannot be evaluated, which counts as met: no such key: amount
 bots matched=false decides=false: the run has another principal
 reads matched=false decides=false: the tool has another effect: writes
 stage matched=false decides=false: the run does not have its labels

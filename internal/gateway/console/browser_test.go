@@ -97,6 +97,10 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, s.script) // the page left
 	case "GET /v1/models":
 		answer(map[string]any{"data": []any{map[string]any{"id": poison}, map[string]any{"id": "sim/demo"}}})
+	case "GET /api/models":
+		answer(map[string]any{"data": []any{map[string]any{"name": poison, "model": poison}}})
+	case "GET /api/stats":
+		answer(map[string]any{"total": map[string]any{}, "models": []any{map[string]any{"name": poison, "model_calls": map[string]any{"calls": 1, "errors": 0}}}})
 	case "GET /api/tools":
 		answer(map[string]any{"data": []any{map[string]any{"name": "keep", "description": poison, "effect": "writes", "policy": "ask", "advertised": true, "parameters": map[string]any{}}}})
 	case "GET /api/limits":
@@ -346,7 +350,7 @@ func TestT27_T41_PageInABrowser(t *testing.T) {
 		for name, want := range map[string]string{
 			"error": "", "images": "0", "bold": "0", "title": "false", "violations": "", "model": poison, "text": poison, "unnamed": "", "wide": "false", "focusable": "0,0,0,0,0", "path": "/chats/ID", "owned": "undefinedundefined",
 			"args": laid, "escapes": `\u202e \u200b`, "loud": "0 off", "edited": "once more, with fail in its past",
-			"long": "The message has 5,001 characters; this server takes 5,000. Shorten it, or raise serve.max_text. Nothing was cut off or sent.|5001|true|0",
+			"long": "The message has 5,001 characters; this gateway takes 5,000. Shorten it, or raise the limit (serve.max_text in lathe.yaml). Nothing was cut off or sent.|5001|true|0",
 		} {
 			if report[name] != want {
 				t.Errorf("%s: %s is %q, want %q", size, name, report[name], want)

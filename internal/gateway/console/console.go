@@ -20,7 +20,7 @@ import (
 var built embed.FS
 
 // policy is the Content-Security-Policy of the console: it may load its own files, show pictures that the script has made of data, and send requests to its own server, and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // screens are the paths of the console's screens, as [http.ServeMux] reads them. The same page is served for all of them; its
@@ -81,7 +81,7 @@ type file struct {
 // types are the content types of the built files. [mime.TypeByExtension] is not used because its results differ between systems.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-	".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+	".svg": "image/svg+xml", ".webmanifest": "application/manifest+json", ".txt": "text/plain; charset=utf-8",
 }
 
 func newFile(name string, content []byte) *file {

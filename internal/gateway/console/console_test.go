@@ -23,12 +23,12 @@ func TestHandlerServesThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}
 	for _, m := range regexp.MustCompile(`"\./(assets/[^"]+)"`).FindAllStringSubmatch(string(b), -1) {
 		paths["/"+m[1]] = types[filepath.Ext(m[1])]
 	}
-	if len(paths) != 7 {
-		t.Fatalf("the page has other files than a script, a style sheet and an icon: %v", paths)
+	if len(paths) != 8 {
+		t.Fatalf("the page has other files than a script, a style sheet, a manifest and an icon: %v", paths)
 	}
 	for path, contentType := range paths {
 		w := httptest.NewRecorder()

@@ -27,20 +27,21 @@ else write();
 async function bundle() {
   const result = await build({
     absWorkingDir: here,
-    entryPoints: { app: "src/main.tsx", style: "src/styles/index.css", icon: "src/icon.svg" },
+    entryPoints: { app: "src/main.tsx", style: "src/styles/index.css", icon: "src/icon.svg", manifest: "src/manifest.webmanifest" },
     outdir: "dist/assets", // paths of the result; nothing is written there
     entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]", assetNames: "[name]-[hash]",
     bundle: true, splitting: true, format: "esm", platform: "browser", target: ["chrome114", "firefox121", "safari17"],
     jsx: "automatic", jsxImportSource: "preact", minify: true, charset: "utf8", legalComments: "none",
-    loader: { ".svg": "copy" }, metafile: true, write: false, logLevel: "warning",
+    loader: { ".svg": "copy", ".webmanifest": "copy" }, metafile: true, write: false, logLevel: "warning",
     define: { "process.env.NODE_ENV": '"production"' },
   });
   first = needed(result.metafile.outputs);
   const out = result.outputFiles.map((f) => [relative(join(here, "dist"), f.path).split(sep).join("/"), f.contents]);
   const named = (name, ext) => out.map(([path]) => path).find((path) => path.startsWith(`assets/${name}-`) && path.endsWith(ext));
   const page = readFileSync(join(here, "src", "index.html"), "utf8")
-    .replace("{{icon}}", named("icon", ".svg")).replace("{{style}}", named("style", ".css")).replace("{{app}}", named("app", ".js"));
+    .replace("{{icon}}", named("icon", ".svg")).replace("{{style}}", named("style", ".css")).replace("{{app}}", named("app", ".js")).replace("{{manifest}}", named("manifest", ".webmanifest"));
   const comment = new TextEncoder().encode("/* Licences of the libraries in this file: NOTICE.txt */\n");
+  for (const f of out) if (f[0].endsWith(".webmanifest")) f[1] = new TextEncoder().encode(new TextDecoder().decode(f[1]).replace("{{icon}}", named("icon", ".svg").replace("assets/", "")));
   return [["index.html", page], ...out.map(([path, bytes]) => [path, path.endsWith(".js") ? Buffer.concat([comment, bytes]) : Buffer.from(bytes)])];
 }
 

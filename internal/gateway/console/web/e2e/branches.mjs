@@ -33,11 +33,18 @@ export default async function ({ page, context, base, check, axe, shot, server, 
   await page.waitForFunction(() => document.querySelector(".turn.assistant:last-child .versions")?.textContent.includes("2/2"));
   await idle();
   await shot("versions");
+  const asked = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
+  await page.getByLabel("Answer again with another model").selectOption("down");
+  check("another model is asked", JSON.parse((await asked).postData()).model, "down");
+  await page.locator(".turn.assistant:last-child .problem").waitFor();
+  await idle();
+  check("as another version", await page.locator(".turn.assistant:last-child .versions .num").textContent(), "3/3");
+  await page.locator(".turn.assistant:last-child").getByRole("button", { name: "Previous version" }).click();
   check("the draft stayed", await page.inputValue("#prompt"), "a draft of mine");
   await page.reload();
   await page.waitForSelector("#health.up");
   await page.waitForFunction(() => document.querySelectorAll(".turn").length === 4);
-  check("the draft and the versions after a reload", [await page.inputValue("#prompt"), await page.locator(".versions .num").allTextContents()], ["a draft of mine", ["1/2", "2/2"]]);
+  check("the draft and the versions after a reload", [await page.inputValue("#prompt"), await page.locator(".versions .num").allTextContents()], ["a draft of mine", ["1/2", "2/3"]]);
 
   const second = await context.newPage();
   await watch(second);

@@ -38,5 +38,13 @@ export default async function ({ page, base, check, axe, shot }) {
   check("the wait before the last attempt is no work", widths[1] > 5 * widths[0]);
   check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
   await axe("attempts");
+  await page.goto(`${base}health`);
+  const down = page.getByRole("region", { name: "Calls of each model server" }).locator("tr", { hasText: "127.0.0.1:1/" });
+  await down.getByText("all calls failed").waitFor();
+  check("the server that is down", /^down.*failed.*3 \(100 %\)/s.test(await down.innerText()));
+  await axe("model servers");
+  await shot("health");
+  await page.goto(base);
+  await page.waitForFunction(() => [...document.querySelectorAll("#model option")].some((o) => o.textContent === "down (fake), failing: 3 of 3 calls"));
   await shot("attempts");
 }

@@ -1,5 +1,7 @@
 // The chat against a real server: a question by keyboard, a tool's call, Markdown, copy, edit, options, the list of chats.
 
+import { readFileSync } from "node:fs";
+
 export const args = ["--store", "memory"];
 
 export default async function ({ page, base, check, axe, shot, view }) {
@@ -29,6 +31,16 @@ export default async function ({ page, base, check, axe, shot, view }) {
   if (view.width > 1300) {
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
     check("titles", (await page.locator(".chats .chat-name").allTextContents()).sort(), ["What is 7 + 35, and what time is it in Tokyo?", "say **bold**"]);
+    await page.fill(".chats input", "= 42"); // of an answer
+    await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
+    await page.fill(".chats input", "");
+    await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
+    await page.getByRole("button", { name: "Pin", exact: true }).click();
+    await page.locator(".chats li .pinned").waitFor();
+    check("the pinned chat is the first", (await page.locator(".chats .chat-name").first().textContent()).endsWith("say **bold**"));
+    await axe("pinned");
+    await page.getByRole("button", { name: "Unpin" }).click();
+    await page.waitForSelector(".pinned", { state: "detached" });
     await page.fill(".chats input", "TOKYO");
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
     await page.locator(".chats li a").click();
@@ -53,6 +65,22 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await editor.press("Enter");
   await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
   check("one question", await page.locator(".turn.user").count(), 1);
+
+  // A chat that was exported is a chat of its own once it is imported, and goes on.
+  await page.getByRole("button", { name: "Export", exact: true }).click();
+  await axe("export");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export as JSON" }).click()]);
+  const exported = await file.path(), was = page.url();
+  await page.getByLabel("Import a chat from JSON").setInputFiles({ name: "chat.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+  await page.getByText("This file is no chat that was exported as JSON.").waitFor();
+  await page.getByRole("button", { name: "Close" }).last().click();
+  await page.getByRole("button", { name: "Export", exact: true }).click();
+  await page.getByLabel("Import a chat from JSON").setInputFiles({ name: "chat.json", mimeType: "application/json", buffer: readFileSync(exported) });
+  await page.waitForFunction((old) => location.href !== old, was);
+  check("the imported chat", [await page.locator(".turn.user .said").allTextContents(), await page.locator(".tool").count()], [["What is 2 * 21?"], 1]);
+  await page.goto(was);
+  await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
+  await page.waitForSelector("#stop", { state: "hidden" });
 
   await page.click("#options");
   await page.waitForSelector("dialog #system");

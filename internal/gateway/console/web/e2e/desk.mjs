@@ -7,7 +7,7 @@ export const args = ["--store", "memory"];
 const key = "lk-boss-0123456789abcdef";
 const png = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==", "base64");
 
-export default async function ({ page, base, view, check, axe, shot }) {
+export default async function ({ page, context, base, view, check, axe, shot, watch }) {
   await page.goto(base);
   await page.fill("#key-text", key);
   await page.keyboard.press("Enter");
@@ -19,6 +19,14 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await axe("keys");
   await page.keyboard.press("Escape");
   await page.waitForSelector("dialog", { state: "detached" });
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "A screen or a chat" }).fill("stat");
+  await page.getByRole("option", { name: "Statistics" }).waitFor();
+  await axe("find");
+  await page.keyboard.press("Enter");
+  await page.locator("h1", { hasText: "Statistics" }).waitFor();
+  await page.goBack();
+  await page.waitForSelector("#prompt");
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("/");
   check("/ leads to the box", await page.evaluate(() => document.activeElement.id), "prompt");
@@ -37,9 +45,15 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await page.locator(".turn.user .file img").waitFor();
   await page.waitForSelector("#stop", { state: "hidden" });
   check("the title is the question", await page.locator("h1").textContent(), "What is in these?");
+  check("the title in the list", await page.evaluate(async () => (await (await fetch("/api/sessions")).json()).data.map((s) => s.title)), ["What is in these?"]);
   check("a text file is folded", await page.locator(".turn.user .think summary").textContent(), "notes.txt");
   await axe("sent");
   await shot("sent");
+  const anew = await context.newPage(); // reads the chat from the gateway
+  await watch(anew);
+  await anew.goto(page.url());
+  check("a text file is folded when the chat is read again", await anew.locator(".turn.user .think summary").textContent(), "notes.txt");
+  await anew.close();
 
   await page.goto(`${base}limits`);
   await page.getByRole("article", { name: "boss" }).waitFor();

@@ -23,7 +23,7 @@ function large(from, to) {
 
 export default async function ({ page, base, bin, server, view, check, axe, shot }) {
   await page.goto(`${base}evals`);
-  await page.getByText("The folder holds no results yet.").or(page.getByText("This server shows no evaluations.")).waitFor();
+  await page.getByText("The folder holds no results yet.").or(page.getByText("This gateway shows no evaluations.")).waitFor();
   await axe("no evaluations");
   const results = join(server.folder, "results");
   mkdirSync(results, { recursive: true });

@@ -89,6 +89,14 @@ export default async function operate({ page, context, base, view, server: lathe
   await card.getByRole("button", { name: "Deny with this reason" }).press("Enter");
   await page.locator(".approval-decided").getByText("calculator was denied by you.").waitFor();
 
+  // Several calls of one run are listed before they are approved at once.
+  await send(page, base, "api/runs", { model: "sim/demo", messages: [{ role: "user", content: "What is 7 + 35, and what is 12.5 * 48?" }] });
+  await page.getByRole("button", { name: "Approve these 2…" }).press("Enter");
+  check("both are listed", await page.getByRole("dialog").locator("li").allInnerTexts().then((all) => all.map((t) => /7 \+ 35|12\.5 \* 48/.exec(t)?.[0])), ["7 + 35", "12.5 * 48"]);
+  await axe("several calls");
+  await page.getByRole("button", { name: "Approve all 2" }).press("Enter");
+  await page.waitForFunction(() => !document.querySelector("dialog") && !document.querySelector(".approval-list .card"));
+
   // Two tabs: one decides, the other says who did.
   await start(page, base);
   await card.waitFor();
@@ -154,8 +162,15 @@ export default async function operate({ page, context, base, view, server: lathe
   await open("policy?tool=calculator", "Policy");
   await page.getByRole("button", { name: "Explain" }).press("Enter");
   await page.locator(".decides").waitFor();
+  const decides = await page.locator(".decides").innerText();
+  check(`the rule that decides, with its line: ${decides}`, decides.includes("calculator") && decides.includes("lathe.yaml:6"));
+  const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
+  for (const part of ["the tool calculator", "tools whose effect is writes", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
   await axe("policy");
   await shot("policy");
+  await open("policy?tool=calculator&rule=tools.ask", "Policy");
+  await page.locator(".decides", { hasText: "decided" }).waitFor();
+  check("the rule that a run names", await page.locator(".decides th").innerText().then((t) => t.startsWith("calculator")));
   for (const [path, title, has] of [["limits", "Models and keys", "sim/demo"], ["audit", "Audit log", "whole"], ["settings?q=tools.builtin", "Settings", "tools.builtin"], ["health", "Health", "server notes"]]) {
     await open(path, title);
     await page.getByText(has).first().waitFor();

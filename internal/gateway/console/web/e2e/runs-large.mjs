@@ -41,6 +41,7 @@ export default async function test({ page, base, check, shot, axe }) {
   await page.locator(".tbody .tr").first().waitFor();
   console.log(`     ${many} runs: first rows after ${Math.round(performance.now() - began)} ms`);
   check("the newest is first", await page.locator(".tbody .tr").first().getAttribute("data-key"), `run_${String(many - 1).padStart(5, "0")}`);
+  await page.getByText(`200 of ${many.toLocaleString()}`).waitFor();
   // Scroll to the end of what is loaded until all runs are; count rows and the time of each frame.
   const result = await page.evaluate(async ({ many }) => {
     const box = document.querySelector(".table"), frame = () => new Promise((done) => requestAnimationFrame(done));

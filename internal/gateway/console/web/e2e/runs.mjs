@@ -44,6 +44,31 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("parked"), waits);
   await axe("runs");
   await shot("list");
+  check("each row has its question", await row(sum).innerText().then((t) => t.includes("What is 7 + 35?")));
+  if (!view.isMobile) {
+    const keys = () => page.locator(".tbody .tr").evaluateAll((all) => all.map((r) => r.dataset.key));
+    await page.getByRole("button", { name: "Tokens" }).click();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get("sort") === "-tokens");
+    const tokens = async (id) => JSON.parse(await call(base, "GET", `api/runs/${id}`)).usage.total_tokens;
+    const sizes = await Promise.all((await keys()).map(tokens));
+    check("the largest first", sizes, sizes.toSorted((a, b) => b - a));
+    check("the order is told", await page.getByRole("columnheader", { name: "Tokens" }).getAttribute("aria-sort"), "descending");
+    await axe("sorted");
+    await page.locator("summary", { hasText: "Columns" }).click();
+    await page.getByRole("checkbox", { name: "Model" }).uncheck();
+    await page.getByRole("checkbox", { name: "Id" }).check();
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question", "Tools", "Duration", "Tokens ↓", "Reason", "Id", "Actions"]);
+    await axe("columns");
+    await page.getByRole("link", { name: "All", exact: true }).click();
+    await page.getByLabel("Started in the last").selectOption("own");
+    const tomorrow = new Date(Date.now() + 864e5), local = new Date(tomorrow.getTime() - tomorrow.getTimezoneOffset() * 6e4).toISOString().slice(0, 16);
+    await page.getByLabel("From").fill(local);
+    await page.getByText("No run fits these filters.").waitFor();
+    check("the range is in the address", new URL(page.url()).searchParams.get("since"), new Date(local).toISOString());
+    await axe("a range");
+    await page.getByRole("link", { name: "All", exact: true }).click();
+    await row(waits).waitFor();
+  }
 
   // Filters are in the address and survive a reload; Back leaves them.
   await page.getByLabel("Tool", { exact: true }).fill("calculator");

@@ -23,7 +23,7 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   const menu = async () => { if (view.isMobile) await page.getByRole("button", { name: "Menu" }).press("Enter"); };
 
   await page.goto(`${base}runs`);
-  await page.getByRole("dialog", { name: "This server asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   await axe("the key dialog");
   await shot("dialog");
   check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with http://127.0.0.1:9" }).getAttribute("href"), "/api/session/oidc");
@@ -33,7 +33,7 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await key.focus();
   await page.keyboard.type("wrong");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").getByText("The server does not take that key.").waitFor();
+  await page.getByRole("alert").getByText("This key is not valid.").waitFor();
   await axe("a wrong key");
   await key.fill(team);
   await page.keyboard.press("Enter");
@@ -53,7 +53,7 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await menu();
   await page.getByText("Signed in as team").waitFor();
   await page.getByRole("button", { name: "Sign out" }).press("Enter");
-  await page.getByRole("dialog", { name: "This server asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   check("no cookie is left", (await context.cookies()).length, 0);
 
   const { fragment } = await api(base, boss, "POST", "api/session/links");
@@ -66,9 +66,9 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await page.getByText("Signed in as boss").waitFor();
   await shot("signed-in");
   await page.getByRole("button", { name: "Sign out" }).press("Enter");
-  await page.getByRole("dialog", { name: "This server asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   await page.goto("about:blank");
   await page.goto(`${base}runs#${fragment}`);
-  await page.getByRole("dialog", { name: "This server asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   check("the link signs in once", await row(other).count(), 0);
 }

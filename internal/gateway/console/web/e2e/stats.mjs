@@ -11,6 +11,9 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await page.getByRole("img", { name: /^Tool calls: calls at most/ }).waitFor();
   const stats = JSON.parse(await call(base, "GET", "api/stats"));
   check("the server counted", [stats.total.runs, stats.total.model_calls.calls, stats.total.tool_calls.calls], [4, 8, 4]);
+  const again = JSON.parse(await call(base, "POST", `api/runs/${JSON.parse(await call(base, "GET", "api/runs")).data[0].run_id}/replay`, {})).run_id;
+  await settle(base, again);
+  check("a replay with recorded results calls no tool", JSON.parse(await call(base, "GET", "api/stats")).total.tool_calls.calls, 4);
   check("the table of tools", (await page.getByRole("region", { name: "Tools" }).textContent()).includes("calculator4"));
   await axe("figures");
   await shot();
@@ -27,6 +30,6 @@ export default async function ({ page, base, view, check, axe, shot }) {
     await page.mouse.up();
     await page.waitForFunction(() => location.pathname.endsWith("/runs") && location.search.includes("until="));
     await page.locator(".tbody .tr").first().waitFor();
-    check("the runs of the stretch", await page.locator(".tbody .tr").count(), 4);
+    check("the runs of the stretch, with the replay", await page.locator(".tbody .tr").count(), 5);
   }
 }

@@ -27,7 +27,7 @@ export interface Problem {
 export class Refusal extends Error {
   readonly code: string;
   constructor(readonly status: number, readonly problem: Problem) {
-    super(problem.detail ?? problem.error?.message ?? problem.title ?? `The server answered ${status}.`);
+    super(problem.detail ?? problem.error?.message ?? problem.title ?? `The gateway answered ${status}.`);
     this.name = "Refusal";
     this.code = problem.code ?? problem.error?.code ?? "";
   }
@@ -36,7 +36,7 @@ export class Refusal extends Error {
 // A Lost is a connection that could not be made or that ended before its answer.
 export class Lost extends Error {
   constructor() {
-    super("The server cannot be reached. Check that it runs, then try again.");
+    super("The gateway cannot be reached. Check that it runs, then try again.");
     this.name = "Lost";
   }
 }

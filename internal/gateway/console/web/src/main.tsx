@@ -79,7 +79,7 @@ function Outlet() {
     screen.load().then((m) => { loaded.set(screen.load, m.default); again((n) => n + 1); }, setError);
   }, [screen, Shown]);
   if (!screen) return <div class="page"><PageHeader title="Nothing here" /><Empty title="This address leads to no screen."><Link to="/">Go to the chat</Link></Empty></div>;
-  if (error) return <div class="page"><ErrorState error={new Error("This screen could not be loaded. The server may have been updated: load the page again.")} retry={() => location.reload()} /></div>;
+  if (error) return <div class="page"><ErrorState error={new Error("This screen could not be loaded. The gateway may have been updated: load the page again.")} retry={() => location.reload()} /></div>;
   return Shown ? <Shown params={params ?? {}} /> : <div class="page"><Loading /></div>;
 }
 
@@ -88,10 +88,10 @@ function KeyDialog() {
   const [key, setKey] = useState("");
   const provider = signInAddress();
   if (!wanted) return null;
-  return <Dialog title="This server asks for a key" close={() => {}} keep>
+  return <Dialog title="This gateway asks for a key" close={() => {}} keep>
     <form class="stack" onSubmit={(e) => { e.preventDefault(); if (key) { wanted.use(key); setKey(""); } }}>
       <p>This browser stays signed in for some hours, or until you sign out.</p>
-      {wanted.refused && <p class="problem" role="alert">The server does not take that key.</p>}
+      {wanted.refused && <p class="problem" role="alert">This key is not valid.</p>}
       <label for="key-text">Key</label>
       <input id="key-text" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       <div class="answers"><button type="submit">Use the key</button></div>

@@ -4,7 +4,7 @@ export type Json = null | boolean | string | Raw | Json[] | { [name: string]: Js
 export type Schema = { [keyword: string]: unknown };
 
 // A Raw is a text of JSON as it stands, such as a number with all its digits.
-export class Raw { constructor(readonly text: string) {} }
+export class Raw { constructor(readonly text: string, readonly number = false) {} } // number: entered where a number is wanted
 
 const isObject = (v: unknown): v is Schema => typeof v === "object" && v !== null && !Array.isArray(v);
 const maxRefs = 16;
@@ -96,7 +96,7 @@ export function text(v: Json | undefined, indent = ""): string {
 export function problem(v: Json | undefined, path = ""): string {
   if (v instanceof Raw) {
     if (number.test(v.text)) return "";
-    try { JSON.parse(v.text); return ""; } catch { return `${path || "the value"} is no ${/^[-\d.]/.test(v.text) ? "number" : "JSON"}`; }
+    try { JSON.parse(v.text); return ""; } catch { return `${path.slice(1) || "The value"} ${/^[-\d.]/.test(v.text) || v.number ? "is not a number" : "is not valid JSON"}`; }
   }
   if (Array.isArray(v)) return v.map((e, i) => problem(e, `${path}/${i}`)).find(Boolean) ?? "";
   if (typeof v === "object" && v !== null) return Object.entries(v).map(([k, m]) => problem(m, `${path}/${k}`)).find(Boolean) ?? "";

@@ -27,9 +27,10 @@ test("numbers keep their digits", () => {
 });
 
 test("what cannot be sent is named with its path", () => {
-  assert.equal(problem({ a: { b: [new Raw("1"), new Raw("1x")] } }), "/a/b/1 is no number");
-  assert.equal(problem({ a: new Raw("{") }), "/a is no JSON");
-  assert.equal(problem(new Raw("-")), "the value is no number");
+  assert.equal(problem({ a: { b: [new Raw("1"), new Raw("1x")] } }), "a/b/1 is not a number");
+  assert.equal(problem({ a: new Raw("{") }), "a is not valid JSON");
+  assert.equal(problem(new Raw("-")), "The value is not a number");
+  assert.equal(problem({ n: new Raw("abc", true) }), "n is not a number");
   assert.equal(problem({ a: new Raw('{"b": 1}') }), "");
 });
 

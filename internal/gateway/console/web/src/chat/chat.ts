@@ -121,7 +121,7 @@ export class Chat {
       const { data } = await get<{ data: { run_id: string; parent_run_id?: string }[] }>(`api/runs?limit=20&session_id=${enc(id)}`);
       const run = data.find((r) => !r.parent_run_id);
       if (this.id !== id) return;
-      if (!run) throw new Error("The server keeps no chat with this address. It may have been deleted.");
+      if (!run) throw new Error("The gateway has no chat with this address. It may have been deleted.");
       this.durable = true;
       const first = (await getText(`api/runs/${enc(run.run_id)}/events?after=0&follow=false`)).match(/^data: (.*)$/m)?.[1] ?? "{}";
       if (this.id !== id) return;
@@ -188,17 +188,17 @@ export class Chat {
     return this.run();
   }
 
-  // run asks for the answer to the last message.
-  private async run() {
+  // run asks for the answer to the last message, from another model than that of the chat if one is named.
+  private async run(model?: string) {
     const messages = this.messages.map(sent);
     const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], began: Date.now() };
     this.messages.push(message);
-    const body = JSON.stringify(optionsOf(this.id, { id: this.id, messages }, this.durable !== false));
+    const body = JSON.stringify({ ...optionsOf(this.id, { id: this.id, messages }, this.durable !== false), ...(model ? { model } : {}) });
     await this.follow(message, (signal) => request("api/chat", { method: "POST", body, signal }));
   }
 
-  // retry asks the last question again, unless its run goes on: then it is followed.
-  async retry() {
+  // retry asks the last question again, of another model if one is named, unless its run goes on: then it is followed.
+  async retry(model?: string) {
     const message = this.last;
     if (this.busy.value || message?.role !== "assistant") return;
     const found = message.metadata?.runId ? undefined : await this.find().catch(() => undefined);
@@ -206,7 +206,7 @@ export class Chat {
     if (message.parts.length) this.branches.fork(this.messages, this.messages.length - 1);
     else this.messages.pop();
     this.changed();
-    await this.run();
+    await this.run(model);
   }
 
   // edit has a question be edited in its place. What was said after it stays until the edited question is sent.
@@ -449,11 +449,28 @@ export class Chat {
     else void this.follow(message, this.stream(message));
   }
 
+  // adopt begins a chat of its own with messages that were exported. It throws an error for people if there are none.
+  adopt(file: string) {
+    let messages: Message[] = [];
+    try {
+      const parsed = JSON.parse(file) as { messages?: Message[] };
+      messages = (parsed.messages ?? []).filter((m) => (m.role === "user" || m.role === "assistant") && Array.isArray(m.parts) && m.parts.every((p) => typeof p?.type === "string"));
+    } catch { /* the same as none */ }
+    if (!messages.length) throw new Error("This file is no chat that was exported as JSON.");
+    this.loading.value = false;
+    this.reset(crypto.randomUUID(), messages.map(({ role, parts }) => ({ id: crypto.randomUUID(), role, parts: sent({ id: "", role, parts }).parts as unknown as Part[] })));
+  }
+
+  // exported is the conversation as JSON, which adopt reads.
+  exported(title: string): string { return JSON.stringify({ title, messages: this.messages.map(sent) }, null, 1); }
+
   // transcript is the conversation as Markdown.
   transcript(): string {
     return this.messages.map((m) => `## ${m.role === "user" ? "You" : "Assistant"}\n\n${textOf(m)}\n`).join("\n");
   }
 }
+
+const attachedText = /^([^\n]{1,250}\.\w{1,10}):\n(`{3,})\n[^]*\n\2$/; // the text of a file, as attach writes it
 
 // history makes messages of those with which a run began; raw is their JSON. A tool's result belongs to its call.
 function history(raw: string): Message[] {
@@ -467,7 +484,7 @@ function history(raw: string): Message[] {
     if (m.role === "user" || message?.role !== "assistant") out.push(message = { id: crypto.randomUUID(), role: m.role, parts: [] });
     else message.parts.push({ type: "step-start" });
     for (const p of m.parts ?? []) {
-      if (p.type === "text" || p.type === "reasoning") message.parts.push({ type: p.type, text: p.text ?? "", state: "done" });
+      if (p.type === "text" || p.type === "reasoning") message.parts.push({ type: p.type, text: p.text ?? "", state: "done", filename: m.role === "user" ? attachedText.exec(p.text ?? "")?.[1] : undefined });
       else if (p.type === "tool_call") message.parts.push({ type: `tool-${p.name}`, toolCallId: p.id ?? "", state: "output-available", input: p.arguments ?? "{}", output: results.get(p.id ?? "")?.content ?? "",
         files: results.get(p.id ?? "")?.blobs?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" })) });
       else if (p.type === "blob") message.parts.push({ type: "file", mediaType: p.media_type ?? "", filename: p.name, url: p.data ? `data:${p.media_type ?? ""};base64,${p.data}` : p.url });

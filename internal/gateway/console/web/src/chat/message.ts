@@ -225,6 +225,12 @@ export function settle(message: Message) {
 export const waits = (message: Message) => message.parts.filter((p) => p.state === "approval-requested");
 export const textOf = (message: Message) => message.parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n\n");
 
+// titleOf is what lists show of a question: the first line of its text, else the name of its first file.
+export function titleOf(message: Message): string {
+  const text = message.parts.find((p) => p.type === "text" && !p.filename && p.text?.trim())?.text ?? "";
+  return text.trim().split("\n", 1)[0]!.replace(/\s+/g, " ").slice(0, 120) || message.parts.find((p) => p.filename)?.filename || "";
+}
+
 const own: Record<string, (keyof Part)[]> = {
   text: ["type", "text", "state", "providerMetadata"], file: ["type", "url", "mediaType", "filename"],
   call: ["type", "toolCallId", "state", "input", "output", "errorText", "approval"],

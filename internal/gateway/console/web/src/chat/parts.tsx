@@ -53,12 +53,12 @@ function Reasoning({ text }: { text: string }) {
 // what a person may do about a failure, by the code with which its text begins.
 const next: Record<string, string> = {
   provider_unavailable: "Check that the model server runs (lathe doctor says what is wrong with it), then try again.",
-  max_text: "Shorten the text, or raise serve.max_text.",
-  draining: "Wait until the server has started again, then try again.",
+  max_text: "Shorten the text, or raise the limit of the gateway (serve.max_text in lathe.yaml).",
+  draining: "Wait until the gateway has started again, then try again.",
   overloaded: "Wait a moment, then try again.",
   rate_limited: "Wait a moment, then try again.",
-  run_not_found: "The server has been started again, or has removed the run. Ask again.",
-  internal: "The server's log says why. Try again, or look at the run.",
+  run_not_found: "The gateway has been started again, or has removed the run. Ask again.",
+  internal: "The log of the gateway says why. Try again, or look at the run.",
 };
 
 // ProblemBox shows what went wrong, and what can be done.
@@ -80,7 +80,7 @@ export const reasons: Record<string, string> = {
 };
 
 export function Working({ message }: { message: Message; revision: number }) {
-  const text = message.lost ? "The connection to the server is lost. Trying again…" : isBehind(message) ? "working: the rest of this text appears when the model call ends" : "working";
+  const text = message.lost ? "The connection to the gateway is lost. Trying again…" : isBehind(message) ? "working: the rest of this text appears when the model call ends" : "working";
   return <div class={message.lost ? "working lost" : "working"}>{text}</div>;
 }
 

@@ -5,7 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, now, Refusal, send } from "../api";
 import { clock, count, words } from "../text/format";
-import { escapes, exactly, visible, writable } from "../text/visible.js";
+import { content, entries } from "../text/jsontext.js";
+import { escapes, exactly, pieces, visible, writable } from "../text/visible.js";
 import { Badge, Copy, JsonView, Link, Pieces, Seen, Time } from "./basics";
 
 export interface Decision {
@@ -99,10 +100,17 @@ const isObject = (text: string) => {
 };
 
 // fault says why what is shown is not all that would run: then it cannot be approved here.
-function fault(call: WaitingCall, text: string): string {
+export function fault(call: WaitingCall, text = call.exact_arguments ?? call.arguments): string {
   if (!isObject(text)) return "The arguments are not shown whole, so the call cannot be approved here. It can be denied.";
-  if (visible(text) !== (call.visible_arguments ?? text)) return "This page and the server do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.";
+  if (visible(text) !== (call.visible_arguments ?? text)) return "This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.";
   return "";
+}
+
+// Reading shows arguments that have several lines, such as a mail, as a person reads them. What is approved stands below, exactly.
+function Reading({ text }: { text: string }) {
+  const long = (entries(text)?.of ?? []).filter(([, value]) => value[0] === '"' && content(value)?.trim().includes("\n"));
+  if (!long.length) return null;
+  return <div class="reading">{long.map(([name, value]) => <section key={name} aria-label={`${visible(name ?? "")} as text`}><h3>{visible(name ?? "")}</h3><p dir="auto" tabIndex={0}><Pieces cut={pieces(content(value) ?? "", "\n\t")} /></p></section>)}</div>;
 }
 
 // useLeft returns the ms until a time, brought up to date while the card is shown.
@@ -213,6 +221,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
     {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><Badge kind="wait">waits</Badge>{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
     <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}</dl>
+    <Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
     <p class="meta">These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>

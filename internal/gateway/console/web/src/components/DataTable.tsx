@@ -10,6 +10,7 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
   width?: string; // of a grid track, such as "8rem" or "minmax(6rem, 2fr)"; default "minmax(0, 1fr)"
   align?: "end";
+  value?: (row: T) => number | string; // by which rows are sorted; without it the column sorts none
   phone?: boolean; // shown on narrow screens; default false, but for the first column
 }
 
@@ -19,6 +20,8 @@ export interface DataTableProps<T> {
   rows: T[];
   rowKey: (row: T) => string;
   to?: (row: T) => string; // the path that a row leads to
+  sort?: string; // the key of the column that the rows are sorted by, "-key" for the largest first; "" keeps their order
+  sortBy?: (sort: string) => void; // the person asks for another order
   more?: () => void; // called when the end comes into view, if there are further pages
   empty?: ComponentChildren;
   rowHeight?: number; // px; cells of one line need 40
@@ -27,10 +30,17 @@ export interface DataTableProps<T> {
 const most = 60; // rows in the document
 const spare = 6; // rows above and below the view
 
-// share returns the track of a column on a narrow screen, where all columns share the width that there is.
-const share = (width = "") => `minmax(0, ${/^([\d.]+)rem$/.exec(width)?.[1] ?? 8}fr)`;
+// sorted returns the rows in the order that is asked for.
+function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
+  const value = columns.find((c) => c.key === sort.replace("-", ""))?.value, way = sort.startsWith("-") ? -1 : 1;
+  return value ? rows.toSorted((a, b) => { const [x, y] = [value(a), value(b)]; return x < y ? -way : x > y ? way : 0; }) : rows;
+}
 
-export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, rowHeight = 40 }: DataTableProps<T>) {
+// share returns the track of a column on a narrow screen, where all columns share the width that there is.
+const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
+
+export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "", sortBy, more, empty, rowHeight = 40 }: DataTableProps<T>) {
+  const rows = sorted(given, columns, sort);
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState<string>();
@@ -79,7 +89,7 @@ export function DataTable<T>({ label, columns, rows, rowKey, to, more, empty, ro
   if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
   return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
     style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px` }}>
-    <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)}>{c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
+    <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)} aria-sort={sort.replace("-", "") !== c.key ? undefined : sort.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy ? <button type="button" class="link sort" onClick={() => sortBy(sort === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sort === c.key ? " ↑" : sort === `-${c.key}` ? " ↓" : ""}</button> : c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
         const index = first + i, key = rowKey(row), path = to?.(row);

@@ -2,11 +2,16 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { chat } from "../chat/chat";
+import { enc } from "../api";
 import { go } from "../router";
+import { useResource } from "../resource";
+import { screens as screenList } from "../screens";
+import { visible } from "../text/visible.js";
 import { Dialog } from "./basics";
 
+const all = screenList.filter((s) => s.nav);
 const keys: [keys: string, does: string][] = [
-  ["?", "shows this list"], ["/", "leads to the message box, or to the search of a screen"], ["n", "begins a new chat"],
+  ["?", "shows this list"], ["Ctrl + K, ⌘ + K", "finds a screen or a chat by its name"], ["/", "leads to the message box, or to the search of a screen"], ["n", "begins a new chat"],
   ["g, then c, a, r, t or s", "opens the chat, approvals, runs, tools or statistics"],
   ["Enter, Shift + Enter", "sends a message, begins a new line"], ["Esc", "stops an answer, or leaves what is edited"],
   ["j, k, arrows", "move in lists, in the timeline and among approvals"], ["a, r", "approve or deny the call in focus"], ["+, −", "zoom in the timeline"],
@@ -15,16 +20,20 @@ const screens: Record<string, string> = { c: "/", a: "/approvals", r: "/runs", t
 const patience = 1500; // ms between g and the next key
 
 export function Shortcuts() {
-  const [open, set] = useState(false);
+  const [open, set] = useState<"" | "keys" | "find">("");
   useEffect(() => {
     let led = 0;
     const press = (e: KeyboardEvent) => {
       const on = e.target as HTMLElement;
+      if (e.key === "k" && (e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && !document.querySelector("dialog[open]")) {
+        e.preventDefault();
+        return set("find");
+      }
       if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || on.closest("input, textarea, select, dialog, .card, [role=listbox], [role=tablist]")) return;
       const leads = e.timeStamp - led < patience ? screens[e.key] : undefined;
       led = e.key === "g" ? e.timeStamp : 0;
       if (leads) go(leads);
-      else if (e.key === "?") set(true);
+      else if (e.key === "?") set("keys");
       else if (e.key === "/") (document.getElementById("prompt") ?? document.querySelector<HTMLElement>("main [name=text]") ?? document.querySelector<HTMLElement>("main input"))?.focus();
       else if (e.key === "n") { chat.fresh(); go("/"); }
       else return;
@@ -33,5 +42,34 @@ export function Shortcuts() {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, []);
-  return open ? <Dialog title="Keys" close={() => set(false)}><dl class="facts">{keys.map(([k, does]) => <><dt class="mono">{k}</dt><dd>{does}</dd></>)}</dl></Dialog> : null;
+  if (open === "find") return <Finder close={() => set("")} />;
+  return open ? <Dialog title="Keys" close={() => set("")}><dl class="facts">{keys.map(([k, does]) => <><dt class="mono">{k}</dt><dd>{does}</dd></>)}</dl></Dialog> : null;
+}
+
+const mostFound = 12; // lines
+
+// Finder leads to a screen or a chat by a part of its name. Arrows choose, Enter opens.
+function Finder({ close }: { close: () => void }) {
+  const [text, setText] = useState(""), [at, setAt] = useState(0);
+  const chats = useResource<{ data: { session_id: string; title: string }[] }>(`api/sessions?limit=20${text.trim() ? `&q=${enc(text.trim())}` : ""}`);
+  const fits = (name: string) => name.toLowerCase().includes(text.trim().toLowerCase());
+  const found = [{ name: "New chat", kind: "", to: "/" }, ...all.map((s) => ({ name: s.nav!.label, kind: "screen", to: s.path }))].filter((f) => fits(f.name))
+    .concat((chats.data?.data ?? []).map((c) => ({ name: c.title || "Untitled", kind: "chat", to: `/chats/${enc(c.session_id)}` }))).slice(0, mostFound);
+  const chosen = Math.min(at, found.length - 1);
+  const open = (f = found[chosen]) => {
+    if (!f) return;
+    close();
+    if (!f.kind) chat.fresh();
+    go(f.to);
+  };
+  return <Dialog title="Find" close={close}><div class="stack">
+    <input autoFocus role="combobox" aria-label="A screen or a chat" aria-expanded="true" aria-controls="found" aria-activedescendant={found.length ? `found-${chosen}` : undefined} value={text} placeholder="A screen or a chat"
+      onInput={(e) => { setText(e.currentTarget.value); setAt(0); }}
+      onKeyDown={(e) => {
+        const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+        if (by) { e.preventDefault(); setAt(Math.max(0, Math.min(found.length - 1, chosen + by))); }
+        if (e.key === "Enter") { e.preventDefault(); open(); }
+      }} />
+    <ul id="found" class="found" role="listbox" aria-label="Found">{found.map((f, i) => <li key={f.to + f.name} id={`found-${i}`} role="option" aria-selected={i === chosen} onClick={() => open(f)}><span>{visible(f.name)}</span><span class="soft small">{f.kind}</span></li>)}</ul>
+  </div></Dialog>;
 }

@@ -1,6 +1,7 @@
 // The conversation of a run: messages and tool calls in their order.
 
 import { useMemo, useState } from "preact/hooks";
+import { query } from "../api";
 import { Badge, Copy, JsonView, Link, Pieces, Seen } from "../components/basics";
 import { ResultView } from "../components/ResultView";
 import { bytes, count, duration, words } from "../text/format";
@@ -43,7 +44,7 @@ function CallCard({ call, live, open }: { call: Call; live: boolean; open?: (eve
       {done?.attempts && done.attempts > 1 ? <Badge kind="wait">{done.attempts} attempts</Badge> : null}
       {done?.output_truncated && <Badge kind="wait">cut from {bytes(done.output_size_bytes ?? 0)}</Badge>}
       {result?.repaired && <Badge kind="wait">arguments repaired</Badge>}
-      {result?.policy_decision && <Badge kind={result.policy_decision === "deny" ? "bad" : ""}>policy: {result.policy_decision}{result.policy_rule ? `, ${result.policy_rule}` : ""}</Badge>}
+      {result?.policy_decision && <Link class="policy-link" to={query("/policy", { tool: call.name, rule: result.policy_rule ?? "" })}><Badge kind={result.policy_decision === "deny" ? "bad" : ""}>policy: {result.policy_decision}{result.policy_rule ? `, ${result.policy_rule}` : ""}</Badge></Link>}
       {decided && <Badge kind={decided.decision === "denied" ? "bad" : "ok"}>{decided.decision} by {decided.by || "nobody"}</Badge>}
       {result?.limit && <Badge kind="wait">limit {result.limit}</Badge>}
       {call.planned?.data.args_schema_version && <Badge>schema {call.planned.data.args_schema_version}</Badge>}

@@ -11,7 +11,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
     else if (e.type === "ModelCallFinished" && calls.length) calls.at(-1)!.finished = e;
   }
   return <div class="stack">
-    <p class="problem note">This server stores no bytes of requests to model servers. The messages of each request are those of the conversation before it; <code>lathe doctor --base-url URL MODEL</code> shows how a model server answers.</p>
+    <p class="problem note">The gateway stores no bytes of requests to model servers. The messages of each request are those of the conversation before it; <code>lathe doctor --base-url URL MODEL</code> shows how a model server answers.</p>
     {calls.length === 0 && <Empty title="No model was called." />}
     {calls.map(({ started, finished }) => {
       const d = finished?.data;

@@ -77,6 +77,6 @@ function Detail({ span: s, begin, end, events, open }: { span: Span; begin: numb
     <dl class="facts"><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd>
       {s.parts.map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{duration(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
       {over?.data.usage && <><dt>Tokens</dt><dd class="num">{over.data.usage.input_tokens} in, {over.data.usage.output_tokens} out</dd></>}
-      {over?.content?.error_message && <><dt>The server said</dt><dd><Seen text={over.content.error_message} /></dd></>}</dl>
+      {over?.content?.error_message && <><dt>The model server said</dt><dd><Seen text={over.content.error_message} /></dd></>}</dl>
   </article>;
 }

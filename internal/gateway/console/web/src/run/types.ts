@@ -23,6 +23,7 @@ export interface Run {
   tools?: string[];
   usage: { input_tokens: number; output_tokens: number; total_tokens: number };
   cost?: number;
+  question?: string; // in lists: its first line
 }
 
 export interface RunPage { data: Run[]; next?: string; truncated?: boolean }

@@ -1,9 +1,10 @@
 // The calls that wait for a person.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { enc, get, isGone } from "../api";
-import { ApprovalCard, decidedLine, decisionIn, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
-import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader } from "../components/basics";
+import { enc, get, isGone, send } from "../api";
+import { ApprovalCard, decidedLine, decisionIn, fault, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
+import { announce, Badge, Dialog, Empty, ErrorState, Link, Loading, PageHeader } from "../components/basics";
+import { inOneLine } from "../chat/ToolCard";
 import { useResource } from "../resource";
 import { visible } from "../text/visible";
 
@@ -35,7 +36,9 @@ export default function Approvals() {
     }
     before.current = here;
   }, [data]);
-  const waiting = data?.data.filter((w) => !settled.current.has(keyOf(w)));
+  const open = data?.data.filter((w) => !settled.current.has(keyOf(w)));
+  const first = new Map(open?.map((w, i) => [w.run_id, i]).reverse() as [string, number][] | undefined); // the calls of one run stand together, where its first one does
+  const waiting = open?.toSorted((a, b) => first.get(a.run_id)! - first.get(b.run_id)!);
   const done = (w: Waiting, d: Decision, focused: boolean) => {
     note(w, decidedLine(w.tool, d), !d.mine);
     const next = [...list.current?.children ?? []].find((el) => (el as HTMLElement).dataset.key !== keyOf(w))?.querySelector<HTMLElement>(".card");
@@ -54,15 +57,40 @@ export default function Approvals() {
     <PageHeader title="Approvals" note="Calls that run when you allow them. With a call in focus: A approves it once, R denies it, arrows move.">
       <Notify />
     </PageHeader>
-    {error && !data && (isGone(error) ? <Empty title="This server keeps no runs, so that no call can wait.">Start it with a store to use approvals.</Empty> : <ErrorState error={error} retry={reload} />)}
+    {error && !data && (isGone(error) ? <Empty title="This gateway stores no runs, so no call can wait.">Start it with a store to use approvals.</Empty> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {decided.length > 0 && <section aria-label="Decided"><ul class="approval-decided">{decided.map((d) => <li key={d.key}>
       <Badge kind={d.elsewhere ? "wait" : "ok"}>{d.elsewhere ? "elsewhere" : "decided"}</Badge> {d.text} <Link to={`/runs/${enc(d.run)}`}>Show the run</Link>
     </li>)}</ul></section>}
     {waiting?.length === 0 && <Empty title="No call waits for you.">A call appears here when policy asks a person.</Empty>}
-    {waiting && waiting.length > 0 && <ul class="approval-list" ref={list} onKeyDown={move}>{waiting.map((w) => <li key={keyOf(w)} data-key={keyOf(w)}>
+    {waiting && waiting.length > 0 && <ul class="approval-list" ref={list} onKeyDown={move}>{waiting.map((w, i) => <li key={keyOf(w)} data-key={keyOf(w)}>
+      {waiting[i - 1]?.run_id !== w.run_id && <Together calls={waiting.filter((o) => o.run_id === w.run_id)} done={(o, d) => done(o, d, false)} />}
       <ApprovalCard alone runId={w.run_id} call={w} onDecided={(d, _run, focused) => done(w, d, focused)} /></li>)}</ul>}
   </div>;
+}
+
+// Together decides about several calls of one run at once, after each of them was listed.
+function Together({ calls, done }: { calls: Waiting[]; done: (w: Waiting, d: Decision) => void }) {
+  const [asking, setAsking] = useState(false), [problem, setProblem] = useState("");
+  const may = calls.filter((w) => w.may_decide !== false && fault(w) === "");
+  if (may.length < 2) return null;
+  const approve = async () => {
+    setProblem("");
+    for (const w of may) {
+      try {
+        await send("POST", `api/runs/${enc(w.run_id)}/approvals/${enc(w.tool_call_id)}`, { decision: "approve", digest: w.args_digest });
+        done(w, { decision: "approved", mine: true, decided_at: new Date().toISOString() });
+      } catch (e) { return setProblem(`${visible(w.tool)}: ${(e as Error).message}`); }
+    }
+    setAsking(false);
+  };
+  return <div class="approval-together"><span>{may.length} calls of one run wait.</span> <button type="button" class="quiet small" onClick={() => setAsking(true)}>Approve these {may.length}…</button>
+    {asking && <Dialog title={`Approve ${may.length} calls?`} close={() => setAsking(false)}>
+      <ul class="stack">{may.map((w) => <li key={keyOf(w)}><b class="mono">{visible(w.tool)}</b> <span class="mono">{inOneLine(w.exact_arguments ?? w.arguments)}</span></li>)}</ul>
+      <p class="soft small">Each is approved once, exactly as it stands in its card.</p>
+      {problem && <p class="problem" role="alert">{problem}</p>}
+      <div class="answers"><button type="button" onClick={() => void approve()}>Approve all {may.length}</button><button type="button" class="quiet" onClick={() => setAsking(false)}>Cancel</button></div>
+    </Dialog>}</div>;
 }
 
 // Notify asks whether the browser may show a notification while another window is in front; never unasked.

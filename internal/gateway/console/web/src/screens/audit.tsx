@@ -26,7 +26,7 @@ export default function AuditScreen() {
   const rows = data?.data.filter((l) => !text || Object.values(l).join(" ").toLowerCase().includes(text));
   return <div class="page fill">
     <PageHeader title="Audit log" note="Each line holds the hash of the line before it."><button type="button" class="quiet" disabled={loading} onClick={reload}>Check again</button></PageHeader>
-    {error && !data && (error instanceof Refusal && error.code === "no_audit_log" ? <Empty title="This server keeps no audit log."><code>audit.path</code> in lathe.yaml names its file.</Empty> : <ErrorState error={error} retry={reload} />)}
+    {error && !data && (error instanceof Refusal && error.code === "no_audit_log" ? <Empty title="This gateway keeps no audit log."><code>audit.path</code> in lathe.yaml names its file.</Empty> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading what="Checking the chain" />}
     {data && <><p role="status">{data.ok ? <><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}</> : <><Badge kind="bad">broken</Badge> <Seen text={data.broken ?? ""} /></>} {data.head && <span class="soft small mono"><Seen text={data.head} /> <Copy text={data.head} label="Copy head" /></span>}</p>
       <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label></div>

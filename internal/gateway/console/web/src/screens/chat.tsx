@@ -3,12 +3,13 @@
 import { memo } from "preact/compat";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, send } from "../api";
+import { download } from "../download";
 import { attach, type Attachment } from "../chat/attach";
 import { chat } from "../chat/chat";
-import { textOf, type Message } from "../chat/message";
+import { textOf, titleOf, type Message } from "../chat/message";
 import { loadOptions, options, setOptions, wrong } from "../chat/options";
 import { Facts, Parts, ProblemBox, reasons, Working } from "../chat/parts";
-import { Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
+import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, Time } from "../components/basics";
 import { FileView } from "../components/ResultView";
 import { useResource } from "../resource";
 import { go, path } from "../router";
@@ -17,10 +18,11 @@ import { visible } from "../text/visible.js";
 import { title as documentTitle } from "../title";
 import type { ScreenProps } from "./index";
 
+const none: string[] = [];
 const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
 
 interface Tool { name: string; description: string; effect: string; policy: string; advertised: boolean; origin?: string }
-interface ListedChat { session_id: string; title: string; updated: string; status: string; runs: number }
+interface ListedChat { session_id: string; title: string; updated: string; status: string; runs: number; pinned?: boolean }
 
 export default function ChatScreen({ params }: ScreenProps) {
   const models = useResource<{ data: { id: string }[] }>("v1/models");
@@ -28,7 +30,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
   const [turn, setTurn] = useState(0);
   const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
-  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename">("");
+  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename" | "files">("");
   void chat.revision.value;
 
   useEffect(() => {
@@ -51,7 +53,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const effects = new Map(tools.data?.data.map((t) => [t.name, t.effect]));
   const listed = chats.data?.data.find((c) => c.session_id === chat.id);
   const first = chat.messages[0];
-  const title = listed?.title || (first && textOf(first).slice(0, 80)) || "New chat";
+  const title = listed?.title || (first && titleOf(first)) || "New chat";
   useEffect(() => { documentTitle.value = first ? `${title} · Lathe` : "Lathe"; }, [title, first]);
   const fresh = () => {
     chat.fresh();
@@ -60,6 +62,10 @@ export default function ChatScreen({ params }: ScreenProps) {
     document.getElementById("prompt")?.focus();
   };
   const names = models.data?.data.map((m) => m.id) ?? [];
+  const labels = useModelLabels();
+  const [notice, setNotice] = useState<Error>();
+  const take = (file: File) => file.text().then((text) => { chat.adopt(text); go(`/chats/${enc(chat.id)}`); setNotice(undefined); }).catch((e: Error) => setNotice(e));
+  const pin = () => send("PATCH", `api/sessions/${enc(chat.id)}`, { pinned: !listed?.pinned }).then(() => { announce(listed?.pinned ? "The chat is not pinned any more." : "The chat is pinned."); chats.reload(); }, setNotice);
   const remove = async () => {
     await send("DELETE", `api/sessions/${enc(chat.id)}`);
     setDialog("");
@@ -68,34 +74,53 @@ export default function ChatScreen({ params }: ScreenProps) {
   };
 
   return <div class="chat" key="chat" data-turn={turn}>
-    <aside class="chats" aria-label="Chats"><ChatList chats={chats} fresh={fresh} /></aside>
+    <aside class="chats" aria-label="Chats"><ChatList chats={chats} /></aside>
     <div class="chat-main">
       <header class="chat-head">
         <h1 class="chat-title" title={visible(title)}>{visible(title)}</h1>
         <button type="button" class="quiet small chats-open" onClick={() => setDialog("chats")}>Chats</button>
         <label class="pick"><span class="unseen">Model</span> <select id="model" disabled={names.length === 0} value={names.includes(options.value.model) ? options.value.model : ""} onChange={(e) => setOptions(chat.id, { model: e.currentTarget.value })}>
-          <option value="">{names.length ? "default model" : "no models"}</option>{names.map((n) => <option key={n} value={n}>{visible(n)}</option>)}
+          <option value="">{names.length ? "default model" : "no models"}</option>{names.map((n) => <option key={n} value={n}>{visible(labels(n))}</option>)}
         </select></label>
         <button type="button" class="quiet small" id="options" onClick={() => setDialog("options")}>Options{options.value.system || options.value.tools || options.value.mode || options.value.temperature || options.value.maxTokens ? " •" : ""}</button>
         {first && <Copy text={() => chat.transcript()} label="Copy chat" />}
+        {listed && <button type="button" class="quiet small" aria-pressed={listed.pinned ?? false} onClick={() => void pin()}>{listed.pinned ? "Unpin" : "Pin"}</button>}
+        <button type="button" class="quiet small" onClick={() => setDialog("files")}>{first ? "Export" : "Import"}</button>
         {listed && <button type="button" class="quiet small" onClick={() => setDialog("rename")}>Rename</button>}
         {listed && <button type="button" class="quiet small" onClick={() => setDialog("delete")}>Delete</button>}
         <button type="button" class="quiet small" id="fresh" onClick={fresh}>New chat</button>
       </header>
-      <Conversation effects={effects} simulated={names.length > 0 && names.every((n) => n.startsWith("sim/"))} />
+      <Conversation names={names} effects={effects} simulated={names.length > 0 && names.every((n) => n.startsWith("sim/"))} />
       <Box longest={limits.data?.max_text ?? Infinity} largest={limits.data?.max_body_bytes ?? Infinity} />
     </div>
+    {dialog === "files" && <Dialog title={first ? "Export this chat" : "Import a chat"} close={() => setDialog("")}><div class="stack">
+      {first && <p>JSON can be imported again, here or on another gateway. Markdown has the texts only.</p>}
+      <div class="answers">
+        {first && <><button type="button" onClick={() => download(`${title}.json`, "application/json", chat.exported(title))}>Export as JSON</button><button type="button" class="quiet" onClick={() => download(`${title}.md`, "text/markdown", chat.transcript())}>Export as Markdown</button></>}
+        <label class="import">Import a chat from JSON<input type="file" accept=".json,application/json" onChange={(e) => { const file = e.currentTarget.files?.[0]; if (file) void take(file).then(() => setDialog("")); }} /></label>
+      </div></div></Dialog>}
+    {notice && <Dialog title="That did not work" close={() => setNotice(undefined)}><p>{visible(notice.message)}</p></Dialog>}
     {dialog === "options" && <OptionsDialog tools={tools.data?.data ?? []} close={() => setDialog("")} />}
-    {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a, button.new")) setDialog(""); }}><ChatList chats={chats} fresh={fresh} /></div></Dialog>}
+    {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a")) setDialog(""); }}><ChatList chats={chats} /></div></Dialog>}
     {dialog === "rename" && <RenameDialog title={listed?.title ?? ""} close={() => setDialog("")} rename={async (title) => {
       await send("PATCH", `api/sessions/${enc(chat.id)}`, { title });
       setDialog("");
       chats.reload();
     }} />}
     {dialog === "delete" && <Dialog title="Delete this chat?" close={() => setDialog("")}>
-      <div class="stack"><p>The server removes “{visible(title)}” with its {listed?.runs === 1 ? "run" : `${listed?.runs ?? ""} runs`}, for good.</p><DeleteButton remove={remove} /></div>
+      <div class="stack"><p>The gateway deletes “{visible(title)}” with its {listed?.runs === 1 ? "run" : `${listed?.runs ?? ""} runs`}, for good.</p><DeleteButton remove={remove} /></div>
     </Dialog>}
   </div>;
+}
+
+// useModelLabels returns how the list of models names each: with the model that its server has, and whether all its calls of the last hour failed.
+function useModelLabels(): (name: string) => string {
+  const models = useResource<{ data: { name: string; model?: string }[] }>("api/models");
+  const stats = useResource<{ models: { name?: string; model_calls?: { calls: number; errors: number } }[] }>("api/stats?since=1h&buckets=1", { every: 60_000 });
+  return (name) => {
+    const model = models.data?.data.find((m) => m.name === name)?.model, calls = stats.data?.models.find((m) => m.name === name)?.model_calls;
+    return `${name}${model && model !== name ? ` (${model})` : ""}${calls && calls.errors === calls.calls ? `, failing: ${calls.errors} of ${calls.calls} calls` : ""}`;
+  };
 }
 
 function RenameDialog({ title, rename, close }: { title: string; rename: (title: string) => Promise<void>; close: () => void }) {
@@ -116,38 +141,44 @@ function DeleteButton({ remove }: { remove: () => Promise<void> }) {
   return <>{error && <ErrorState error={error} />}<div class="answers"><button type="button" class="danger" onClick={() => void remove().catch(setError)}>Delete for good</button></div></>;
 }
 
-function ChatList({ chats, fresh }: { chats: ReturnType<typeof useResource<{ data: ListedChat[]; next?: string }>>; fresh: () => void }) {
+function ChatList({ chats }: { chats: ReturnType<typeof useResource<{ data: ListedChat[]; next?: string }>> }) {
   const [search, setSearch] = useState("");
   const found = useResource<{ data: ListedChat[] }>(search ? `api/sessions?limit=100&q=${enc(search)}` : undefined);
   const rows = (search ? found.data : chats.data)?.data;
   return <div class="chat-list">
-    <button type="button" class="quiet new" onClick={fresh}>New chat</button>
     <input type="search" aria-label="Search chats" placeholder="Search chats" value={search} onInput={(e) => setSearch(e.currentTarget.value.trim())} />
-    {chats.error && !chats.data ? <p class="soft small">{isGone(chats.error) ? "This server keeps no chats: it has no store." : visible(chats.error.message)}</p>
-      : rows === undefined ? <Loading /> : rows.length === 0 ? <p class="soft small">{search ? "No chat has this in its title." : "Chats appear here."}</p>
+    {chats.error && !chats.data ? <p class="soft small">{isGone(chats.error) ? "This gateway stores no chats: it has no store." : visible(chats.error.message)}</p>
+      : rows === undefined ? <Loading /> : rows.length === 0 ? <p class="soft small">{search ? "No chat has this in its title or its messages." : "Chats appear here."}</p>
       : <ul>{rows.map((c) => <li key={c.session_id}><Link to={`/chats/${enc(c.session_id)}`} aria-current={c.session_id === chat.id ? "page" : undefined}>
-        <span class="chat-name">{visible(c.title || "Untitled")}</span><span class="soft small"><Time at={c.updated} />{c.status === "parked" ? " · waits" : c.status === "running" ? " · working" : c.status === "failed" ? " · failed" : ""}</span></Link></li>)}</ul>}
+        <span class="chat-name">{c.pinned && <span class="pinned" title="pinned">★ <span class="unseen">pinned </span></span>}{visible(c.title || "Untitled")}</span><span class="soft small"><Time at={c.updated} />{c.status === "parked" ? " · waits" : c.status === "running" ? " · working" : c.status === "failed" ? " · failed" : ""}</span></Link></li>)}</ul>}
   </div>;
 }
 
-function Conversation({ effects, simulated }: { effects: Map<string, string>; simulated: boolean }) {
-  const talk = useRef<HTMLElement>(null), atEnd = useRef(true);
+function Conversation({ effects, names, simulated }: { effects: Map<string, string>; names: string[]; simulated: boolean }) {
+  const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0);
   void chat.revision.value;
+  const asked = chat.messages.filter((m) => m.role === "user").length;
+  useLayoutEffect(() => { atEnd.current = true; }, [asked]); // who asks sees the answer, wherever the conversation was scrolled to
   useLayoutEffect(() => { if (atEnd.current && talk.current) talk.current.scrollTop = talk.current.scrollHeight; });
   useEffect(() => { atEnd.current = true; }, [chat.id]);
   const loading = chat.loading.value;
   return <section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
-    onScroll={(e) => { const t = e.currentTarget; atEnd.current = t.scrollHeight - t.scrollTop - t.clientHeight < 80; }}>
+    onScroll={(e) => { // what grows below does not end the following, scrolling up does
+      const t = e.currentTarget;
+      if (t.scrollHeight - t.scrollTop - t.clientHeight < 80) atEnd.current = true;
+      else if (t.scrollTop < top.current) atEnd.current = false;
+      top.current = t.scrollTop;
+    }}>
     {loading === true ? <Loading what="Reading the chat" /> : loading ? <ErrorState error={loading} retry={() => { const id = path.value.split("/")[2]; if (id) void chat.open(decodeURIComponent(id)); }} />
       : chat.messages.length === 0 ? <Welcome simulated={simulated} />
-      : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} busy={chat.busy.value} />)}
+      : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} names={m === chat.last ? names : none} busy={chat.busy.value} />)}
   </section>;
 }
 
 function Welcome({ simulated }: { simulated: boolean }) {
   return <div class="welcome"><Empty title="What should be done?">
-    <p>Ask, and watch which tools the model calls, with what, and what they say. What changes the world waits for your approval.</p>
-    {simulated && <p>This server has only simulated models. Configure one in lathe.yaml: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
+    <p>Ask, and watch which tools the model calls, with what, and what they say. Calls that change something wait for your approval.</p>
+    {simulated && <p>This gateway has only simulated models. Configure one in lathe.yaml: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
   </Empty><div class="tries">{tries.map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{t}</button>)}</div></div>;
 }
 
@@ -178,7 +209,7 @@ function Editor({ message }: { message: Message }) {
 }
 
 // A Turn is drawn again when its message has changed: revision says so.
-const Turn = memo(({ message: m, revision, last, effects, busy }: { message: Message; revision: number; last: boolean; effects: Map<string, string>; busy: boolean }) => {
+const Turn = memo(({ message: m, revision, last, effects, names, busy }: { message: Message; revision: number; last: boolean; effects: Map<string, string>; names: string[]; busy: boolean }) => {
   const editing = chat.editing.value === m;
   const meta = m.metadata ?? {}, made = m.parts.some((p) => p.state === "output-available");
   return <article class={`turn ${m.role}`} aria-label={m.role === "user" ? "You" : "Assistant"}>
@@ -188,10 +219,11 @@ const Turn = memo(({ message: m, revision, last, effects, busy }: { message: Mes
         <button type="button" onClick={() => void chat.retry()}>Try again</button><button type="button" class="quiet" onClick={() => chat.edit()}>Edit the question</button>
         {made && <small>Calls above were made. They may be made once more.</small>}
       </>}</ProblemBox> : reasons[meta.reason ?? ""] ? <div class="problem note" role="note">{reasons[meta.reason!]}</div> : null}
-      <div class="meta"><Versions message={m} busy={busy} /><Facts message={m} revision={revision} />{textOf(m) && <Copy text={() => textOf(m)} />}{last && !busy && !m.problem && meta.reason !== "awaiting_approval" && <button type="button" class="quiet small" onClick={() => void chat.retry()}>Answer again</button>}</div>
+      <div class="meta"><Versions message={m} busy={busy} /><Facts message={m} revision={revision} />{textOf(m) && <Copy text={() => textOf(m)} />}{last && !busy && !m.problem && meta.reason !== "awaiting_approval" && <><button type="button" class="quiet small" onClick={() => void chat.retry()}>Answer again</button>
+        {names.length > 1 && <select class="small" aria-label="Answer again with another model" value="" onChange={(e) => void chat.retry(e.currentTarget.value)}><option value="" disabled>with…</option>{names.map((n) => <option key={n} value={n}>{visible(n)}</option>)}</select>}</>}</div>
     </> : editing ? null : <div class="meta user-actions"><Versions message={m} busy={busy} /><Copy text={() => m.parts.map((p) => p.text ?? "").join("")} />{!busy && <button type="button" class="quiet small" onClick={() => chat.edit(m)}>Edit</button>}</div>}
   </article>;
-}, (a, b) => a.message === b.message && a.revision === b.revision && a.last === b.last && a.busy === b.busy && a.effects.size === b.effects.size);
+}, (a, b) => a.message === b.message && a.revision === b.revision && a.last === b.last && a.busy === b.busy && a.names.length === b.names.length && a.effects.size === b.effects.size);
 
 // Box takes a text of any length, and sends one that the server takes.
 function Box({ longest, largest }: { longest: number; largest: number }) {
@@ -201,7 +233,7 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
   const text = chat.draft.value, busy = chat.busy.value;
   const excessOf = (said: string) => {
     const characters = said.length <= longest ? said.length : [...said].length; // characters are fewer than code units
-    return characters > longest ? `The message has ${characters.toLocaleString()} characters; this server takes ${longest.toLocaleString()}. Shorten it, or raise serve.max_text. Nothing was cut off or sent.` : "";
+    return characters > longest ? `The message has ${characters.toLocaleString()} characters; this gateway takes ${longest.toLocaleString()}. Shorten it, or raise the limit (serve.max_text in lathe.yaml). Nothing was cut off or sent.` : "";
   };
   const excess = excessOf(text);
   const submit = () => {
@@ -258,10 +290,10 @@ function OptionsDialog({ tools, close }: { tools: Tool[]; close: () => void }) {
       {wrong(o) && <p class="problem" role="alert">{wrong(o)} It is not sent.</p>}
       <label for="mode">Tool choice</label>
       <select id="mode" value={o.mode} onChange={(e) => set({ mode: e.currentTarget.value as typeof o.mode })}>
-        <option value="">as the server has it</option><option value="relaxed">the model may call tools</option><option value="enforced">the model must call a tool</option><option value="disabled">no tools</option>
+        <option value="">as the gateway has it</option><option value="relaxed">the model may call tools</option><option value="enforced">the model must call a tool</option><option value="disabled">no tools</option>
       </select>
       <fieldset><legend>Tools</legend>
-        <label class="check"><input type="checkbox" checked={o.tools === null} onChange={(e) => set({ tools: e.currentTarget.checked ? null : usable.map((t) => t.name) })} /> all that this server offers ({usable.length})</label>
+        <label class="check"><input type="checkbox" checked={o.tools === null} onChange={(e) => set({ tools: e.currentTarget.checked ? null : usable.map((t) => t.name) })} /> all that this gateway offers ({usable.length})</label>
         {o.tools !== null && usable.map((t) => <label class="check" key={t.name}><input type="checkbox" checked={o.tools!.includes(t.name)} onChange={(e) => set({ tools: e.currentTarget.checked ? [...o.tools!, t.name] : o.tools!.filter((n) => n !== t.name) })} /> <b class="mono">{visible(t.name)}</b> <span class="soft small">{visible(t.description).slice(0, 100)}</span></label>)}
       </fieldset>
     </div>

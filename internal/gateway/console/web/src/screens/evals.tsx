@@ -26,7 +26,7 @@ const columns: Column<Result>[] = [
 // NoResults says why there are none.
 export function NoResults({ error, retry }: { error: Error; retry: () => void }) {
   if (!(error instanceof Refusal)) return <ErrorState error={error} retry={retry} />;
-  if (error.code === "no_evals") return <Empty title="This server shows no evaluations."><code>serve.evals</code> in lathe.yaml names the folder with the results of <code>lathe eval --out</code>.</Empty>;
+  if (error.code === "no_evals") return <Empty title="This gateway shows no evaluations."><code>serve.evals</code> in lathe.yaml names the folder with the results of <code>lathe eval --out</code>.</Empty>;
   if (error.status === 403) return <Empty title="Only admin keys see evaluations." />;
   return <ErrorState error={error} retry={retry} />;
 }

@@ -19,7 +19,7 @@ export default function Pins() {
     <PageHeader title="Definitions" note="A tool whose definition is new or has changed is kept from every model until a person accepts it.">
       <label class="small"><input type="checkbox" checked={all} onChange={(e) => setParams({ show: e.currentTarget.checked ? "all" : "" })} /> Show accepted ones, too</label>
     </PageHeader>
-    {error && !data && (isGone(error) ? <Empty title="This server does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
+    {error && !data && (isGone(error) ? <Empty title="This gateway does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows?.length === 0 && <Empty title={all ? "No MCP server has tools." : "Nothing waits to be accepted."} />}
     {rows?.map((p) => <One key={p.name} p={p} reload={reload} />)}

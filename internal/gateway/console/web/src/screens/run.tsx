@@ -12,6 +12,7 @@ import { Exchange } from "../run/Exchange";
 import { Timeline } from "../run/Timeline";
 import { useEvents } from "../run/follow";
 import { kindOf, lasted, money, type Run } from "../run/types";
+import { download } from "../download";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { bytes, count, duration, words } from "../text/format";
@@ -19,14 +20,6 @@ import type { ScreenProps } from ".";
 
 const tabs = ["conversation", "timeline", "events", "exchange"] as const;
 type Tab = (typeof tabs)[number];
-
-function download(id: string, text: string) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
-  link.download = `${id}.jsonl`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
 
 export default function RunScreen({ params }: ScreenProps) {
   const id = params.id!;
@@ -61,7 +54,7 @@ export default function RunScreen({ params }: ScreenProps) {
       {live && <button type="button" class="quiet" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>}
       {live && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the run</button>}
       <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>
-      <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(id, text), setFailed); }}>Export</button>
+      <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(`${id}.jsonl`, "application/x-ndjson", text), setFailed); }}>Export</button>
     </PageHeader>
     <dl class="run-facts">
       <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code && <>: <Seen text={run.error_code} /></>}</dd></div>
@@ -77,7 +70,7 @@ export default function RunScreen({ params }: ScreenProps) {
       {run.parent_run_id && <div><dt>Called by</dt><dd><Link to={`/runs/${enc(run.parent_run_id)}`}>a run</Link></dd></div>}
     </dl>
     {cause && <div class="problem run-why" role="note"><CauseLines cause={cause} /></div>}
-    {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in the inbox</Link></p>}
+    {run.reason === "awaiting_approval" && <p class="problem note">This run waits for an approval. <Link to="/approvals">Decide in Approvals</Link></p>}
     {failed && <ErrorState error={failed} />}
     {error && <ErrorState error={error} />}
     <Tabs label="Views of the run" chosen={tab} choose={(t) => show(t, selected)} tabs={[

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isAbort, now, query, send } from "../api";
 import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
+import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
 import { kindOf, lasted, money, newer, type Run, type RunPage } from "../run/types";
 import { duration, words } from "../text/format";
@@ -12,24 +13,56 @@ import { visible } from "../text/visible";
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
 
-const views: [label: string, to: string][] = [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"]];
+const day = (back: number) => { const d = new Date(); d.setHours(0, 0, 0, 0); d.setDate(d.getDate() - back); return d.toISOString(); };
+const views = (): [label: string, to: string][] => [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"], ["Yesterday", query("/runs", { since: day(1), until: day(0) })]];
 const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
 const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting_tool_results", "max_iterations", "max_total_tool_calls", "tool_loop", "run_timeout",
   "budget_exceeded", "budget_exhausted", "no_tool_calls", "invalid_answer", "empty_answer", "tool_error", "unknown_tool", "content_filter", "length", "upstream_error", "guest_fault", "cancelled", "interrupted", "internal"];
 const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
 
-const columns: Column<Run>[] = [
-  { key: "started", title: "Started", width: "6.5rem", phone: true, cell: (r) => <Time at={r.started} /> },
-  { key: "status", title: "Status", width: "6.5rem", phone: true, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
-  { key: "model", title: "Model", width: "minmax(6rem, 1.2fr)", phone: true, cell: (r) => <Seen text={r.target || r.model} /> },
-  { key: "tools", title: "Tools", width: "minmax(6rem, 1.4fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
-  { key: "turns", title: "Turns", width: "3rem", align: "end", cell: (r) => r.turns },
-  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", cell: (r) => duration(lasted(r, now())) },
-  { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", cell: (r) => r.usage.total_tokens.toLocaleString() },
-  { key: "cost", title: "Cost", width: "4.5rem", align: "end", cell: (r) => r.cost ? money(r.cost) : "" },
-  { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", cell: (r) => <Seen text={r.principal ?? ""} /> },
-  { key: "reason", title: "Reason", width: "minmax(6rem, 1fr)", cell: (r) => <Seen text={[words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ")} /> },
+const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
+  { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
+  { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
+  { key: "question", title: "Question", width: "minmax(12rem, 3fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
+  { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
+  { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
+  { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
+  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => duration(lasted(r, now())) },
+  { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
+  { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
+  { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
+  { key: "reason", title: "Reason", width: "minmax(8rem, 1.1fr)", cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
+  { key: "id", title: "Id", width: "minmax(6rem, 1fr)", spare: true, cell: (r) => <span class="mono" title={visible(r.run_id)}><Seen text={r.run_id} /></span> },
 ];
+const reasonOf = (r: Run) => [words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");
+const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal) };
+
+// chosenColumns are those that the address names, else those that are not spare or have something in a row.
+function chosenColumns(rows: Run[]) {
+  const chosen = param("columns").split(",").filter(Boolean);
+  return chosen.length ? columns.filter((c, i) => i === 0 || chosen.includes(c.key)) : columns.filter((c) => !c.spare || rows.some((r) => has[c.key]?.(r)));
+}
+
+function Columns({ shown }: { shown: typeof columns }) {
+  const keys = shown.map((c) => c.key);
+  return <details class="runs-more"><summary>Columns</summary><fieldset class="filters"><legend class="unseen">Columns</legend>{columns.slice(1).map((c) => <label key={c.key} class="check"><input type="checkbox" checked={keys.includes(c.key)}
+    onChange={(e) => setParams({ columns: columns.filter((o) => o.key === c.key ? e.currentTarget.checked : keys.includes(o.key)).map((o) => o.key).join(",") })} />{c.title}</label>)}
+    {param("columns") && <button type="button" class="quiet small" onClick={() => setParams({ columns: "" })}>As at first</button>}</fieldset></details>;
+}
+
+// Range chooses two times of this browser's clock; the address has them in UTC.
+function Range({ since, until }: { since: string; until: string }) {
+  const local = (time: string) => { const t = new Date(time); return Number.isNaN(t.getTime()) ? "" : new Date(t.getTime() - t.getTimezoneOffset() * 60_000).toISOString().slice(0, 16); };
+  const set = (name: string) => (e: { currentTarget: HTMLInputElement }) => setParams({ [name]: e.currentTarget.value && new Date(e.currentTarget.value).toISOString() });
+  return <><label>From<input type="datetime-local" name="since" value={local(since)} max={local(until) || undefined} onChange={set("since")} /></label><label>To<input type="datetime-local" name="until" value={local(until)} min={local(since) || undefined} onChange={set("until")} /></label></>;
+}
+
+// useTotal returns how many runs there are, where only times are filtered: the server counts those, up to a limit.
+function useTotal(values: Record<string, string>, wanted: boolean): string {
+  const only = wanted && filters.every((f) => !values[f] || f === "since" || f === "until" || f === "session_id");
+  const { data } = useResource<{ total: { runs?: number }; complete_since?: string }>(only ? query("api/stats", { since: values.since || "1970-01-02", until: values.until ?? "", session_id: values.session_id ?? "", buckets: 1 }) : undefined);
+  return data ? `${(data.total.runs ?? 0).toLocaleString()}${data.complete_since ? " or more" : ""}` : "more";
+}
 
 interface State { rows: Run[]; next?: string; truncated: boolean; error?: Error; loading: boolean }
 
@@ -121,20 +154,23 @@ function Cancel({ run, close, failed }: { run: Run; close: () => void; failed: (
 export default function Runs() {
   const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
-  const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, limit: pageSize }));
+  const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, questions: "true", limit: pageSize }));
+  const [ranging, setRanging] = useState(false), sort = param("sort");
+  const total = useTotal(values, next !== undefined), shown = chosenColumns(rows), live = rows.some((r) => r.status === "running" || r.status === "parked");
   const filtered = filters.some((f) => values[f]);
   const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
   const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
   return <div class="page fill">
-    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? " or more" : ""}, the newest first`}>
+    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? ` of ${total}` : ""}, ${sort ? "those that are loaded, sorted" : "the newest first"}`}>
       <Copy text={() => location.href} label="Copy link" />
       <Import />
     </PageHeader>
-    <nav class="runs-views" aria-label="Selections">{views.map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
+    <nav class="runs-views" aria-label="Selections">{views().map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
     <form class="filters" role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s}>{s}</option>)}</select></label>
-      <label>Started in the last<select value={times.some(([v]) => v === values.since) ? values.since : "own"} onChange={(e) => setParams({ since: e.currentTarget.value, until: "" })}>
-        {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}{!times.some(([v]) => v === values.since) && <option value="own">chosen time</option>}</select></label>
+      <label>Started in the last<select value={ranging || !times.some(([v]) => v === values.since) || values.until ? "own" : values.since} onChange={(e) => { const v = e.currentTarget.value; setRanging(v === "own"); setParams({ since: v === "own" ? values.since?.includes("T") ? values.since : day(0) : v, until: "" }); }}>
+        {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}<option value="own">range of dates</option></select></label>
+      {(ranging || values.until || values.since?.includes("T")) && <Range since={values.since ?? ""} until={values.until ?? ""} />}
       <Field name="text" label="Text" width="12rem" />
       <Field name="tool" label="Tool" list={tools} />
       <Field name="model" label="Model" list={models} />
@@ -144,12 +180,13 @@ export default function Runs() {
         <Field name="principal" label="Key" />
         <Field name="session_id" label="Session" />
       </div></details>
-      {filtered && <button type="button" class="quiet small" onClick={() => setParams(Object.fromEntries(filters.map((f) => [f, ""])))}>Clear</button>}
+      <Columns shown={shown} />
+      {filtered && <button type="button" class="quiet small" onClick={() => { setRanging(false); setParams(Object.fromEntries(filters.map((f) => [f, ""]))); }}>Clear</button>}
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
     {ending && <Cancel run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...columns, { key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" }]} rows={rows} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
   </div>;
 }

@@ -16,7 +16,7 @@ export default function Servers() {
   const { data, error, reload } = useResource<{ data: Server[] }>("api/servers", { every: 2000 });
   return <div class="page">
     <PageHeader title="Servers" note="MCP servers that tools come from. Lathe starts them again when they end." />
-    {error && !data && (isGone(error) ? <Empty title="This server does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
+    {error && !data && (isGone(error) ? <Empty title="This gateway does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {data?.data.length === 0 && <Empty title="No MCP server is configured."><code>tools.mcp</code> in lathe.yaml names them.</Empty>}
     {data?.data.map((s) => <One key={s.name} s={s} reload={reload} />)}

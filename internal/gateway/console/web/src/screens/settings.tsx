@@ -18,12 +18,12 @@ const columns: Column<Setting>[] = [
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
   const text = param("q").toLowerCase(), set = param("set") === "yes";
-  const rows = data?.data.filter((s) => (!text || `${s.key} ${s.value}`.toLowerCase().includes(text)) && (!set || s.origin !== "default"));
+  const rows = data?.data.filter((s) => (!text || `${s.key} ${s.value}`.toLowerCase().includes(text)) && (!set || s.origin !== "default")).toSorted((a, b) => Number(a.origin === "default") - Number(b.origin === "default"));
   return <div class="page fill">
-    <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. Change lathe.yaml and send SIGHUP, or start again." />
+    <PageHeader title="Settings" note="The configuration in force, what is set first. Secrets are shown as references. Change lathe.yaml and send SIGHUP, or start again." />
     <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>Show<select value={set ? "yes" : ""} onChange={(e) => setParams({ set: e.currentTarget.value })}><option value="">all settings</option><option value="yes">those that are set</option></select></label></div>
-    {error && !data && (isGone(error) ? <Empty title="This server does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
+    {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <DataTable label="Settings" columns={columns} rows={rows} rowKey={(s) => s.key} empty={<Empty title="No setting fits." />} />}
   </div>;

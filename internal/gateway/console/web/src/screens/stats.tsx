@@ -45,11 +45,11 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
       const v = s.value(r);
       if (v === undefined) { pen = false; return; }
       d += `${pen ? "L" : "M"}${(i + .5) * step} ${y(v)}${pen ? "" : "h.01"}`;
-      if (!pen && s.value(rows[i + 1] ?? rows[i]!) === undefined) d += `m-3 0h6m-3 0`; // a single point is as wide as a dash
       pen = true;
     });
     return d;
   };
+  const points = (s: Series) => rows.map((r, i) => s.value(r) !== undefined && [rows[i - 1], rows[i + 1]].every((n) => n === undefined || s.value(n) === undefined) ? `M${(i + .5) * step} ${y(s.value(r)!)}h.01` : "").join(""); // without a neighbour, which no line reaches
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
   const [a, b] = drag ? [Math.min(...drag), Math.max(...drag)] : [0, 0];
   return <figure class="card-box stats-chart">
@@ -69,11 +69,11 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
         }}>
         <path class="stats-base" d={`M0 ${high - .5}H${wide}`} />
         {chart.shape === "bars" ? chart.series.map((s) => <path key={s.label} class={`fill ${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v ? `M${i * step + step * .1} ${high}V${y(v)}h${step * .8}V${high}z` : ""; }).join("")} />)
-          : chart.series.map((s) => <path key={s.label} class={`line ${s.kind}`} d={lines(s)} />)}
+          : chart.series.map((s) => <g key={s.label}><path class={`line ${s.kind}`} d={lines(s)} /><path class={`line point ${s.kind}`} d={points(s)} /></g>)}
         {over !== undefined && <path class="stats-over" d={`M${(over + .5) * step} 0V${high}`} />}
         {drag && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
-      <span class="stats-half num" aria-hidden="true">{top > 1 ? chart.unit(top / 2) : ""}</span>
+      <span class="stats-half num" aria-hidden="true">{top > 1 && (chart.shape === "lines" || top % 2 === 0) ? chart.unit(top / 2) : ""}</span>
     </div>
     <div class="stats-axis num" aria-hidden="true">{over === undefined ? <><span>{clockOf(0)}</span><span>{clockOf(Math.floor(rows.length / 2))}</span><span>{clockOf(rows.length - 1)}</span></>
       : <span>{clockOf(over)}: {chart.series.map((s) => { const v = s.value(rows[over]!); return `${s.label} ${v === undefined ? "none" : chart.unit(v)}`; }).join(", ")}</span>}</div>
@@ -98,7 +98,7 @@ export default function StatsScreen() {
   const total = data?.total;
   const share = (c?: Calls) => c ? `${c.calls.toLocaleString()}, ${c.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : "none failed"}` : "none";
   return <div class="page">
-    <PageHeader title="Statistics" note="From the runs of this server's store. Drag over a chart to see the runs of that time.">
+    <PageHeader title="Statistics" note="From the runs that the gateway has stored. Drag over a chart to see the runs of that time.">
       <label class="stats-span">The last <select value={spans.some(([v]) => v === since) ? since : ""} onChange={(e) => setParams({ since: e.currentTarget.value })}>{spans.map(([v, l]) => <option key={v} value={v}>{l}</option>)}</select></label>
       <Link to={query("/runs", { since })}>Runs of this time</Link>
     </PageHeader>

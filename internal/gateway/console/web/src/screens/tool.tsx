@@ -91,7 +91,7 @@ function Try({ tool }: { tool: Detail }) {
     e.preventDefault();
     const wrong = tab === "form" ? problemOf(value) : "";
     if (wrong) return setProblem(wrong);
-    try { JSON.parse(args); } catch (error) { return setProblem(`This is no JSON: ${(error as Error).message}`); }
+    try { JSON.parse(args); } catch (error) { return setProblem(`This is not valid JSON: ${(error as Error).message}`); }
     setBusy(true);
     setResult(undefined);
     try {
