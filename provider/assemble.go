@@ -83,7 +83,7 @@ func assemblyError(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &api):
-		return &lathe.Error{Code: lathe.CodeUpstream, Op: op, Err: (&Chat{}).fromInBand(api, nil)}
+		return lathe.CodeUpstream.Wrap(op, (&Chat{}).fromInBand(api, nil))
 	}
-	return &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: op, Err: err}
+	return lathe.CodeUpstreamProtocol.Wrap(op, err)
 }

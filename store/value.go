@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -32,7 +31,7 @@ type ValueKeeper interface {
 // FitsValue returns an error of code invalid_request for an empty name, or for a name or a value above its maximum.
 func FitsValue(op, name string, value []byte) error {
 	if name == "" || len(name) > MaxValueName || len(value) > MaxValue {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), MaxValueName, MaxValue)}
+		return lathe.CodeInvalidRequest.Errorf(op, "a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), MaxValueName, MaxValue)
 	}
 	return nil
 }
