@@ -19,7 +19,7 @@ type table struct{ name, text string }
 // The tables of the documents are those of the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(Profiles(), Profile, "profile")}, table{"models", modelTable(t)}, table{"presets", tableOf(Names(), Named, "preset")})
+	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(profiles, Profile, "profile")}, table{"models", modelTable(t)}, table{"presets", tableOf(presets, Named, "preset")})
 	hasTables(t, "../docs/internals/presets.md", table{"prices", priceTable()}, table{"transforms", transformTable()})
 }
 
@@ -50,15 +50,15 @@ func hasTables(t *testing.T, docFile string, tables ...table) {
 	}
 }
 
-func tableOf(infos []Info, find func(string) (*Patch, error), what string) string {
+func tableOf(rows []row, find func(string) (*Patch, error), what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | for | sets |\n|---|---|---|\n", what)
-	for _, info := range infos {
-		p, err := find(info.Name)
+	for _, info := range rows {
+		p, err := find(info.name)
 		if err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.For, sets(p))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.name, info.purpose, sets(p))
 	}
 	return b.String()
 }
