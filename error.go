@@ -2,6 +2,7 @@ package lathe
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -76,6 +77,14 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Wrap returns the [Error] of an operation that failed with this code because of err.
+func (c Code) Wrap(op string, err error) *Error { return &Error{Code: c, Op: op, Err: err} }
+
+// Errorf returns the [Error] of an operation that failed with this code. Its cause is that of [fmt.Errorf] for the format and args.
+func (c Code) Errorf(op, format string, args ...any) *Error {
+	return c.Wrap(op, fmt.Errorf(format, args...))
+}
 
 // CodeOf returns the code of the first [Error] in err's tree. It returns "" if err is nil, and [CodeInternal] if the tree has
 // no [Error].

@@ -137,14 +137,14 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	if nothing(model) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: errors.New("a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")}
+		return nil, lathe.CodeInvalidConfig.Errorf("agent: new", "a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")
 	}
 	if o.Store == nil {
 		o.Store = store.NewMemory(nil)
 	}
 	signals, _ := o.Store.(store.SignalStore)
 	if a.runs, _ = o.Store.(store.RunIndex); a.runs == nil || signals == nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: errors.New("the store must be a store.RunIndex and a store.SignalStore: those of packages store, store/sqlite and store/postgres are")}
+		return nil, lathe.CodeInvalidConfig.Errorf("agent: new", "the store must be a store.RunIndex and a store.SignalStore: those of packages store, store/sqlite and store/postgres are")
 	}
 	a.queue = approval.NewQueue(&approval.QueueOptions{Now: a.now, Signals: signals, OnAsk: a.watch})
 	if err := a.assemble(model, &o); err != nil {
@@ -250,7 +250,7 @@ func checkNames(p lathe.Policy, tools *tool.Set) error {
 	}
 	for _, name := range slices.Concat(t.Allow, t.Ask, t.Deny) {
 		if near := text.Suggest(name, names, ""); near != "" && !slices.Contains(names, name) {
-			return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: fmt.Errorf("the policy names %q, and no tool has that name: %s", name, near)}
+			return lathe.CodeInvalidConfig.Errorf("agent: new", "the policy names %q, and no tool has that name: %s", name, near)
 		}
 	}
 	return nil
@@ -282,7 +282,7 @@ var ErrWaiting = errors.New("the run waits")
 func outcome(runID string, res *event.Result) error {
 	switch {
 	case res == nil:
-		return &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: run " + runID, Err: errors.New("the run was left before its end: Agent.Recover of the next process resumes it")}
+		return lathe.CodeUnavailable.Errorf("agent: run "+runID, "the run was left before its end: Agent.Recover of the next process resumes it")
 	case res.Reason.Status() != "parked":
 		return loop.Failure(res)
 	case res.Reason == lathe.ReasonAwaitingApproval:
@@ -412,7 +412,7 @@ func (s *starting) Emit(_ context.Context, e event.Event) { s.once.Do(func() { s
 
 // Leave implements [engine.Leaver]: a run may be left before its first event.
 func (s *starting) Leave(runID string) {
-	res := &event.Result{RunID: runID, Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: start", Err: errors.New("the run was left before its first event was stored")}}
+	res := &event.Result{RunID: runID, Reason: lathe.ReasonInternal, Err: lathe.CodeUnavailable.Errorf("agent: start", "the run was left before its first event was stored")}
 	s.once.Do(func() {
 		s.first <- event.Event{RunID: runID, Data: &event.RunFinished{Reason: res.Reason, Result: res}}
 	})
@@ -437,7 +437,7 @@ func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error) {
 	s, err := a.engine.State(ctx, runID)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeOf(err), Op: "agent: run " + runID, Err: errors.Unwrap(err)}
+		return nil, lathe.CodeOf(err).Wrap("agent: run "+runID, errors.Unwrap(err))
 	}
 	res := &event.Result{RunID: runID, Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned, Reasoning: s.Reasoning}
 	for i := range s.Open {
@@ -447,10 +447,10 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 	case f != nil:
 		res.Reason, res.Answer, res.Blank = f.Reason, f.Answer, f.Blank
 		if f.ErrorCode != "" {
-			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "agent: run " + runID, Err: errors.New("the run has failed")}
+			res.Err = lathe.Code(f.ErrorCode).Errorf("agent: run "+runID, "the run has failed")
 		}
 	case s.Paused == "":
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "agent: run " + runID, Err: errors.New("this process does not execute the run: Agent.Recover resumes the runs of a process that has stopped")}
+		return nil, lathe.CodeUnavailable.Errorf("agent: run "+runID, "this process does not execute the run: Agent.Recover resumes the runs of a process that has stopped")
 	}
 	return res, nil
 }

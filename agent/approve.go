@@ -122,7 +122,7 @@ func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
 	own := a.own()
 	loopFor := func(row *store.RunSummary) (*loop.Loop, error) {
 		if row.Target != a.name {
-			return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "agent: recover", Err: errors.New("the run is of another agent")}
+			return nil, lathe.CodeNotFound.Errorf("agent: recover", "the run is of another agent")
 		}
 		return a.loop, nil
 	}

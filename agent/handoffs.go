@@ -96,7 +96,7 @@ func (a *parts) asking(ctx context.Context, runID string) *member {
 // checkHandoffs returns an error for the first handoff that is not valid.
 func checkHandoffs(o *Options) error {
 	fail := func(format string, args ...any) error {
-		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: new", Err: fmt.Errorf(format, args...)}
+		return lathe.CodeInvalidConfig.Errorf("agent: new", format, args...)
 	}
 	if o.MaxTransfers < 0 {
 		return fail("MaxTransfers is %d, want more than 0", o.MaxTransfers)

@@ -103,7 +103,7 @@ type format struct {
 func formatOf[T any]() (*format, error) {
 	t := reflect.TypeFor[T]()
 	fail := func(err error) (*format, error) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agent: answer of type " + t.String(), Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("agent: answer of type "+t.String(), err)
 	}
 	s, err := schema.For(t)
 	if err != nil {
@@ -154,10 +154,10 @@ func (f *format) ask(a *Agent) *Agent {
 // read decodes the answer of a run.
 func (f *format) read(res *event.Result, v any) error {
 	if res.Reason != lathe.ReasonAnswered {
-		return &lathe.Error{Code: codeInvalidAnswer, Op: "agent: answer", Err: fmt.Errorf("the run ended %s, before an answer that was checked against the JSON Schema", res.Reason)}
+		return codeInvalidAnswer.Errorf("agent: answer", "the run ended %s, before an answer that was checked against the JSON Schema", res.Reason)
 	}
 	if err := f.decode([]byte(res.Answer), v); err != nil {
-		return &lathe.Error{Code: codeInvalidAnswer, Op: "agent: answer", Err: fmt.Errorf("the answer matches its JSON Schema and does not fit the Go type: %w", err)}
+		return codeInvalidAnswer.Errorf("agent: answer", "the answer matches its JSON Schema and does not fit the Go type: %w", err)
 	}
 	return nil
 }

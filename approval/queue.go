@@ -245,14 +245,14 @@ func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
 	}
 	if err := a.check(); err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "approval: answer", Err: err}
+		return lathe.CodeInvalidRequest.Wrap("approval: answer", err)
 	}
 	a.Arguments, a.Result = bytes.Clone(a.Arguments), bytes.Clone(a.Result)
 	q.mu.Lock()
 	e := q.pending[digest]
 	fail := func(code lathe.Code, err error) error {
 		q.mu.Unlock()
-		return &lathe.Error{Code: code, Op: "approval: answer", Err: err}
+		return code.Wrap("approval: answer", err)
 	}
 	switch {
 	case e == nil:

@@ -39,7 +39,7 @@ func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Req
 					rerr = s.Apply(&e)
 				}
 				if rerr != nil {
-					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "approval: restore " + rows[i].RunID, Err: rerr})
+					err = errors.Join(err, lathe.CodeOf(rerr).Wrap("approval: restore "+rows[i].RunID, rerr))
 					break
 				}
 			}

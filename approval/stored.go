@@ -70,7 +70,7 @@ func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a
 	}
 	body, err := json.Marshal(form)
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+		return lathe.CodeInternal.Wrap(op, err)
 	}
 	err = kept.PutSignal(ctx, store.Signal{RunID: r.RunID, Kind: store.SignalApproval, Key: r.ToolCallID, Body: body})
 	if !errors.Is(err, lathe.ErrConflict) {
@@ -85,7 +85,7 @@ func (q *Queue) store(ctx context.Context, kept store.SignalStore, r *Request, a
 			return nil
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the request has another answer, or its run has ended")}
+	return lathe.CodeConflict.Errorf(op, "the request has another answer, or its run has ended")
 }
 
 // decodeAnswer returns the answer in a signal, or nil if the signal is of another kind or its answer is not valid.

@@ -44,7 +44,7 @@ type Constraint struct {
 // arguments fit a schema, if the grammar exceeds 512 KiB, and for the dialect auto, which has no format of its own.
 func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	fail := func(err error) (*Constraint, error) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "dialect: constrain " + d.name, Err: err}
+		return nil, lathe.CodeInvalidRequest.Wrap("dialect: constrain "+d.name, err)
 	}
 	var o ConstraintOptions
 	if opts != nil {

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []
 	const op = "dialect: parse"
 	d, ok := Lookup(name)
 	if !ok {
-		return "", nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: op, Err: fmt.Errorf("no dialect %q; there are %s", name, strings.Join(Names(), ", "))}
+		return "", nil, lathe.CodeInvalidConfig.Errorf(op, "no dialect %q; there are %s", name, strings.Join(Names(), ", "))
 	}
 	m, failures := d.Read(slices.Values([]string{text}), &Options{Tools: tools, Rand: rand.Uint64})
 	failed := false
@@ -31,13 +30,13 @@ func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []
 			failed = true
 		case call.Incomplete:
 			failed = true
-			err = errors.Join(err, &lathe.Error{Code: lathe.CodeIncompleteCall, Op: op, Err: ErrIncomplete})
+			err = errors.Join(err, lathe.CodeIncompleteCall.Wrap(op, ErrIncomplete))
 		default:
 			calls = append(calls, call)
 		}
 	}
 	for _, f := range failures {
-		err = errors.Join(err, &lathe.Error{Code: f.Code, Op: op, Err: fmt.Errorf("a call of %d bytes cannot be read", f.Bytes)})
+		err = errors.Join(err, f.Code.Errorf(op, "a call of %d bytes cannot be read", f.Bytes))
 	}
 	visible = m.Text()
 	if failed || len(calls) > 0 {

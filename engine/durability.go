@@ -68,5 +68,5 @@ func (o *RunOptions) check(in *loop.Input) error {
 	default:
 		return nil
 	}
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: run", Err: err}
+	return lathe.CodeInvalidRequest.Wrap("engine: run", err)
 }

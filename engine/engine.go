@@ -70,7 +70,7 @@ func New(opts *Options) (*Engine, error) {
 		e.opts.Sinks = append([]event.Sink(nil), opts.Sinks...)
 	}
 	if err := e.opts.check(); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "engine: new", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("engine: new", err)
 	}
 	e.opts.setDefaults()
 	e.signals, _ = e.opts.Store.(store.SignalStore)
@@ -239,7 +239,7 @@ func (s *stamper) emit(ctx context.Context, ev *event.Event) {
 		return
 	}
 	if s.lost == nil && errors.Is(context.Cause(ctx), lathe.ErrLeft) {
-		s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: run", Err: errLeft}
+		s.lost = lathe.CodeInterrupted.Wrap("engine: run", errLeft)
 	}
 	if s.lost == nil {
 		ev.ID = s.last + 1
@@ -276,17 +276,17 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	}
 	if err := s.append(ctx, ev); err != nil {
 		if s.step != nil { // the step will be repeated
-			s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: errors.Join(errLeft, err)}
+			s.lost = storeCode(err).Wrap("engine: append "+ev.Data.EventType(), errors.Join(errLeft, err))
 			s.cancel(s.lost)
 			return
 		}
 		if s.leaves(err) {
 			s.engine.opts.Log.Warn("a run is released to another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
-			s.lost = &lathe.Error{Code: lathe.CodeInterrupted, Op: "engine: append " + ev.Data.EventType(), Err: errLeft}
+			s.lost = lathe.CodeInterrupted.Wrap("engine: append "+ev.Data.EventType(), errLeft)
 			s.cancel(s.lost)
 			return
 		}
-		s.lost = &lathe.Error{Code: storeCode(err), Op: "engine: append " + ev.Data.EventType(), Err: err}
+		s.lost = storeCode(err).Wrap("engine: append "+ev.Data.EventType(), err)
 		if errors.Is(err, ErrSuperseded) {
 			s.engine.opts.Log.Info("a run ends: another run takes its place", "run_id", s.run.RunID, "type", ev.Data.EventType())
 			s.cancel(s.lost)

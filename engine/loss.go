@@ -101,7 +101,7 @@ func (c *Supervisor) trySetAside(ctx context.Context, runID string, sinks []even
 		err = c.record(ctx, nil, row, sinks, s.Abandon()...)
 	}
 	if errors.Is(err, lathe.ErrConflict) { // another process has appended to the log
-		err = &lathe.Error{Code: lathe.CodeConflict, Op: "engine: set aside", Err: err}
+		err = lathe.CodeConflict.Wrap("engine: set aside", err)
 	}
 	return err
 }

@@ -100,12 +100,12 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 	}
 	const op = "engine: claim the run"
 	if n.inGrace() {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errGrace}
+		return nil, lathe.CodeUnavailable.Wrap(op, errGrace)
 	}
 	n.mu.Lock()
 	if n.owned[runID] != nil || n.coming[runID] > 0 {
 		n.mu.Unlock()
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run is under way already")}
+		return nil, lathe.CodeConflict.Errorf(op, "the run is under way already")
 	}
 	n.coming[runID]++
 	n.mu.Unlock()
@@ -113,12 +113,12 @@ func (n *node) acquire(ctx context.Context, runID string) (*claimHandle, error) 
 	asked := time.Now()
 	c, err := n.store.ClaimRun(ctx, n.name, runID, n.lease)
 	if err != nil {
-		return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
+		return nil, storeCode(err).Wrap(op, err)
 	}
 	h := n.own(c, asked)
 	if n.inGrace() { // ClaimRun may have found that the server has changed
 		h.end(false)
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errGrace}
+		return nil, lathe.CodeUnavailable.Wrap(op, errGrace)
 	}
 	return h, nil
 }
@@ -138,7 +138,7 @@ func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	asked := time.Now()
 	claims, err := n.store.Claim(ctx, n.name, n.lease, limit)
 	if err != nil {
-		return nil, &lathe.Error{Code: storeCode(err), Op: "engine: claim", Err: err}
+		return nil, storeCode(err).Wrap("engine: claim", err)
 	}
 	owned := make([]*claimHandle, len(claims))
 	for i := range claims {

@@ -27,13 +27,13 @@ func (e *Engine) State(ctx context.Context, runID string) (*loop.State, error) {
 func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loop.State, error) {
 	const op = "engine: read the run"
 	if e.opts.Store == nil {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: errors.New("no store keeps runs")}
+		return nil, lathe.CodeNotFound.Errorf(op, "no store keeps runs")
 	}
 	s := &loop.State{}
 	var broken error
 	for ev, err := range e.opts.Store.Read(ctx, runID, 0) {
 		if err != nil {
-			return nil, &lathe.Error{Code: storeCode(err), Op: op, Err: err}
+			return nil, storeCode(err).Wrap(op, err)
 		}
 		tried.count(&ev)
 		if broken == nil {
@@ -45,7 +45,7 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 	case broken != nil:
 		return nil, broken
 	case s.LastID == 0:
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: errors.New("there is no such run")}
+		return nil, lathe.CodeNotFound.Errorf(op, "there is no such run")
 	}
 	return s, nil
 }
@@ -54,7 +54,7 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 func fold(s *loop.State, ev *event.Event) (err error) {
 	defer func() {
 		if recover() != nil { // the value of the panic may contain content
-			err = &lathe.Error{Code: lathe.CodeInternal, Op: "engine: fold", Err: errors.New("the fold panicked")}
+			err = lathe.CodeInternal.Errorf("engine: fold", "the fold panicked")
 		}
 	}()
 	return s.Apply(ev)
@@ -121,9 +121,9 @@ func mayExecute(s *loop.State, steps bool) error {
 	case steps == (s.Executor != ""):
 		return nil
 	case steps:
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: execute a step", Err: errors.New("the run was not accepted for steps: a supervisor executes it")}
+		return lathe.CodeInvalidRequest.Errorf("engine: execute a step", "the run was not accepted for steps: a supervisor executes it")
 	}
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: resume", Err: errors.New("the run is executed by another engine: " + s.Executor)}
+	return lathe.CodeInvalidRequest.Wrap("engine: resume", errors.New("the run is executed by another engine: "+s.Executor))
 }
 
 // read reads a run that has not ended, under the claim h. steps reports that the caller executes the run step by step.
@@ -141,7 +141,7 @@ func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *
 	}
 	h.saw(g.state.LastID, g.state.Finished != nil)
 	if f := g.state.Finished; f != nil {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "engine: resume", Err: errors.New("the run has ended: " + string(f.Reason))}
+		return nil, lathe.CodeConflict.Wrap("engine: resume", errors.New("the run has ended: "+string(f.Reason)))
 	}
 	return g, nil
 }

@@ -180,7 +180,7 @@ func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor 
 					n++
 				}
 				if rerr != nil {
-					err = errors.Join(err, &lathe.Error{Code: lathe.CodeOf(rerr), Op: "engine: recover " + rows[k].RunID, Err: rerr})
+					err = errors.Join(err, lathe.CodeOf(rerr).Wrap("engine: recover "+rows[k].RunID, rerr))
 				}
 			}
 			if f.After = next; next == "" {

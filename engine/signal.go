@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -22,7 +21,7 @@ type resultForm struct {
 func ResultSignal(runID, callID string, out lathe.Output) (store.Signal, error) {
 	body, err := json.Marshal(&resultForm{string(out.Data), out.IsError})
 	if err != nil {
-		return store.Signal{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "engine: keep a result", Err: errors.New("the result is no JSON")}
+		return store.Signal{}, lathe.CodeInvalidRequest.Errorf("engine: keep a result", "the result is no JSON")
 	}
 	return store.Signal{RunID: runID, Kind: store.SignalResult, Key: callID, Body: body}, nil
 }
@@ -34,7 +33,7 @@ func (e *Engine) readSignals(ctx context.Context, runID string) ([]store.Signal,
 	}
 	signals, err := e.signals.Signals(ctx, runID)
 	if err != nil {
-		return nil, &lathe.Error{Code: storeCode(err), Op: "engine: read the signals of the run", Err: err}
+		return nil, storeCode(err).Wrap("engine: read the signals of the run", err)
 	}
 	return signals, nil
 }
@@ -49,7 +48,7 @@ func withResults(answers map[string]lathe.Output, s *loop.State, signals []store
 		}
 		var form resultForm
 		if err := json.Unmarshal(f.Body, &form); err != nil {
-			return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "engine: read a result", Err: errors.New("it is not in its stored form")}
+			return nil, lathe.CodeInternal.Errorf("engine: read a result", "it is not in its stored form")
 		}
 		if !own {
 			answers, own = maps.Clone(answers), true

@@ -64,11 +64,11 @@ func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 		opts = &SupervisorOptions{}
 	}
 	if opts.MaxRuns < 0 {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: op, Err: fmt.Errorf("at most %d runs at once, want more than 0", opts.MaxRuns)}
+		return nil, lathe.CodeInvalidConfig.Errorf(op, "at most %d runs at once, want more than 0", opts.MaxRuns)
 	}
 	c := &Supervisor{engine: e, max: cmp.Or(opts.MaxRuns, MaxRuns), runs: map[string]*ownedRun{}}
 	if !e.supervised.CompareAndSwap(false, true) {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the engine has a supervisor")}
+		return nil, lathe.CodeConflict.Errorf(op, "the engine has a supervisor")
 	}
 	if e.node != nil {
 		e.node.mu.Lock()
@@ -131,11 +131,11 @@ func (c *Supervisor) execute(ctx context.Context, id string, l *loop.Loop, sinks
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("this process is about to end")}
+		return nil, lathe.CodeUnavailable.Errorf(op, "this process is about to end")
 	case c.runs[id] != nil:
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.New("the run is under way already")}
+		return nil, lathe.CodeConflict.Errorf(op, "the run is under way already")
 	case len(c.runs) >= c.max:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: fmt.Errorf("%d runs are in progress, as many as MaxRuns allows", c.max)}
+		return nil, lathe.CodeUnavailable.Errorf(op, "%d runs are in progress, as many as MaxRuns allows", c.max)
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	r := &ownedRun{cancel: cancel, done: make(chan struct{})}
@@ -187,7 +187,7 @@ func (c *Supervisor) guard(ctx context.Context, id string, do func(context.Conte
 	defer func() {
 		if v := recover(); v != nil { // the value of the panic may contain content
 			c.engine.opts.Log.Error("a run panicked", "run_id", id, "panic", fmt.Sprintf("%T", v))
-			res, err = nil, &lathe.Error{Code: lathe.CodeInternal, Op: "engine: execute", Err: errors.New("the run panicked")}
+			res, err = nil, lathe.CodeInternal.Errorf("engine: execute", "the run panicked")
 		}
 	}()
 	return do(ctx)

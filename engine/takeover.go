@@ -42,7 +42,7 @@ func (c *Supervisor) takeOver(ctx context.Context, h *claimHandle, row *store.Ru
 func (n *node) row(ctx context.Context, runID string) (*store.RunSummary, error) {
 	rows, _, err := n.store.Runs(ctx, &store.RunFilter{RunID: runID})
 	if err == nil && len(rows) == 0 {
-		err = &lathe.Error{Code: lathe.CodeNotFound, Op: "engine: find the run", Err: lathe.ErrNotFound}
+		err = lathe.CodeNotFound.Wrap("engine: find the run", lathe.ErrNotFound)
 	}
 	if err != nil {
 		return nil, err

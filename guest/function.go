@@ -74,7 +74,7 @@ func (f *function) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 		return r.out, r.err
 	default:
 	}
-	err := &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
+	err := lathe.CodeTimeout.Wrap(op, ctx.Err())
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err.Code = lathe.CodeCancelled
 	}
@@ -107,9 +107,9 @@ func (f *function) outcome(op string, err error) (*lathe.Output, error) {
 		case e.Kind == wasmrt.KindTrap, e.Kind == wasmrt.KindMissing, e.Kind == wasmrt.KindLimit && e.Limit == "stack":
 			return failedBecause(-eio, trapCause(e)), nil
 		case e.Kind == wasmrt.KindTimeout:
-			err = errors.Join(&lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}, tool.ErrGuestFault)
+			err = errors.Join(lathe.CodeTimeout.Wrap(op, err), tool.ErrGuestFault)
 		case e.Kind == wasmrt.KindCancelled:
-			err = errors.Join(&lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}, tool.ErrGuestFault)
+			err = errors.Join(lathe.CodeCancelled.Wrap(op, err), tool.ErrGuestFault)
 		}
 	}
 	if !errors.Is(err, tool.ErrGuestFault) {

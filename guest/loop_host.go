@@ -160,7 +160,7 @@ func (h *LoopHost) choose(name string) (*Backend, error) {
 		case err != nil:
 			return nil, err
 		case chosen != nil && chosen.Model == nil:
-			return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "guest: send", Err: errors.New("the host's Choose returned a Backend without a Model")}
+			return nil, lathe.CodeInternal.Errorf("guest: send", "the host's Choose returned a Backend without a Model")
 		case chosen != nil:
 			b = *chosen
 		}
@@ -209,7 +209,7 @@ func refused(err error) error {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) && e.Err != nil {
 		err = e.Err
 	}
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "guest: send", Err: err}
+	return lathe.CodeInvalidRequest.Wrap("guest: send", err)
 }
 
 // functionPolicy passes the functions of guests to a policy as tools that only read. The functions themselves declare no effect, so that

@@ -42,7 +42,7 @@ func Fail(status int) Step {
 	case status >= 500:
 		kind = lathe.Upstream5xx
 	}
-	return Step{Err: &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: &lathe.UpstreamError{Kind: kind, Status: status}}}
+	return Step{Err: lathe.CodeUpstream.Wrap("lathetest", &lathe.UpstreamError{Kind: kind, Status: status})}
 }
 
 // A Model answers the n-th model call with its n-th step. A call beyond the last step fails with the code invalid_request, because a script
@@ -86,7 +86,7 @@ func (m *Model) next(req *lathe.Request) (Step, error) {
 	m.requests = append(m.requests, kept)
 	n := len(m.requests)
 	if n > len(m.steps) {
-		return Step{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "lathetest", Err: fmt.Errorf("model call %d, but the script has %d steps", n, len(m.steps))}
+		return Step{}, lathe.CodeInvalidRequest.Errorf("lathetest", "model call %d, but the script has %d steps", n, len(m.steps))
 	}
 	s := m.steps[n-1]
 	s.Calls = slices.Clone(s.Calls)
@@ -121,7 +121,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 		}
 		switch {
 		case ctx.Err() != nil:
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "lathetest", Err: context.Cause(ctx)})
+			yield(lathe.Delta{}, lathe.CodeCancelled.Wrap("lathetest", context.Cause(ctx)))
 		case s.Err != nil:
 			yield(lathe.Delta{}, coded(s.Err))
 		default:
@@ -135,7 +135,7 @@ func coded(err error) error {
 	if e := (*lathe.Error)(nil); errors.As(err, &e) {
 		return err
 	}
-	return &lathe.Error{Code: lathe.CodeUpstream, Op: "lathetest", Err: err}
+	return lathe.CodeUpstream.Wrap("lathetest", err)
 }
 
 // message returns the message of the step.

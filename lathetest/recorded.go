@@ -156,7 +156,7 @@ func (m *recorded) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[l
 		form, err := recordedForm(req)
 		switch {
 		case err != nil:
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "lathetest: recorded model", Err: err})
+			yield(lathe.Delta{}, lathe.CodeInvalidRequest.Wrap("lathetest: recorded model", err))
 		case m.real != nil:
 			for d, err := range m.real.Generate(ctx, req) {
 				if r, ok := recording.Of(d, err); ok {
@@ -185,7 +185,7 @@ func (m *recorded) replay(ctx context.Context, form json.RawMessage, yield func(
 	if err == nil {
 		for _, d := range deltasOf(&last.Finish.Message) {
 			if ctx.Err() != nil {
-				err = &lathe.Error{Code: lathe.CodeCancelled, Op: "lathetest: recorded model", Err: context.Cause(ctx)}
+				err = lathe.CodeCancelled.Wrap("lathetest: recorded model", context.Cause(ctx))
 				break
 			}
 			if !yield(d, nil) {
@@ -217,8 +217,7 @@ func (m *recorded) take(form json.RawMessage) (*recordedExchange, error) {
 			difference = fmt.Sprintf("the next request, number %d of the recording, has %s", i+1, d)
 		}
 	}
-	return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "lathetest: recorded model",
-		Err: fmt.Errorf("%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, difference, recordVariable)}
+	return nil, lathe.CodeInvalidRequest.Errorf("lathetest: recorded model", "%s does not have this request: %s. If the change is right, record again with %s=1 go test", m.file, difference, recordVariable)
 }
 
 // differs returns the first difference of two requests, with its path; "": they are equal.

@@ -23,7 +23,7 @@ type TokenCounter interface {
 // request. The error wraps [errors.ErrUnsupported] if the model is no [TokenCounter], or its server has no such method.
 func (l *Loop) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
 	if l.counter == nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "loop: count tokens", Err: errors.ErrUnsupported}
+		return 0, lathe.CodeInvalidRequest.Wrap("loop: count tokens", errors.ErrUnsupported)
 	}
 	own := *req
 	own.Model = l.opts.Model

@@ -85,7 +85,7 @@ func (r *run) fail(reason lathe.Reason, code lathe.Code, err error) {
 	}
 	r.reason = reason
 	r.errorCode = string(code)
-	r.result.Err = &lathe.Error{Code: code, Op: "loop: run", Err: err}
+	r.result.Err = code.Wrap("loop: run", err)
 }
 
 // finish emits the last event of the run: RunFinished, or RunPaused alone if the run is parked.

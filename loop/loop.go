@@ -78,7 +78,7 @@ type Loop struct {
 // New returns a loop. opts may be nil. A setting or limit with an undocumented value is an error of code invalid_config.
 func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if model == nil || runner == nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.New("a model and a runner are required")}
+		return nil, lathe.CodeInvalidConfig.Errorf("loop: new", "a model and a runner are required")
 	}
 	l := &Loop{model: model, runner: runner}
 	if opts != nil {
@@ -91,13 +91,13 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 		l.opts.Limits = runner.Limits()
 	}
 	if err := checkSettings(&l.opts.Settings); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("loop: new", err)
 	}
 	if err := setting.Check(&l.opts.Limits); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("loop: new", err)
 	}
 	if err := runner.Check(nil, &tool.RunOptions{Settings: &l.opts.Settings, Limits: &l.opts.Limits, Defer: true}); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "loop: new", Err: errors.Unwrap(err)} // the error within a *lathe.Error
+		return nil, lathe.CodeInvalidConfig.Wrap("loop: new", errors.Unwrap(err)) // the error within a *lathe.Error
 	}
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now

@@ -64,7 +64,7 @@ func (c *modelCall) ask(ctx context.Context, withTools bool) bool {
 		c.generate(ctx)
 		if c.finish == nil {
 			if c.err == nil && ctx.Err() == nil && !r.out.stopped {
-				c.err = &lathe.Error{Code: lathe.CodeUpstreamProtocol, Op: "loop: model call", Err: errors.New("the turn ended without a finish")}
+				c.err = lathe.CodeUpstreamProtocol.Errorf("loop: model call", "the turn ended without a finish")
 			}
 			again, tools := c.recoverAttempt(ctx, withTools)
 			if !again {

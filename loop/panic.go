@@ -28,7 +28,7 @@ func (c *modelCall) generate(ctx context.Context) {
 		}
 		if recover() != nil { // the value of the panic may contain content
 			c.finish = nil
-			c.err = &lathe.Error{Code: lathe.CodeInternal, Op: "loop: model call", Err: &PanicError{Stack: stack.Functions()}}
+			c.err = lathe.CodeInternal.Wrap("loop: model call", &PanicError{Stack: stack.Functions()})
 		}
 	}()
 	c.run.loop.model.Generate(ctx, req)(c.stream.delta)

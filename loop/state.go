@@ -100,7 +100,7 @@ func Fold(events []event.Event) (*State, error) {
 // Apply adds the next stored event of the run to the state. If the event cannot follow, Apply returns an error and changes nothing.
 func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
-		return &lathe.Error{Code: lathe.CodeInternal, Op: "loop: fold", Err: err}
+		return lathe.CodeInternal.Wrap("loop: fold", err)
 	}
 	s.LastID, s.Turn = e.ID, e.Turn
 	switch d := e.Data.(type) {

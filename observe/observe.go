@@ -1,8 +1,8 @@
 // Package observe contains the sinks that report the events of runs: as metrics ([Metrics]), spans ([Traces]),
-// log lines ([Slog]) and JSON lines ([JSONLines]), live to watchers ([Bus]), and to tests ([Recorder]).
+// log lines ([Slog]) and JSON lines ([JSONLines]), and live to watchers ([Bus]).
 //
 // The sinks receive events with content. They omit the text of arguments, outputs and messages unless the options of the constructor
-// include it; Recorder and Bus pass events on unchanged.
+// include it; Bus passes events on unchanged.
 package observe
 
 import (

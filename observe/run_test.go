@@ -38,7 +38,7 @@ func TestSinksOfARealRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines, log bytes.Buffer
-	var rec observe.Recorder
+	var rec recorder
 	m := observe.NewMetrics(&observe.MetricsOptions{Names: observe.MetricNamesSeeds})
 	bus := observe.NewBus(nil)
 	watch := bus.Subscribe("")

@@ -261,22 +261,10 @@ func TestSlogNamesTheApprover(t *testing.T) {
 	}
 }
 
-func TestRecorder(t *testing.T) {
-	t.Parallel()
-	var r observe.Recorder
-	emit(observe.Sinks{&r}, "run_1", &event.TextDelta{Text: "a"}, &event.RunFinished{})
-	if got := r.Events(); len(got) != 2 || got[0].Data.(*event.TextDelta).Text != "a" {
-		t.Errorf("got %v", got)
-	}
-	if types := r.Types(); !slices.Equal(types, []string{"RunFinished"}) {
-		t.Errorf("Types: got %v", types)
-	}
-}
-
 // All sinks at once, from several runs at once: for the race detector.
 func TestSinksTakeManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	var r observe.Recorder
+	var r recorder
 	bus := observe.NewBus(&observe.BusOptions{Buffer: 4})
 	watch := bus.Subscribe("")
 	defer watch.Close()

@@ -20,8 +20,8 @@ type table struct{ name, text string }
 // The tables of the documents are those of the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(Profiles(), Profile, "profile", defaultToolCalling().Entries())}, table{"models", modelTable(t)},
-		table{"presets", tableOf(Names(), Named, "preset", nil)})
+	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(profiles, Profile, "profile", defaultToolCalling().Entries())}, table{"models", modelTable(t)},
+		table{"presets", tableOf(presets, Named, "preset", nil)})
 	hasTables(t, "../docs/internals/presets.md", table{"prices", priceTable()}, table{"transforms", transformTable()})
 }
 
@@ -52,16 +52,16 @@ func hasTables(t *testing.T, docFile string, tables ...table) {
 	}
 }
 
-// tableOf returns a table of what each of infos sets beside the entries of included.
-func tableOf(infos []Info, find func(string) (*Patch, error), what string, included []Entry) string {
+// tableOf returns a table of what each of rows sets beside the entries of included.
+func tableOf(rows []row, find func(string) (*Patch, error), what string, included []Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | for | sets |\n|---|---|---|\n", what)
-	for _, info := range infos {
-		p, err := find(info.Name)
+	for _, info := range rows {
+		p, err := find(info.name)
 		if err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.For, sets(p, included))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.name, info.purpose, sets(p, included))
 	}
 	return b.String()
 }

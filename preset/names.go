@@ -11,7 +11,7 @@ import (
 
 // notFound returns the error for an unknown name of the kind what.
 func notFound(what, name string, names []string, others map[string]string) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset", Err: unknown(what, name, names, others)}
+	return lathe.CodeInvalidConfig.Wrap("preset", unknown(what, name, names, others))
 }
 
 // unknown returns an error that suggests the valid name for an unknown one: the name of its alias in others, or the nearest of names;

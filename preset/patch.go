@@ -57,7 +57,7 @@ const maxPatchBytes = 64 << 10
 // member of request_overrides are errors. A key with the value null is not set.
 func parse(b []byte) (*Patch, error) {
 	fail := func(err error) (*Patch, error) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "preset: read a patch", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("preset: read a patch", err)
 	}
 	if len(b) > maxPatchBytes {
 		return fail(fmt.Errorf("more than %d bytes", maxPatchBytes))

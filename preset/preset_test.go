@@ -29,27 +29,27 @@ func TestForKeepsDocumentedDefaults(t *testing.T) {
 		"": nil, "gpt-5": nil, "deepseek-reasoner": {"message_transforms"}, "my-REASONER": {"message_transforms"}, "deepseek/deepseek-chat": {"message_transforms"},
 		"google/gemini-3-pro": {"message_transforms"}, "google/gemma-3": nil, "minimax/minimax-m2": nil, "minimax/minimax-m2-her": {"supports_tools"}, "qwen/qwen3-coder": nil,
 	}
-	for _, profile := range Profiles() {
+	for _, profile := range profiles {
 		for model, modelKeys := range models {
-			p, err := For(profile.Name, model)
+			p, err := For(profile.name, model)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := p.Check(); err != nil {
-				t.Errorf("%s %s: %v", profile.Name, model, err)
+				t.Errorf("%s %s: %v", profile.name, model, err)
 			}
 			for _, e := range p.Entries() {
 				switch {
 				case e.Key == "tool_use_mode" && model == "minimax/minimax-m2-her":
 					if e.Value != "disabled" {
-						t.Errorf("%s %s: tool_use_mode is %s", profile.Name, model, e.Value)
+						t.Errorf("%s %s: tool_use_mode is %s", profile.name, model, e.Value)
 					}
 				case e.Run && e.Value != documented[e.Key]:
-					t.Errorf("%s %s: %s is %s, and the documented default %s", profile.Name, model, e.Key, e.Value, documented[e.Key])
+					t.Errorf("%s %s: %s is %s, and the documented default %s", profile.name, model, e.Key, e.Value, documented[e.Key])
 				case e.Run:
-				case slices.Contains(connection, e.Key), slices.Contains(compat, e.Key), slices.Contains(more[profile.Name], e.Key), slices.Contains(modelKeys, e.Key):
+				case slices.Contains(connection, e.Key), slices.Contains(compat, e.Key), slices.Contains(more[profile.name], e.Key), slices.Contains(modelKeys, e.Key):
 				default:
-					t.Errorf("%s %s sets %s, which nothing says", profile.Name, model, e.Key)
+					t.Errorf("%s %s sets %s, which nothing says", profile.name, model, e.Key)
 				}
 			}
 		}
@@ -58,24 +58,24 @@ func TestForKeepsDocumentedDefaults(t *testing.T) {
 
 func TestPresetsAreSparse(t *testing.T) {
 	t.Parallel()
-	for _, info := range Names() {
-		p, err := Named(info.Name)
+	for _, info := range presets {
+		p, err := Named(info.name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range p.Entries() {
-			if e.Run && info.Name != "default_tool_calling" {
-				t.Errorf("%s sets %s", info.Name, e.Key)
+			if e.Run && info.name != "default_tool_calling" {
+				t.Errorf("%s sets %s", info.name, e.Key)
 			}
 		}
 		if err := p.Check(); err != nil {
-			t.Errorf("%s: %v", info.Name, err)
+			t.Errorf("%s: %v", info.name, err)
 		}
 		if len(p.Entries()) == 0 {
-			t.Errorf("%s sets nothing", info.Name)
+			t.Errorf("%s sets nothing", info.name)
 		}
 		if _, err := transform.New(p.Transforms(), nil); err != nil {
-			t.Errorf("%s: %v", info.Name, err)
+			t.Errorf("%s: %v", info.name, err)
 		}
 	}
 }
@@ -235,13 +235,13 @@ func TestModelDefaults(t *testing.T) {
 
 func TestProviderDefaults(t *testing.T) {
 	t.Parallel()
-	for _, info := range Profiles() {
-		p, err := providerDefaults(info.Name)
+	for _, info := range profiles {
+		p, err := providerDefaults(info.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(p.Entries()); (got > 0) != (info.Name == "openrouter") {
-			t.Errorf("%s has %d keys", info.Name, got)
+		if got := len(p.Entries()); (got > 0) != (info.name == "openrouter") {
+			t.Errorf("%s has %d keys", info.name, got)
 		}
 	}
 	if _, err := providerDefaults("nobody"); err == nil {

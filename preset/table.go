@@ -7,65 +7,60 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Info describes a preset or a profile.
-type Info struct {
-	Name string
-	For  string // what the settings are for, in one sentence
-}
-
 type row struct {
-	Info
-	patch func() *Patch
+	name    string
+	purpose string // what the settings are for, in one sentence
+	patch   func() *Patch
 }
 
 // presets lists the presets by name.
 var presets = []row{
-	{Info{"default_tool_calling", "The documented defaults, and tolerance for how servers write calls."}, defaultToolCalling},
-	{Info{"openai_compatible_reliability", "Servers that take over OpenAI's wire and are careless with calls."},
+	{"default_tool_calling", "The documented defaults, and tolerance for how servers write calls.", defaultToolCalling},
+	{"openai_compatible_reliability", "Servers that take over OpenAI's wire and are careless with calls.",
 		reliability},
-	{Info{"openrouter_tool_calling", "OpenRouter, which passes on what many servers answer."},
+	{"openrouter_tool_calling", "OpenRouter, which passes on what many servers answer.",
 		reliability},
-	{Info{"content_tag_tool_call_fallback", "Models that write `<tool_call>` into their text."}, contentTagFallback},
-	{Info{"deepseek_openrouter_compat", "DeepSeek behind OpenRouter."}, deepseekOpenRouter},
-	{Info{"gemini_openrouter_compat", "Gemini behind OpenRouter."}, geminiOpenRouter},
-	{Info{"thinking_starts_open", "Models whose template opens the thought, such as DeepSeek-R1, Qwen3-Thinking and Nemotron, on a server without a reasoning parser."},
+	{"content_tag_tool_call_fallback", "Models that write `<tool_call>` into their text.", contentTagFallback},
+	{"deepseek_openrouter_compat", "DeepSeek behind OpenRouter.", deepseekOpenRouter},
+	{"gemini_openrouter_compat", "Gemini behind OpenRouter.", geminiOpenRouter},
+	{"thinking_starts_open", "Models whose template opens the thought, such as DeepSeek-R1, Qwen3-Thinking and Nemotron, on a server without a reasoning parser.",
 		func() *Patch { return &Patch{Thinking: to("starts_open")} }},
-	{Info{"bare_calls", "Models that write a call as nothing but its JSON, such as qwen2.5-coder."},
+	{"bare_calls", "Models that write a call as nothing but its JSON, such as qwen2.5-coder.",
 		func() *Patch { return &Patch{BareCalls: to(true)} }},
 }
 
 // profiles are the settings of providers and servers, in addition to those that For adds.
 var profiles = []row{
-	{Info{"openai", "OpenAI."}, func() *Patch { return &Patch{Label: to("openai")} }},
-	{Info{"openai_responses", "OpenAI on the wire of its Responses API."}, func() *Patch {
+	{"openai", "OpenAI.", func() *Patch { return &Patch{Label: to("openai")} }},
+	{"openai_responses", "OpenAI on the wire of its Responses API.", func() *Patch {
 		return Merge(at("openai", "https://api.openai.com/v1"), on("responses"))
 	}},
-	{Info{"anthropic", "Anthropic on its own wire."}, func() *Patch {
+	{"anthropic", "Anthropic on its own wire.", func() *Patch {
 		return Merge(at("anthropic", "https://api.anthropic.com/v1"), on("anthropic"))
 	}},
-	{Info{"google", "Gemini on Google's own wire."}, func() *Patch {
+	{"google", "Gemini on Google's own wire.", func() *Patch {
 		return Merge(at("google", "https://generativelanguage.googleapis.com/v1beta"), on("gemini"))
 	}},
-	{Info{"openrouter", "OpenRouter."}, func() *Patch { return at("openrouter", "https://openrouter.ai/api/v1") }},
-	{Info{"volcanoengine", "Ark of VolcanoEngine."}, func() *Patch {
+	{"openrouter", "OpenRouter.", func() *Patch { return at("openrouter", "https://openrouter.ai/api/v1") }},
+	{"volcanoengine", "Ark of VolcanoEngine.", func() *Patch {
 		return at("volcanoengine", "https://ark.cn-beijing.volces.com/api/v3")
 	}},
-	{Info{"deepseek", "DeepSeek's own server. In thinking mode it refuses a history of calls without their reasoning."}, func() *Patch {
+	{"deepseek", "DeepSeek's own server. In thinking mode it refuses a history of calls without their reasoning.", func() *Patch {
 		return Merge(at("deepseek", "https://api.deepseek.com/v1"), deepseekOpenRouter(), &Patch{ReasoningField: to("reasoning_content")})
 	}},
-	{Info{"gemini", "Gemini behind Google's compatible endpoint. It refuses calls from elsewhere without a signature."}, func() *Patch {
+	{"gemini", "Gemini behind Google's compatible endpoint. It refuses calls from elsewhere without a signature.", func() *Patch {
 		return Merge(at("gemini", "https://generativelanguage.googleapis.com/v1beta/openai"),
 			&Patch{MessageTransforms: []string{"assistant_tool_calls_extra_content_skip_validator_if_missing"}})
 	}},
-	{Info{"mistral", "Mistral's own server. It refuses ids that are not nine letters and digits, and `stream_options`."}, func() *Patch {
+	{"mistral", "Mistral's own server. It refuses ids that are not nine letters and digits, and `stream_options`.", func() *Patch {
 		return Merge(at("mistral", "https://api.mistral.ai/v1"),
 			&Patch{IncludeUsage: to(false), ToolCallTransforms: []string{"tool_call_ids_nine_alphanumeric"}})
 	}},
-	{Info{"vllm", "A vLLM server of one's own."}, local("vllm", "8000")},
-	{Info{"ollama", "Ollama."}, local("ollama", "11434")},
-	{Info{"llamacpp", "The server of llama.cpp."}, local("llamacpp", "8080")},
-	{Info{"sglang", "An SGLang server."}, local("sglang", "30000")},
-	{Info{"lmstudio", "LM Studio."}, local("lmstudio", "1234")},
+	{"vllm", "A vLLM server of one's own.", local("vllm", "8000")},
+	{"ollama", "Ollama.", local("ollama", "11434")},
+	{"llamacpp", "The server of llama.cpp.", local("llamacpp", "8080")},
+	{"sglang", "An SGLang server.", local("sglang", "30000")},
+	{"lmstudio", "LM Studio.", local("lmstudio", "1234")},
 }
 
 // Aliases of profiles, in folded form; see unknown.
@@ -122,27 +117,13 @@ func local(name, port string) func() *Patch {
 	}
 }
 
-// Names returns the descriptions of all presets.
-func Names() []Info { return infos(presets) }
-
-// Profiles returns the descriptions of all profiles.
-func Profiles() []Info { return infos(profiles) }
-
-func infos(rows []row) []Info {
-	out := make([]Info, len(rows))
-	for i := range rows {
-		out[i] = rows[i].Info
-	}
-	return out
-}
-
 func find(rows []row, what, name string, others map[string]string) (*Patch, error) {
 	names := make([]string, len(rows))
 	for i := range rows {
-		if rows[i].Name == name {
+		if rows[i].name == name {
 			return rows[i].patch(), nil
 		}
-		names[i] = rows[i].Name
+		names[i] = rows[i].name
 	}
 	return nil, notFound(what, name, names, others)
 }

@@ -91,11 +91,11 @@ var (
 func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	codec := upstreams.Of(w)
 	if codec == nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "provider: set up a model", Err: fmt.Errorf("no wire %.40q", w)}
+		return nil, lathe.CodeInvalidConfig.Errorf("provider: set up a model", "no wire %.40q", w)
 	}
 	o := opts.withDefaults(codec)
 	wrong := func(err error) (*Chat, error) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "provider: set up " + o.Name, Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("provider: set up "+o.Name, err)
 	}
 	if model == "" {
 		return wrong(errors.New("no model is named"))
@@ -187,7 +187,7 @@ func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) 
 // checkContent implements CheckContent for the row takes of a model.
 func checkContent(c *Chat, takes *destination.Row, msgs []lathe.Message) error {
 	if bad := c.fit.Check(roles(c, takes, msgs)); bad != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: bad}
+		return lathe.CodeInvalidRequest.Wrap(c.op, bad)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
 	counter, ok := c.wire.(wire.Counter)
 	if !ok || c.countsNot.Load() {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: errors.ErrUnsupported}
+		return 0, lathe.CodeInvalidRequest.Wrap(c.op, errors.ErrUnsupported)
 	}
 	own := *req
 	if own.Model == "" {
@@ -34,7 +34,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	}
 	u, err := wire.CountURL(c.base, counter, own.Model)
 	if err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: err}
+		return 0, lathe.CodeInvalidConfig.Wrap(c.op, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -45,7 +45,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	adapt(c, &own, &opts.Takes, false)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(counter.AppendCountRequest(nil, &own, &opts)))
 	if err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: c.op, Err: errors.New("the model's name cannot stand in an address")}
+		return 0, lathe.CodeInvalidConfig.Errorf(c.op, "the model's name cannot stand in an address")
 	}
 	r.Header = maps.Clone(c.header())
 	c.setAPI(r.Header, betas(c, &own, &opts), own.APIVersion)
@@ -60,7 +60,7 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Status: status, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
 		c.countsNot.Store(true)
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: c.op, Err: errors.ErrUnsupported}
+		return 0, lathe.CodeInvalidRequest.Wrap(c.op, errors.ErrUnsupported)
 	case status >= 400:
 		return 0, c.failure(c.fromStatus(resp, c.wire.ParseError(status, body), body))
 	}

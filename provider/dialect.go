@@ -64,7 +64,7 @@ func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Mo
 		o = *opts
 	}
 	wrong := func(err error) (lathe.Model, error) {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "provider: set up a dialect", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("provider: set up a dialect", err)
 	}
 	if model == nil {
 		return wrong(errors.New("a model is required"))

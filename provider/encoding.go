@@ -32,7 +32,7 @@ func (v *modelCall) encodeRequest(req *lathe.Request) error {
 	}
 	var err error
 	if v.url, err = wire.CallURL(v.c.base, v.c.wire, r.Model, opts.Stream); err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: v.c.op, Err: err}
+		return lathe.CodeInvalidConfig.Wrap(v.c.op, err)
 	}
 	opts.Takes = takes(v.c, r.Model, opts.Without)
 	p := &payload{}

@@ -31,7 +31,7 @@ func (c *Chat) failure(e *lathe.UpstreamError) *lathe.Error {
 	if e.Kind == lathe.UpstreamBadProtocol {
 		code = lathe.CodeUpstreamProtocol
 	}
-	return &lathe.Error{Code: code, Op: c.op, Err: e}
+	return code.Wrap(c.op, e)
 }
 
 // protocol returns the failure of a server that violates the protocol of the wire. what is a text of this package.
@@ -143,7 +143,7 @@ func (e *cleaned) Unwrap() error { return e.err }
 
 // cancelled returns the error of a call whose own context ended.
 func (c *Chat) cancelled(ctx context.Context) *lathe.Error {
-	return &lathe.Error{Code: lathe.CodeCancelled, Op: c.op, Err: ctx.Err()}
+	return lathe.CodeCancelled.Wrap(c.op, ctx.Err())
 }
 
 func kindOf(status int) lathe.UpstreamKind {

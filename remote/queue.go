@@ -126,7 +126,7 @@ func (c *Call) Ref() Ref { return Ref{Key: c.Key, Attempt: c.Attempt, Worker: c.
 // Check returns an error of code invalid_request if a field that PutCall requires is missing or the arguments are not JSON.
 func (c *Call) Check(op string) error {
 	if c.Key == "" || c.Tool == "" || c.Definition == "" || !json.Valid(c.Arguments) {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a call has a key, a tool, its definition, and arguments in JSON")}
+		return lathe.CodeInvalidRequest.Errorf(op, "a call has a key, a tool, its definition, and arguments in JSON")
 	}
 	return nil
 }

@@ -260,5 +260,5 @@ func (ex *runStarter) execute(ctx context.Context, cancel context.CancelCauseFun
 
 // takenOverResult returns the result for the clients of a run that another process has resumed.
 func takenOverResult(err error) *event.Result {
-	return &event.Result{Reason: lathe.ReasonInternal, Err: &lathe.Error{Code: lathe.CodeConflict, Op: "gateway: resume", Err: err}}
+	return &event.Result{Reason: lathe.ReasonInternal, Err: lathe.CodeConflict.Wrap("gateway: resume", err)}
 }

@@ -73,5 +73,5 @@ func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 
 // invalid wraps an error about options in a *lathe.Error with code invalid_config.
 func invalid(op string, err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "gateway: " + op, Err: err}
+	return lathe.CodeInvalidConfig.Wrap("gateway: "+op, err)
 }

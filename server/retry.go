@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -200,7 +199,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 			break
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeInternal, Op: "gateway: record the request", Err: fmt.Errorf("another run answers the request: %w", engine.ErrSuperseded)}
+	return lathe.CodeInternal.Errorf("gateway: record the request", "another run answers the request: %w", engine.ErrSuperseded)
 }
 
 // maxReplaced is the maximum number of attempts to replace a record that other requests replace at the same time, for a

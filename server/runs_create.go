@@ -126,7 +126,7 @@ func newFirst() *first { return &first{started: make(chan struct{})} }
 func (f *first) Emit(_ context.Context, e event.Event) {
 	f.once.Do(func() {
 		if e.ID == 0 { // an event without an id is the end of a run that could not be stored
-			f.err = &lathe.Error{Code: lathe.CodeInternal, Op: "gateway: start", Err: errors.New("the store failed")}
+			f.err = lathe.CodeInternal.Errorf("gateway: start", "the store failed")
 			if res := loop.Ended(e.Data); res != nil && res.Err != nil {
 				f.err = res.Err
 			}

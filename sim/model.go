@@ -45,7 +45,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 		}
 		sp, err := m.sim.parse(r.Model)
 		if err != nil {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sim", Err: err})
+			yield(lathe.Delta{}, lathe.CodeInvalidRequest.Wrap("sim", err))
 			return
 		}
 		if sp.fault != nil {
@@ -59,7 +59,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 			return
 		}
 		if err != nil {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sim", Err: err})
+			yield(lathe.Delta{}, lathe.CodeInvalidRequest.Wrap("sim", err))
 			return
 		}
 		if !wait(ctx, t.Delay) {
@@ -83,8 +83,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 		case !done:
 			yield(lathe.Delta{}, cancelled(ctx))
 		case t.Cut:
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "sim",
-				Err: &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: io.ErrUnexpectedEOF}})
+			yield(lathe.Delta{}, lathe.CodeUpstream.Wrap("sim", &lathe.UpstreamError{Kind: lathe.UpstreamAborted, Err: io.ErrUnexpectedEOF}))
 		default:
 			yield(lathe.Delta{Kind: lathe.DeltaFinish, Finish: fin}, nil)
 		}
@@ -92,7 +91,7 @@ func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 }
 
 func cancelled(ctx context.Context) error {
-	return &lathe.Error{Code: lathe.CodeCancelled, Op: "sim", Err: context.Cause(ctx)}
+	return lathe.CodeCancelled.Wrap("sim", context.Cause(ctx))
 }
 
 func upstream(e *wire.APIError) error {
@@ -105,7 +104,7 @@ func upstream(e *wire.APIError) error {
 	case e.Status >= 500:
 		kind = lathe.Upstream5xx
 	}
-	return &lathe.Error{Code: lathe.CodeUpstream, Op: "sim", Err: &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message}}
+	return lathe.CodeUpstream.Wrap("sim", &lathe.UpstreamError{Kind: kind, Status: e.Status, ProviderCode: e.Code, Message: e.Message, Detail: e.Message})
 }
 
 // overWire sends the request to the handler in memory, on chat completions or, if the fault is not for that wire, on the first of its

@@ -44,7 +44,7 @@ func PlanCompaction(ctx context.Context, op, runID string, read func(context.Con
 		c.sum.Apply(&e)
 	}
 	if status := c.sum.Run.Status; status == "running" || status == "parked" {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+		return nil, lathe.CodeConflict.Wrap(op, lathe.ErrConflict)
 	}
 	if len(c.Events) == 0 {
 		return nil, nil

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -160,7 +159,7 @@ func ParseCursor(s string) (c Cursor, err error) {
 			return c, nil
 		}
 	}
-	return Cursor{}, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: list", Err: errors.New("the cursor is not one that a list has given")}
+	return Cursor{}, lathe.CodeInvalidRequest.Errorf("store: list", "the cursor is not one that a list has given")
 }
 
 // before compares the positions of c and other in a list with the newest row first. It returns a negative number if c comes first.

@@ -253,13 +253,13 @@ func CheckReservation(op string, r *Reservation) error {
 	default:
 		return nil
 	}
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+	return lathe.CodeInvalidRequest.Wrap(op, err)
 }
 
 // CheckEntries returns an error of code invalid_request if a Record has no id, or an entry has no valid day.
 func CheckEntries(op, id string, entries []UsageRow) error {
 	if id == "" || slices.ContainsFunc(entries, func(e UsageRow) bool { return !isDay(e.Day) }) {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("entries have an id, and each has a day")}
+		return lathe.CodeInvalidRequest.Errorf(op, "entries have an id, and each has a day")
 	}
 	return nil
 }
@@ -305,5 +305,5 @@ func OverBudget(op string, r *Reservation, balances []Balance) error {
 	if found == nil {
 		return nil
 	}
-	return &lathe.Error{Code: lathe.CodeBudgetExhausted, Op: op, Err: found}
+	return lathe.CodeBudgetExhausted.Wrap(op, found)
 }

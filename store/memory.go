@@ -129,7 +129,7 @@ func failure(op string, err error) error {
 	case errors.Is(err, context.Canceled):
 		code = lathe.CodeCancelled
 	}
-	return &lathe.Error{Code: code, Op: "store: " + op, Err: err}
+	return code.Wrap("store: "+op, err)
 }
 
 // Append implements [Store]. It stores copies: the caller may change its events afterwards.
@@ -225,5 +225,5 @@ func (s *Memory) Delete(ctx context.Context, runID string) error {
 
 // invalid returns err with the code invalid_request.
 func invalid(op string, err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "store: " + op, Err: err}
+	return lathe.CodeInvalidRequest.Wrap("store: "+op, err)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// MaxSharedSecret is the maximum length of a value of a [SecretKeeper], in bytes.
-const MaxSharedSecret = 4096
+// maxSharedSecret is the maximum length of a value of a [SecretKeeper], in bytes.
+const maxSharedSecret = 4096
 
 // A SecretKeeper stores random values that all processes with the same store share, such as the key with which they encrypt data for
 // clients. Exports of runs do not contain them. A program that can read the store can read them.
 type SecretKeeper interface {
 	// SharedSecret returns the value that is stored under a name. If none exists, it stores value and returns it. If several processes
-	// call it concurrently, all get the same value. An empty name, an empty value, and a value above [MaxSharedSecret] are errors of code
+	// call it concurrently, all get the same value. An empty name, an empty value, and a value above 4096 bytes are errors of code
 	// invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns an error of code invalid_request for an empty name, an empty value, or a value above [MaxSharedSecret].
+// FitsSecret returns an error of code invalid_request for an empty name, an empty value, or a value above 4096 bytes.
 func FitsSecret(op, name string, value []byte) error {
-	if name == "" || len(value) == 0 || len(value) > MaxSharedSecret {
+	if name == "" || len(value) == 0 || len(value) > maxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}
 	}
 	return nil

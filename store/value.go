@@ -3,27 +3,23 @@ package store
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lathe-run/lathe"
 )
 
-const (
-	// MaxValue is the maximum length of a value of a [ValueKeeper], in bytes.
-	MaxValue = 4096
-	// MaxValueName is the maximum length of the name of a value, in bytes.
-	MaxValueName = 256
-	// MaxValues is the maximum number of values that [ValueKeeper].Values returns.
-	MaxValues = 10_000
-)
+// MaxValues is the maximum number of values that [ValueKeeper].Values returns.
+const MaxValues = 10_000
+
+// The limits of [FitsValue], in bytes.
+const maxValue, maxValueName = 4096, 256
 
 // A ValueKeeper stores small named values that all processes with the same store share and that change, such as the tools that an operator
 // has disabled. The last write of a name counts. Exports of runs do not contain them. Its methods may be called from several goroutines at
 // once.
 type ValueKeeper interface {
 	// SetValue stores a value under a name and replaces an earlier one. An empty value removes the name. An empty name or one above
-	// [MaxValueName], and a value above [MaxValue], are errors of code invalid_request.
+	// 256 bytes, and a value above 4096 bytes, are errors of code invalid_request.
 	SetValue(ctx context.Context, name string, value []byte) error
 	// Values returns the values whose names begin with prefix: the first [MaxValues] by name.
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
@@ -31,8 +27,8 @@ type ValueKeeper interface {
 
 // FitsValue returns an error of code invalid_request for an empty name, or for a name or a value above its maximum.
 func FitsValue(op, name string, value []byte) error {
-	if name == "" || len(name) > MaxValueName || len(value) > MaxValue {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), MaxValueName, MaxValue)}
+	if name == "" || len(name) > maxValueName || len(value) > maxValue {
+		return lathe.CodeInvalidRequest.Errorf(op, "a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), maxValueName, maxValue)
 	}
 	return nil
 }

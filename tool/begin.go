@@ -83,12 +83,12 @@ func (w *Work) Check(opts *RunOptions) error {
 		err = checkAllow(&w.tools, opts)
 	}
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "tool: begin", Err: err}
+		return lathe.CodeInvalidRequest.Wrap("tool: begin", err)
 	}
 	shown := w.tools.advertise()
 	if err := exceeded(shown.specs, shown.size(), w.limits); err != nil {
 		w.tools.explain(err)
-		return &lathe.Error{Code: lathe.CodeTooManyTools, Op: "tool: begin", Err: err}
+		return lathe.CodeTooManyTools.Wrap("tool: begin", err)
 	}
 	return nil
 }

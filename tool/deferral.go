@@ -78,7 +78,7 @@ func (s *Search) check() error {
 func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (*Set, error) {
 	s := &Set{limits: limits.WithDefaults(), search: search.withDefaults()}
 	if err := s.search.check(); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: new set", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("tool: new set", err)
 	}
 	s.now.Store(&registry{})
 	if err := s.Add(tools...); err != nil {

@@ -52,7 +52,7 @@ func SchemaOf[T any](adjust ...func(*jsonschema.Schema)) (json.RawMessage, error
 }
 
 func invalidSchema(t reflect.Type, format string, err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: schema of " + t.String(), Err: fmt.Errorf(format, err)}
+	return lathe.CodeInvalidConfig.Errorf("tool: schema of "+t.String(), format, err)
 }
 
 // checkShownByDefault returns an error if a type does not say that all of its JSON form may be shown. See [FuncOptions].Show.

@@ -187,7 +187,7 @@ func (f *function[In, Out]) Call(ctx context.Context, args json.RawMessage) (*la
 	}
 	data, err := jsonv2.Marshal(v, plain)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: "tool: write output", Err: err}
+		return nil, lathe.CodeInvalidOutput.Wrap("tool: write output", err)
 	}
 	return &lathe.Output{Data: data}, nil
 }

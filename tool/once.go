@@ -68,7 +68,7 @@ func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*
 // result returns the output or the error of a call to a Go caller.
 func (c *call) result() (*lathe.Output, error) {
 	wrap := func(code lathe.Code, err error) (*lathe.Output, error) {
-		return nil, &lathe.Error{Code: code, Op: "tool: call " + c.tool, Err: err}
+		return nil, code.Wrap("tool: call "+c.tool, err)
 	}
 	switch {
 	case c.parked != nil:

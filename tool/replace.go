@@ -34,12 +34,12 @@ func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	for _, t := range tools {
 		name, err := next.replace(t, origin, was)
 		if err != nil {
-			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register " + name, Err: err})
+			errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register "+name, err))
 		}
 	}
 	slices.SortFunc(next.sorted, func(a, b *entry) int { return strings.Compare(a.spec.Name, b.spec.Name) })
 	if err := s.checkRegistry(next); err != nil {
-		errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: register", Err: err})
+		errs = append(errs, lathe.CodeInvalidConfig.Wrap("tool: register", err))
 	}
 	if len(errs) > 0 {
 		return errors.Join(errs...)

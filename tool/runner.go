@@ -149,7 +149,7 @@ func warnUndeclared(r *Runner) {
 }
 
 func invalidOption(err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "tool: new runner", Err: err}
+	return lathe.CodeInvalidConfig.Wrap("tool: new runner", err)
 }
 
 // Settings returns the settings of the runner's options.

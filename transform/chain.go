@@ -70,7 +70,7 @@ func New(list List, opts *Options) (*Chain, error) {
 		for _, name := range list.Of(kind) {
 			r, err := find(kind, name)
 			if err != nil {
-				return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "transform", Err: err}
+				return nil, lathe.CodeInvalidConfig.Wrap("transform", err)
 			}
 			if !seen[r.Name] {
 				seen[r.Name] = true

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,25 @@ func load(t *testing.T, text string, over ...config.Override) *config.Config {
 	return cfg
 }
 
+// profileNames returns the profiles of docs/presets.md, which a test of package preset compares with the code.
+func profileNames(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/presets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- profiles -->")
+	table, _, _ := strings.Cut(rest, "<!-- end -->")
+	var names []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)`").FindAllStringSubmatch(table, -1) {
+		names = append(names, m[1])
+	}
+	if len(names) < 10 {
+		t.Fatalf("the page has the profiles %q", names)
+	}
+	return names
+}
+
 // Every key of a configuration with a profile is what it is without, but for those that the
 // profile says. The settings of runs are the documented defaults, whatever the model is called.
 func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
@@ -42,11 +62,11 @@ func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
 		}
 		return out
 	}
-	for _, profile := range preset.Profiles() {
+	for _, profile := range profileNames(t) {
 		for _, model := range []string{"gpt-5", "deepseek/deepseek-chat", "deepseek-reasoner", "google/gemini-3-pro", "x-reasoner"} {
 			plain := load(t, "models: {m: {model: "+model+"}}")
-			cfg := load(t, "models: {m: {model: "+model+", profile: "+profile.Name+"}}")
-			patch, err := preset.For(profile.Name, model)
+			cfg := load(t, "models: {m: {model: "+model+", profile: "+profile+"}}")
+			patch, err := preset.For(profile, model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,10 +80,10 @@ func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
 				case key == "models.m.profile", patch.Sets(name) && name != key:
 				case strings.HasPrefix(name, "price.") || name == "output_limit": // of the list of the profile's vendor
 					if with[key] != want && want != "unknown" && with[key] != "unknown" && with[key] != "0" && want != "0" {
-						t.Errorf("%s with %s: %s is %q, without %q: want one list", profile.Name, model, key, with[key], want)
+						t.Errorf("%s with %s: %s is %q, without %q: want one list", profile, model, key, with[key], want)
 					}
 				case with[key] != want:
-					t.Errorf("%s with %s: %s is %q, without %q", profile.Name, model, key, with[key], want)
+					t.Errorf("%s with %s: %s is %q, without %q", profile, model, key, with[key], want)
 				}
 			}
 			m, err := cfg.Model("m")
@@ -71,11 +91,11 @@ func TestProfilesChangeOnlyWhatTheyName(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, want := cfg.SettingsFor(m), config.Default().Settings(); got != want {
-				t.Errorf("%s with %s: runs have %+v, want %+v", profile.Name, model, got, want)
+				t.Errorf("%s with %s: runs have %+v, want %+v", profile, model, got, want)
 			}
-			vendor, _ := strings.CutSuffix(profile.Name, "_responses") // another wire of the same vendor
+			vendor, _ := strings.CutSuffix(profile, "_responses") // another wire of the same vendor
 			if m.Label != vendor {
-				t.Errorf("%s is called %q in metrics", profile.Name, m.Label)
+				t.Errorf("%s is called %q in metrics", profile, m.Label)
 			}
 		}
 	}

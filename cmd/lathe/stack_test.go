@@ -16,7 +16,6 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/leaktest"
 	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/sim"
 )
 
@@ -49,9 +48,21 @@ func runModel(ctx context.Context, t testing.TB, cfg *config.Config, name string
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rec observe.Recorder
+	var rec recorder
 	res, _ := newEngine(t, &engine.Options{Sinks: []event.Sink{&rec}}).Run(ctx, l, &loop.Input{Messages: []lathe.Message{lathe.User(twoTools)}}, nil)
-	return res, rec.Events()
+	return res, rec.events
+}
+
+// A recorder stores every event that it receives.
+type recorder struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+func (r *recorder) Emit(_ context.Context, e event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
 }
 
 // Every fault of the simulated model ends as it says, without a real wait and without a goroutine

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -79,7 +78,7 @@ func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOpti
 		for _, id := range opts.Runs {
 			err := compactRun(ctx, s, id, keep, opts.DryRun, &total)
 			if errors.Is(err, lathe.ErrConflict) {
-				err = &lathe.Error{Code: lathe.CodeConflict, Op: Op, Err: fmt.Errorf("the run %s has not ended", id)}
+				err = lathe.CodeConflict.Errorf(Op, "the run %s has not ended", id)
 			}
 			if err != nil {
 				return total, err

@@ -19,20 +19,20 @@ import (
 const Op = "app"
 
 func invalidConfig(err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: Op, Err: err}
+	return lathe.CodeInvalidConfig.Wrap(Op, err)
 }
 
 func invalidRequest(format string, args ...any) error {
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: Op, Err: fmt.Errorf(format, args...)}
+	return lathe.CodeInvalidRequest.Errorf(Op, format, args...)
 }
 
 func failed(err error) error {
-	return &lathe.Error{Code: lathe.CodeInternal, Op: Op, Err: err}
+	return lathe.CodeInternal.Wrap(Op, err)
 }
 
 // at prefixes the cause of err with a key of the configuration. The code does not change.
 func at(key string, err error) error {
-	return &lathe.Error{Code: lathe.CodeOf(err), Op: Op, Err: fmt.Errorf("%s: %w", key, Cause(err))}
+	return lathe.CodeOf(err).Errorf(Op, "%s: %w", key, Cause(err))
 }
 
 // Cause returns the cause of the first [lathe.Error] in the tree of err: its text is for people, without operation and code. It returns err

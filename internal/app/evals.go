@@ -42,7 +42,7 @@ func evalsOf(cfg *config.Config) server.Evals {
 const opEvals = "app: read evaluation results"
 
 func evalNotFound(err error) error {
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: opEvals, Err: err}
+	return lathe.CodeNotFound.Wrap(opEvals, err)
 }
 
 // An evalReader reads files of the folder within the limits. left is the number of bytes that it may still read.
@@ -59,7 +59,7 @@ func (f evalFolder) open() (*evalReader, error) {
 		return nil, evalNotFound(err)
 	}
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: opEvals, Err: err}
+		return nil, lathe.CodeUnavailable.Wrap(opEvals, err)
 	}
 	return &evalReader{root, maxEvalBytes}, nil
 }

@@ -95,12 +95,12 @@ func (m *servedModels) model(name string) (*servedModel, error) {
 		err = errors.New("the simulated models are served where none is configured")
 	}
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "serve: find the model", Err: err}
+		return nil, lathe.CodeNotFound.Wrap("serve: find the model", err)
 	}
 	chat, err := NewModel(m.cfg, entry, m.opts)
 	if err != nil {
 		if isSimulated(name) && len(m.cfg.Models) == 0 {
-			return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "serve: find the model", Err: err}
+			return nil, lathe.CodeNotFound.Wrap("serve: find the model", err)
 		}
 		return nil, err
 	}

@@ -45,5 +45,5 @@ func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []st
 			}
 		}
 	}
-	return lathe.ToolResult{}, &lathe.Error{Code: lathe.CodeApprovalDenied, Op: "serve: call a tool", Err: lathe.ErrPending}
+	return lathe.ToolResult{}, lathe.CodeApprovalDenied.Wrap("serve: call a tool", lathe.ErrPending)
 }

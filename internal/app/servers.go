@@ -74,7 +74,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 			code = lathe.CodeUnavailable
 			err = fmt.Errorf("%w; `lathe tools doctor` examines it", err)
 		}
-		return nil, &lathe.Error{Code: code, Op: Op, Err: err}
+		return nil, code.Wrap(Op, err)
 	}
 	s.group = group
 	return s, nil
@@ -212,7 +212,7 @@ func (s *Servers) Reconnect(name string) error {
 	return s.group.Reconnect(name)
 }
 
-var errNoServer = &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
+var errNoServer = lathe.CodeNotFound.Wrap(Op, lathe.ErrNotFound)
 
 // Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
 // configuration of a server that none of its tools has. The lines may contain text of the servers: escape them for a terminal.

@@ -99,7 +99,7 @@ func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
 	set := s.rev.tools.Set
 	t, ok := set.Lookup(c.Tool)
 	if !ok {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: Op, Err: lathe.ErrNotFound}
+		return nil, lathe.CodeNotFound.Wrap(Op, lathe.ErrNotFound)
 	}
 	call := &lathe.CallInfo{Run: &lathe.RunInfo{Principal: c.Principal, SessionID: c.Session, Labels: c.Labels}, Turn: 1, Seq: len(c.Used),
 		Call: &lathe.ToolCall{Name: c.Tool, Arguments: string(c.Arguments)}, Tool: t.Spec(), Args: c.Arguments}
@@ -108,7 +108,7 @@ func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
 		if i < 0 {
 			other, ok := set.Lookup(used)
 			if !ok {
-				return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: Op, Err: errors.New("used names a tool that there is not")}
+				return nil, lathe.CodeInvalidRequest.Errorf(Op, "used names a tool that there is not")
 			}
 			call.Used = append(call.Used, lathe.ToolUse{Name: used, Spec: other.Spec()})
 			i = len(call.Used) - 1

@@ -59,5 +59,5 @@ func (t listedTool) Spec() *lathe.ToolSpec { return t.spec }
 
 // Call implements [lathe.Tool].
 func (t listedTool) Call(context.Context, json.RawMessage) (*lathe.Output, error) {
-	return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: Op, Err: errNotInTemporal}
+	return nil, lathe.CodeUnavailable.Wrap(Op, errNotInTemporal)
 }

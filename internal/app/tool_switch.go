@@ -109,7 +109,7 @@ func (s *toolSwitches) Switch(ctx context.Context, tool string, off *server.Disa
 	change, value := "tool_enabled", []byte(nil)
 	if delete(next, tool); off != nil {
 		if len(next) >= maxDisabled {
-			return &lathe.Error{Code: lathe.CodeConflict, Op: "app: disable a tool", Err: errTooManyDisabled}
+			return lathe.CodeConflict.Wrap("app: disable a tool", errTooManyDisabled)
 		}
 		next[tool], change = *off, "tool_disabled"
 		var err error

@@ -67,7 +67,7 @@ func Open(path string, opts *Options) (*Log, error) {
 	}
 	l.file = file{path: path, max: l.opts.MaxBytes, now: l.opts.Now, disk: realDisk{}}
 	if err := l.file.open(); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "audit: open", Err: err}
+		return nil, lathe.CodeUnavailable.Wrap("audit: open", err)
 	}
 	return l, nil
 }
@@ -79,7 +79,7 @@ func (l *Log) Event(ctx context.Context, run *lathe.RunInfo, e event.Event) erro
 	}
 	line, err := l.opts.eventLine(run.Principal, &e)
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInternal, Op: opWrite, Err: err}
+		return lathe.CodeInternal.Wrap(opWrite, err)
 	}
 	return l.add(ctx, line)
 }
@@ -161,11 +161,11 @@ func (l *Log) add(ctx context.Context, line *Line) error {
 		case <-b.done: // both: what was written counts
 			err = b.err
 		default:
-			return &lathe.Error{Code: code, Op: opWrite, Err: ctx.Err()}
+			return code.Wrap(opWrite, ctx.Err())
 		}
 	}
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeUnavailable, Op: opWrite, Err: err}
+		return lathe.CodeUnavailable.Wrap(opWrite, err)
 	}
 	return nil
 }

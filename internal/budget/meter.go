@@ -149,7 +149,7 @@ func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.R
 	key, known := keys.of[name]
 	if !known {
 		if keys.bounded {
-			return nil, &lathe.Error{Code: lathe.CodeBudgetExhausted, Op: "budget: admit a model call", Err: &KeyError{Key: name}}
+			return nil, lathe.CodeBudgetExhausted.Wrap("budget: admit a model call", &KeyError{Key: name})
 		}
 		key = Key{Budget: store.NoBudget, GroupBudget: store.NoBudget}
 	}
@@ -163,12 +163,11 @@ func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.R
 	a := m.asks(req)
 	if key.Budget.BoundsMoney() || key.GroupBudget.BoundsMoney() {
 		if m.model.Price == nil || a.surcharge != "" {
-			return nil, &lathe.Error{Code: lathe.CodePriceUnknown, Op: "budget: admit a model call", Err: &PriceError{Model: m.model.Name, Key: name, Member: a.surcharge}}
+			return nil, lathe.CodePriceUnknown.Wrap("budget: admit a model call", &PriceError{Model: m.model.Name, Key: name, Member: a.surcharge})
 		}
 	}
 	if a.unbounded != "" {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "budget: admit a model call",
-			Err: fmt.Errorf("%s must be a number above 0 under a budget, or be left out", a.unbounded)}
+		return nil, lathe.CodeInvalidRequest.Errorf("budget: admit a model call", "%s must be a number above 0 under a budget, or be left out", a.unbounded)
 	}
 	input, output, limit := m.most(req, &a, wire)
 	c := &admitted{meter: m, key: &key, name: name, input: input, output: output}

@@ -107,7 +107,7 @@ func (m *Meter) Flush(ctx context.Context) error {
 	}
 	for p.recorded < last && p.failures == failures && !p.closed {
 		if err := ctx.Err(); err != nil {
-			return &lathe.Error{Code: lathe.CodeTimeout, Op: "budget: record usage", Err: err}
+			return lathe.CodeTimeout.Wrap("budget: record usage", err)
 		}
 		p.changed.Wait()
 	}

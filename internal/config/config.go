@@ -294,7 +294,7 @@ func (c *Config) Model(name string) (*Model, error) {
 	if strings.HasPrefix(name, "sim/") {
 		return newModel(name, "sim"), nil
 	}
-	return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: unknownModel(name, names)}
+	return nil, lathe.CodeInvalidConfig.Wrap("config", unknownModel(name, names))
 }
 
 // Origin says where the value of a key comes from: "lathe.yaml:3", "LATHE_DEFAULT_MODEL",

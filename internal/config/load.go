@@ -102,7 +102,7 @@ func Load(path string, opts *LoadOptions) (*Config, error) {
 	if path != "" {
 		var err error
 		if b, err = readAll(path); err != nil {
-			return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: err}
+			return nil, lathe.CodeInvalidConfig.Wrap("config", err)
 		}
 	}
 	return parse(path, b, &o)
@@ -165,7 +165,7 @@ func parse(path string, b []byte, opts *LoadOptions) (*Config, error) {
 		l.problems = append(l.problems[:maxProblems], Problem{Message: fmt.Sprintf("and %d more", more)})
 	}
 	if len(l.problems) > 0 {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "config", Err: l.problems}
+		return nil, lathe.CodeInvalidConfig.Wrap("config", l.problems)
 	}
 	for _, m := range l.cfg.Models {
 		m.setDerived()

@@ -12,7 +12,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -143,7 +142,7 @@ func Chain(last []byte, read []Message) ([][]byte, error) {
 		out, last = append(out, read[i].Body), read[i].Before
 	}
 	if last != nil || len(out) != len(read) {
-		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: "store: read", Err: fmt.Errorf("%w: %x", ErrMissing, last)}
+		return nil, lathe.CodeInternal.Errorf("store: read", "%w: %x", ErrMissing, last)
 	}
 	slices.Reverse(out)
 	return out, nil

@@ -68,15 +68,15 @@ type daemon struct {
 }
 
 func misconfigured(err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: app.Cause(err)}
+	return lathe.CodeInvalidConfig.Wrap(app.Op, app.Cause(err))
 }
 
 func usage(format string, args ...any) error {
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: app.Op, Err: fmt.Errorf(format, args...)}
+	return lathe.CodeInvalidRequest.Errorf(app.Op, format, args...)
 }
 
 func failed(err error) error {
-	return &lathe.Error{Code: lathe.CodeInternal, Op: app.Op, Err: err}
+	return lathe.CodeInternal.Wrap(app.Op, err)
 }
 
 // join joins err and a later error. Without a later error it returns err unchanged, because the callers of Run print its cause.

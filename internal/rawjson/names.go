@@ -65,18 +65,7 @@ func (n *Names) Like(name string) string {
 	return n.folded[string(AppendFold(buf[:0], []byte(name)))]
 }
 
-// LikeMember returns the first member of obj for which [Names.Like] finds a name, and that name. obj must pass [Check]; it returns "" if
-// obj is not an object.
-func (n *Names) LikeMember(obj []byte) (member, name string) {
-	for key := range Members(obj) {
-		if member, name = n.LikeKey(key); name != "" {
-			return member, name
-		}
-	}
-	return "", ""
-}
-
-// LikeKey does the same as [Names.LikeMember] for one key, a string literal.
+// LikeKey returns the decoded text of key, a string literal, and the name that [Names.Like] finds for it, or "" twice.
 func (n *Names) LikeKey(key []byte) (member, name string) {
 	n.make()
 	if _, ok := n.exact[string(key[1:len(key)-1])]; ok { // fast path: most keys have no escapes

@@ -24,7 +24,13 @@ func TestNamesFindOtherSpellings(t *testing.T) {
 		`{"x":1,"tool\u017f":"y"}`:    "toolſ",
 		`{"TOOLS":1,"k":1,"Store":1}`: "TOOLS",
 	} {
-		if got, _ := n.LikeMember([]byte(obj)); got != want {
+		got := ""
+		for key := range Members([]byte(obj)) {
+			if got, _ = n.LikeKey(key); got != "" {
+				break
+			}
+		}
+		if got != want {
 			t.Errorf("%s: %q, want %q", obj, got, want)
 		}
 	}

@@ -59,8 +59,8 @@ func (r *Result) Replay() (lathe.Delta, error) {
 	switch {
 	case r.Failure != nil:
 		f := r.Failure
-		return lathe.Delta{}, &lathe.Error{Code: f.Code, Op: f.Op, Err: &lathe.UpstreamError{Kind: f.Kind, Status: f.Status,
-			ProviderCode: f.ProviderCode, Message: f.Message, Connect: f.Connect, RetryAfter: f.RetryAfter}}
+		return lathe.Delta{}, f.Code.Wrap(f.Op, &lathe.UpstreamError{Kind: f.Kind, Status: f.Status,
+			ProviderCode: f.ProviderCode, Message: f.Message, Connect: f.Connect, RetryAfter: f.RetryAfter})
 	case r.Finish != nil:
 		f := r.Finish
 		return lathe.Delta{Kind: lathe.DeltaFinish, Finish: &lathe.Finish{Message: f.Message, Reason: f.Reason, RawReason: f.RawReason,

@@ -82,12 +82,12 @@ func (m *recordedModel) Describe() lathe.ModelInfo { return lathe.ModelInfo{} }
 func (m *recordedModel) Generate(_ context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		if m.output == nil {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "bfcl: recorded model", Err: eval.ErrReplay})
+			yield(lathe.Delta{}, lathe.CodeUpstream.Wrap("bfcl: recorded model", eval.ErrReplay))
 			return
 		}
 		calls, err := recordedCalls(m.tools, m.output)
 		if err != nil {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "bfcl: recorded model", Err: err})
+			yield(lathe.Delta{}, lathe.CodeUpstream.Wrap("bfcl: recorded model", err))
 			return
 		}
 		finish := &lathe.Finish{Message: lathe.Message{Role: lathe.RoleAssistant}, Reason: lathe.FinishStop, Model: req.Model}

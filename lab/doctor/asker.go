@@ -22,7 +22,7 @@ type Asker struct {
 func NewAsker(t Target, opts *Options) (*Asker, error) {
 	x, err := newExaminer(t, opts)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "doctor", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("doctor", err)
 	}
 	return &Asker{base: x}, nil
 }

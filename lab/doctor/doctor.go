@@ -169,7 +169,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // the error of ctx if ctx ended, or the error of a URL that is not valid; the report is then nil.
 func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	fail := func(code lathe.Code, err error) (*Report, error) {
-		return nil, &lathe.Error{Code: code, Op: "doctor", Err: err}
+		return nil, code.Wrap("doctor", err)
 	}
 	x, err := newExaminer(t, opts)
 	if err != nil {

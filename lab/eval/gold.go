@@ -164,7 +164,7 @@ func (player) Describe() lathe.ModelInfo {
 func (p player) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		if ctx.Err() != nil {
-			yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: "eval: gold", Err: context.Cause(ctx)})
+			yield(lathe.Delta{}, lathe.CodeCancelled.Wrap("eval: gold", context.Cause(ctx)))
 			return
 		}
 		turn, made := p.next(req)

@@ -146,14 +146,14 @@ func (t *tape) play(req *lathe.Request) (lathe.Delta, error) {
 		t.mu.Unlock()
 	}
 	if broken != nil {
-		return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: broken}
+		return lathe.Delta{}, lathe.CodeUpstream.Wrap("eval: replay", broken)
 	}
 	e := t.Exchanges[t.at]
 	t.at++
 	if d, err := e.Replay(); d.Finish != nil || err != nil {
 		return d, err
 	}
-	return lathe.Delta{}, &lathe.Error{Code: lathe.CodeUpstream, Op: "eval: replay", Err: ErrReplay}
+	return lathe.Delta{}, lathe.CodeUpstream.Wrap("eval: replay", ErrReplay)
 }
 
 // requestHash returns a hash of a request without its id.

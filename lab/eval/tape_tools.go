@@ -141,7 +141,7 @@ func (d *taped) play(ctx context.Context, args json.RawMessage) (*lathe.Output, 
 	case e.Failure != nil && e.Failure.Shown:
 		return nil, &tool.Failure{Code: e.Failure.Code, Message: e.Failure.Message}
 	case e.Failure != nil:
-		return nil, &lathe.Error{Code: e.Failure.Code, Op: "eval: replay", Err: errTaped}
+		return nil, e.Failure.Code.Wrap("eval: replay", errTaped)
 	case e.Ended == endCut:
 		<-ctx.Done() // the runner reports the time to the model
 		return nil, ctx.Err()

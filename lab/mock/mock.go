@@ -149,7 +149,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, e
 		if a.Data != nil {
 			return &lathe.Output{Data: slices.Clone(a.Data), IsError: true, Code: code}, nil
 		}
-		return nil, &lathe.Error{Code: code, Op: "mock", Err: errMock}
+		return nil, code.Wrap("mock", errMock)
 	case KindHang:
 		<-ctx.Done()
 		return nil, ctx.Err()

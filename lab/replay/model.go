@@ -78,7 +78,7 @@ func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.
 			a, retried := m.next()
 			switch {
 			case a == nil:
-				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: errOver})
+				yield(lathe.Delta{}, lathe.CodeInternal.Wrap(op, errOver))
 				return
 			case a.finished.Status == "success":
 				if !a.unreadable(yield) {
@@ -89,7 +89,7 @@ func (m *model) Generate(ctx context.Context, _ *lathe.Request) iter.Seq2[lathe.
 			case a.finished.ErrorCode == string(lathe.CodeCancelled):
 				m.cancel()
 				<-ctx.Done()
-				yield(lathe.Delta{}, &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()})
+				yield(lathe.Delta{}, lathe.CodeCancelled.Wrap(op, ctx.Err()))
 				return
 			}
 			err := failure(a.finished)

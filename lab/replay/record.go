@@ -36,7 +36,7 @@ func (r *Record) input() (*loop.Input, error) { return loop.Began(&r.Events[0]) 
 func (r *Record) checkWhole() error {
 	for i := range r.Events {
 		if n := r.Events[i].Removed; n > 0 {
-			return &lathe.Error{Code: lathe.CodeContentRemoved, Op: fmt.Sprintf("replay: event %d: %d bytes", r.Events[i].ID, n), Err: lathe.ErrContentRemoved}
+			return lathe.CodeContentRemoved.Wrap(fmt.Sprintf("replay: event %d: %d bytes", r.Events[i].ID, n), lathe.ErrContentRemoved)
 		}
 	}
 	return nil

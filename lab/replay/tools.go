@@ -75,12 +75,12 @@ func (s *standIn) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	}
 	switch {
 	case o.executed == nil && !o.answered() || o.result == nil && !o.executed.Success:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "replay: call " + s.spec.Name, Err: errNotRecorded}
+		return nil, lathe.CodeUnavailable.Wrap("replay: call "+s.spec.Name, errNotRecorded)
 	case o.result == nil: // the record ends before the result
 		return &lathe.Output{}, nil
 	}
 	if r := o.result; s.atOnce && r != nil && r.ErrorType == lathe.CodeTimeout {
-		return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: "replay: call " + s.spec.Name, Err: errors.New("it timed out in the record")}
+		return nil, lathe.CodeTimeout.Errorf("replay: call "+s.spec.Name, "it timed out in the record")
 	}
 	out, err := o.again(ctx)
 	if out == nil {
@@ -131,7 +131,7 @@ func (o *outcome) again(ctx context.Context) (*lathe.Output, error) {
 	case r.ErrorType == lathe.CodeOutputTooLarge && o.executed != nil:
 		return &lathe.Output{Data: filler(o.executed.OutputSizeBytes + 2)}, nil
 	}
-	return nil, &lathe.Error{Code: r.ErrorType, Op: "replay: call " + r.Tool, Err: errors.New("it failed so in the record")}
+	return nil, r.ErrorType.Errorf("replay: call "+r.Tool, "it failed so in the record")
 }
 
 // member returns a member of a result, or nil if none exists.

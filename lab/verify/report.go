@@ -341,22 +341,6 @@ func limitPairs(target, reference *side) []LimitsPair {
 	return out
 }
 
-// Differences returns the ids of the metrics and limits in which target and reference differ by more than noise.
-func (rep *Report) Differences() []string {
-	var out []string
-	for i := range rep.Metrics {
-		if rep.Metrics[i].Differs {
-			out = append(out, rep.Metrics[i].ID)
-		}
-	}
-	for _, l := range rep.Limits {
-		if l.Differs {
-			out = append(out, l.Target.ID)
-		}
-	}
-	return out
-}
-
 func (t Tally) text() string {
 	count, interval := t.texts()
 	return strings.TrimSpace(count + " " + interval)

@@ -123,10 +123,10 @@ func measure(ctx context.Context, t doctor.Target, budget Budget, again bool, o 
 		askTriggers(ctx, s)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: "verify", Err: err}
+		return nil, lathe.CodeCancelled.Wrap("verify", err)
 	}
 	if s.answers == 0 && s.unreached > 0 {
-		return nil, &lathe.Error{Code: lathe.CodeUpstream, Op: "verify", Err: &doctor.UnreachableError{Host: asker.Host(), Err: errors.New("no connection")}}
+		return nil, lathe.CodeUpstream.Wrap("verify", &doctor.UnreachableError{Host: asker.Host(), Err: errors.New("no connection")})
 	}
 	return s, nil
 }

@@ -116,7 +116,7 @@ func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 		err = errors.New("a token is required: the gateway's configuration has it under workers")
 	}
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "worker", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("worker", err)
 	}
 	return w, nil
 }

@@ -76,7 +76,7 @@ func (s *Store) AppendAs(ctx context.Context, c store.Claim, last int64, events 
 func (s *Store) append(ctx context.Context, runID string, c *store.Claim, last int64, events []event.Event) (int64, error) {
 	const op = "postgres: append"
 	if err := store.CheckAppend(runID, last, events); err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, failure(ctx, op, err)
@@ -99,7 +99,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 	conflict := conflict(op)
 	begins := c != nil && last == 0 && c.Epoch == 0
 	if begins && (c.Node == "" || c.Lease <= 0) {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
+		return 0, lathe.CodeInvalidRequest.Errorf(op, "a claim wants the name of a node and a lease")
 	}
 	r := &request{ctx: ctx, runID: runID, claim: c, last: last, mark: rand.Int64(), done: make(chan answer, 1)}
 	if len(events) == 0 || last == 0 && c != nil && !begins { // nothing to write
@@ -114,7 +114,7 @@ func (s *Store) tryAppend(ctx context.Context, op, runID string, c *store.Claim,
 		return end, err
 	}
 	if err := r.encode(st, events); err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	moved, err := s.submit(ctx, r, all)
 	if err != nil {

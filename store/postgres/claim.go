@@ -45,7 +45,7 @@ func claimOf(node string, lease time.Duration) pgx.RowToFunc[store.Claim] {
 // mayClaim returns an error if the node or the lease is not set.
 func mayClaim(op, node string, lease time.Duration) error {
 	if node == "" || lease <= 0 {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errors.New("a claim wants the name of a node and a lease")}
+		return lathe.CodeInvalidRequest.Errorf(op, "a claim wants the name of a node and a lease")
 	}
 	return nil
 }

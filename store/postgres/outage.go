@@ -143,7 +143,7 @@ func scanJSON[T any](r pgx.CollectableRow) (v T, err error) {
 		return v, err
 	}
 	if err = json.Unmarshal(raw, &v); err != nil {
-		err = &lathe.Error{Code: lathe.CodeInternal, Op: "postgres: list", Err: err}
+		err = lathe.CodeInternal.Wrap("postgres: list", err)
 	}
 	return v, err
 }

@@ -84,7 +84,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	s := &Store{Queue: &callQueue{database: d}, Ledger: &ledger{d}, RequestStore: &requestRecords{d}, SecretKeeper: &named{d}, ValueKeeper: &named{d}, database: d, requests: make(chan *request)}
 	cfg, err := s.configure(url, &o)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return nil, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, failure(ctx, op, err)
@@ -135,25 +135,25 @@ func failure(ctx context.Context, op string, err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
+		return lathe.CodeTimeout.Wrap(op, ctx.Err())
 	case ctx.Err() != nil:
-		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()}
+		return lathe.CodeCancelled.Wrap(op, ctx.Err())
 	case strings.Contains(err.Error(), "closed pool"): // pgx exports no error for this
-		return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errClosed}
+		return lathe.CodeUnavailable.Wrap(op, errClosed)
 	case unwritable(err):
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: oneLine{err}}
+	return lathe.CodeUnavailable.Wrap(op, oneLine{err})
 }
 
 var errClosed = errors.New("the store is closed: close it after everything that uses it, such as an agent")
 
 func conflict(op string) error {
-	return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: lathe.ErrConflict}
+	return lathe.CodeConflict.Wrap(op, lathe.ErrConflict)
 }
 
 func notFound(op string) error {
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: lathe.ErrNotFound}
+	return lathe.CodeNotFound.Wrap(op, lathe.ErrNotFound)
 }
 
 // oneLine is an error whose text is one line, even if a connection was tried in several ways.

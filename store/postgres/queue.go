@@ -176,7 +176,7 @@ func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Re
 	const op = "postgres: finish a call"
 	result, err := r.MarshalJSON()
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	return q.withClaim(ctx, op, ref, `UPDATE call SET result = coalesce(result, $4), ended = CASE state WHEN 'done' THEN ended ELSE now() END, state = 'done', args = NULL
 		WHERE (state IN ('started', 'queued', 'done') OR state = 'unknown' AND NOT decided)`, "state = 'done'", result)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/jackc/pgx/v5"
@@ -75,7 +74,7 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([]sto
 			bodies = append(bodies, storedEvent{body: body, last: messages})
 			body, messages = nil, nil
 			if want := after + int64(len(bodies)); *id != want {
-				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has event %d where %d is next", *id, want)}
+				return lathe.CodeInternal.Errorf(op, "the log has event %d where %d is next", *id, want)
 			}
 			return nil
 		})
@@ -91,13 +90,13 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([]sto
 		return nil, err
 	case !there:
 		if err = s.missing(ctx, runID); errors.Is(err, lathe.ErrNotFound) {
-			err = &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+			err = lathe.CodeNotFound.Wrap(op, err)
 		}
 		return nil, err
 	case after > last:
 		return nil, notFound(op)
 	case after+int64(len(bodies)) != last:
-		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: fmt.Errorf("the log has %d of its %d events", len(bodies), last-after)}
+		return nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), last-after)
 	}
 	return bodies, nil
 }

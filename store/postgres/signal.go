@@ -16,7 +16,7 @@ import (
 func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 	const op = "postgres: put signal"
 	if err := store.CheckSignal(&f); err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	mark := rand.Int64()
 	err := s.again(ctx, func(ctx context.Context) error {

@@ -77,7 +77,7 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 			}
 			e, err := conversation.Decode(body, messages, nil)
 			if err != nil {
-				return &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: err}
+				return lathe.CodeInternal.Wrap(op, err)
 			}
 			st.sum.Apply(&e)
 			return nil

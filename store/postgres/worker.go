@@ -16,7 +16,7 @@ func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 	const op = "postgres: keep a worker"
 	tools, err := json.Marshal(w.Tools)
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	changed := false
 	err = q.again(ctx, func(ctx context.Context) error {

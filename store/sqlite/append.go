@@ -16,11 +16,11 @@ import (
 func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	const op = "sqlite: append"
 	if err := store.CheckAppend(runID, last, events); err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	encoded, err := conversation.EncodeAll(events)
 	if err != nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	copies := make([]event.Event, len(events))
 	for i := range events {

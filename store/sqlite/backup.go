@@ -49,13 +49,13 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 	const op = "sqlite: backup"
 	path, err := present(path)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+		return nil, lathe.CodeNotFound.Wrap(op, err)
 	}
 	if to, err = filepath.Abs(to); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return nil, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.Join(fmt.Errorf("%s exists: name a new file", to), err)}
+		return nil, lathe.CodeConflict.Wrap(op, errors.Join(fmt.Errorf("%s exists: name a new file", to), err))
 	}
 	found, err := writeCopy(ctx, path, to+".partial", opts)
 	if err != nil {
@@ -63,7 +63,7 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 	}
 	if _, err := os.Lstat(to); err == nil { // created since the first check
 		err = fmt.Errorf("%s exists: name a new file", to)
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: errors.Join(err, os.Remove(to+".partial"))}
+		return nil, lathe.CodeConflict.Wrap(op, errors.Join(err, os.Remove(to+".partial")))
 	}
 	if err := os.Rename(to+".partial", to); err != nil {
 		return nil, failure(ctx, op, errors.Join(err, os.Remove(to+".partial")))
@@ -84,19 +84,19 @@ func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept 
 	const op = "sqlite: restore"
 	from, err = present(from)
 	if err != nil {
-		return "", nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+		return "", nil, lathe.CodeNotFound.Wrap(op, err)
 	}
 	if path, err = resolve(path); err != nil {
-		return "", nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: err}
+		return "", nil, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	if a, err := os.Stat(path); err == nil {
 		if b, err := os.Stat(from); err == nil && os.SameFile(a, b) {
-			return "", nil, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: fmt.Errorf("%s is the store itself", from)}
+			return "", nil, lathe.CodeInvalidRequest.Errorf(op, "%s is the store itself", from)
 		}
 	}
 	l, err := takeLock(path + ".lock")
 	if err != nil {
-		return "", nil, &lathe.Error{Code: lockCode(err), Op: op, Err: opening(err)}
+		return "", nil, lockCode(err).Wrap(op, opening(err))
 	}
 	defer l.release()
 	if found, err = writeCopy(ctx, from, path+".partial", opts); err != nil {
@@ -124,7 +124,7 @@ func setAside(path string) (kept string, err error) {
 	kept = path + ".before-restore"
 	for _, suffix := range suffixes {
 		if _, err := os.Lstat(kept + suffix); err == nil {
-			return "", &lathe.Error{Code: lathe.CodeConflict, Op: "sqlite: restore", Err: fmt.Errorf("%s is there from an earlier restore: move it away", kept+suffix)}
+			return "", lathe.CodeConflict.Errorf("sqlite: restore", "%s is there from an earlier restore: move it away", kept+suffix)
 		}
 	}
 	if err := os.Link(path, kept); err != nil { // for file systems without hard links
@@ -164,7 +164,7 @@ func Verify(ctx context.Context, path string) (*Contents, error) {
 	const op = "sqlite: verify"
 	path, err := present(path)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+		return nil, lathe.CodeNotFound.Wrap(op, err)
 	}
 	found, err := verify(ctx, source(path, "ro", ""))
 	if err == nil {
@@ -195,7 +195,7 @@ func withoutNotExist(err error) error {
 func writeCopy(ctx context.Context, path, to string, opts *BackupOptions) (found *Contents, err error) {
 	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "sqlite: copy", Err: fmt.Errorf("%s exists: another process writes it, or was interrupted; remove it if none does", to)}
+		return nil, lathe.CodeConflict.Errorf("sqlite: copy", "%s exists: another process writes it, or was interrupted; remove it if none does", to)
 	}
 	if err != nil {
 		return nil, err

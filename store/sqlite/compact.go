@@ -78,7 +78,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 func (s *Store) Shrink(ctx context.Context) (bytes int64, err error) {
 	const op = "sqlite: shrink"
 	if s.write == nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op, Err: errReadOnly}
+		return 0, lathe.CodeInvalidRequest.Wrap(op, errReadOnly)
 	}
 	pages := func() (all, free int64, err error) {
 		err = s.write.QueryRowContext(ctx, "SELECT page_count * page_size, freelist_count * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&all, &free)

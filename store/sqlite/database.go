@@ -71,7 +71,7 @@ var errReadOnly = errors.New("the file is open for reading only")
 // submit queues do for the writer and waits for the commit. It returns the number and the error of do.
 func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx) (int64, error)) (int64, error) {
 	if d.write == nil {
-		return 0, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "sqlite: write", Err: errReadOnly}
+		return 0, lathe.CodeInvalidRequest.Wrap("sqlite: write", errReadOnly)
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -36,7 +36,7 @@ func (r *rows) PutCall(c *store.QueuedCall) error {
 	if c.Result != nil {
 		var err error
 		if result, err = c.Result.MarshalJSON(); err != nil {
-			return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: r.op, Err: err}
+			return lathe.CodeInvalidRequest.Wrap(r.op, err)
 		}
 	}
 	return r.put("INSERT INTO call ("+callColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -93,7 +93,7 @@ func (r *rows) PutWorker(w *remote.Worker, until time.Time) error {
 	}
 	tools, err := json.Marshal(w.Tools)
 	if err != nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: r.op, Err: err}
+		return lathe.CodeInvalidRequest.Wrap(r.op, err)
 	}
 	return r.put(`INSERT INTO worker (id, fleet, tools, since, until, seq) SELECT ?, ?, ?, ?, ?, coalesce(max(seq), 0) + 1 FROM worker WHERE true
 		ON CONFLICT (id) DO UPDATE SET fleet = excluded.fleet, tools = excluded.tools, until = excluded.until, since = excluded.since,

@@ -40,7 +40,7 @@ type Options struct {
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	fail := func(code lathe.Code, err error) (*Store, error) {
-		return nil, &lathe.Error{Code: code, Op: op, Err: opening(err)}
+		return nil, code.Wrap(op, opening(err))
 	}
 	readOnly := opts != nil && opts.ReadOnly
 	ctx := context.Background() // no limit: opening a file does not block
@@ -117,18 +117,18 @@ func failure(ctx context.Context, op string, err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, lathe.ErrConflict):
-		return &lathe.Error{Code: lathe.CodeConflict, Op: op, Err: err}
+		return lathe.CodeConflict.Wrap(op, err)
 	case errors.Is(err, lathe.ErrNotFound):
-		return &lathe.Error{Code: lathe.CodeNotFound, Op: op, Err: err}
+		return lathe.CodeNotFound.Wrap(op, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: ctx.Err()}
+		return lathe.CodeTimeout.Wrap(op, ctx.Err())
 	case ctx.Err() != nil:
-		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: ctx.Err()}
+		return lathe.CodeCancelled.Wrap(op, ctx.Err())
 	}
 	if strings.Contains(err.Error(), "database is closed") { // package sql exports no error for this
 		err = errClosed
 	}
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: err}
+	return lathe.CodeUnavailable.Wrap(op, err)
 }
 
 var errClosed = errors.New("the store is closed: close it after everything that uses it, such as an agent")

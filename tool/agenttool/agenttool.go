@@ -101,7 +101,7 @@ func New(name, description string, start Start, opts *Options) (*Tool, error) {
 }
 
 func invalid(err error) error {
-	return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "agenttool: new", Err: err}
+	return lathe.CodeInvalidConfig.Wrap("agenttool: new", err)
 }
 
 // Spec implements [lathe.Tool].

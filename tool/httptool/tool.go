@@ -85,7 +85,7 @@ func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error
 	}
 	t.def.Parameters = slices.Clone(d.Parameters)
 	if err := t.prepare(); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "httptool: " + d.Name, Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("httptool: "+d.Name, err)
 	}
 	return t, nil
 }

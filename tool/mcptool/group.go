@@ -220,7 +220,7 @@ func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "mcp: accept", Err: fmt.Errorf("the server has changed the definition since: look at it again")}
 	}
 	if err := s.opts.Pins.accept(s.conf.Name, defs, s.opts.Now()); err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: accept", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("mcp: accept", err)
 	}
 	refused := map[string]error{}
 	for _, st := range s.Status().Tools {

@@ -97,7 +97,7 @@ func (t *remote) callOn(ctx context.Context, x *session, args json.RawMessage) (
 			return declined(e), nil, nil
 		}
 		if errors.Is(err, errNoResult) {
-			err = &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: err}
+			err = lathe.CodeInvalidOutput.Wrap(t.op(), err)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -165,7 +165,7 @@ func (t *remote) report(ctx context.Context, params []byte) {
 func (t *remote) answer(result []byte) (*lathe.Output, error) {
 	out, err := output(result)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: err}
+		return nil, lathe.CodeInvalidOutput.Wrap(t.op(), err)
 	}
 	return out, nil
 }
@@ -176,7 +176,7 @@ func (t *remote) op() string { return "mcp: call " + t.spec.Name }
 func (t *remote) failed(ctx context.Context, cause error, x *session, got *request) (*lathe.Output, *request, error) {
 	switch {
 	case errors.Is(got.err, errUnreadable):
-		return nil, nil, &lathe.Error{Code: lathe.CodeInvalidOutput, Op: t.op(), Err: got.err}
+		return nil, nil, lathe.CodeInvalidOutput.Wrap(t.op(), got.err)
 	case errors.Is(got.err, errTooLong):
 		return nil, nil, tool.Fail(lathe.CodeOutputTooLarge, "the answer of the server has more than %d bytes", t.s.conf.MaxLineBytes)
 	case errors.Is(cause, errIdle):
@@ -197,7 +197,7 @@ func (t *remote) failed(ctx context.Context, cause error, x *session, got *reque
 	default:
 		t.s.broken(x)
 	}
-	return nil, got, &lathe.Error{Code: t.lostCode(got), Op: t.op(), Err: &tool.CauseError{Cause: lostBy(got)}}
+	return nil, got, t.lostCode(got).Wrap(t.op(), &tool.CauseError{Cause: lostBy(got)})
 }
 
 // lostBy returns the reason why a call got no answer.

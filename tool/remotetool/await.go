@@ -70,7 +70,7 @@ func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan st
 		next, err := c.queue.FindCall(ctx, key)
 		switch {
 		case errors.Is(err, lathe.ErrNotFound):
-			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: wait", Err: err} // the run was deleted
+			return nil, lathe.CodeInterrupted.Wrap("remote: wait", err) // the run was deleted
 		case err == nil:
 			row = next
 		}

@@ -60,7 +60,7 @@ func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output
 	row, err := o.catalogue.put(ctx, c, woken)
 	if err != nil {
 		if lathe.CodeOf(err) == lathe.CodeConflict {
-			return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: "remote: call", Err: err} // another process has queued the call with other arguments
+			return nil, lathe.CodeInterrupted.Wrap("remote: call", err) // another process has queued the call with other arguments
 		}
 		return nil, err
 	}
@@ -106,15 +106,15 @@ func outcome(row *remote.Call) (*lathe.Output, error) {
 	const op = "remote: call"
 	switch {
 	case row.State == remote.Unknown:
-		return nil, &lathe.Error{Code: lathe.CodeInterrupted, Op: op, Err: errors.New("its worker was lost, and the outcome of the call is unknown")}
+		return nil, lathe.CodeInterrupted.Errorf(op, "its worker was lost, and the outcome of the call is unknown")
 	case row.State == remote.Cancelled && row.Cancelled:
-		return nil, &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: errors.New("the call was cancelled")}
+		return nil, lathe.CodeCancelled.Errorf(op, "the call was cancelled")
 	case row.State == remote.Cancelled && row.Attempt == 0:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: op, Err: errors.New("no worker has taken the call in its time")}
+		return nil, lathe.CodeUnavailable.Errorf(op, "no worker has taken the call in its time")
 	case row.State == remote.Cancelled:
-		return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: errors.New("its time is up")}
+		return nil, lathe.CodeTimeout.Errorf(op, "its time is up")
 	case row.Result == nil:
-		return nil, &lathe.Error{Code: lathe.CodeInternal, Op: op, Err: errors.New("a call that is done has no result")}
+		return nil, lathe.CodeInternal.Errorf(op, "a call that is done has no result")
 	case row.Result.IsError && row.Result.Detail != "" && row.Result.Data == nil:
 		return nil, tool.Fail(row.Result.Code, "%s", row.Result.Detail)
 	}

@@ -181,21 +181,21 @@ func outcome(name string, err error) error {
 		case errors.Is(err, tool.ErrGuestFault), errors.As(err, &failure):
 			return err
 		case errors.Is(err, context.DeadlineExceeded):
-			return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}
+			return lathe.CodeTimeout.Wrap(op, err)
 		case errors.Is(err, context.Canceled):
-			return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}
+			return lathe.CodeCancelled.Wrap(op, err)
 		}
-		return &lathe.Error{Code: lathe.CodeExecutionFailed, Op: op, Err: err}
+		return lathe.CodeExecutionFailed.Wrap(op, err)
 	}
 	switch {
 	case e.Kind == wasmrt.KindTimeout:
-		return &lathe.Error{Code: lathe.CodeTimeout, Op: op, Err: err}
+		return lathe.CodeTimeout.Wrap(op, err)
 	case e.Kind == wasmrt.KindCancelled:
-		return &lathe.Error{Code: lathe.CodeCancelled, Op: op, Err: err}
+		return lathe.CodeCancelled.Wrap(op, err)
 	case e.Kind == wasmrt.KindMemory, e.Kind == wasmrt.KindLimit && e.Limit == "memory_pages":
 		return fmt.Errorf("%s: %w: %w", op, tool.ErrGuestFault, err)
 	case e.Kind == wasmrt.KindLimit:
 		return tool.Fail(lathe.CodeExecutionFailed, "the module reached its limit %s", e.Limit)
 	}
-	return &lathe.Error{Code: lathe.CodeExecutionFailed, Op: op, Err: err}
+	return lathe.CodeExecutionFailed.Wrap(op, err)
 }

@@ -122,14 +122,14 @@ func (t *Tool) Ready(ctx context.Context) error {
 // Call implements [lathe.Tool]. It waits until the module is compiled.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	if !t.begin() {
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "wasmtool: call " + t.spec.Name, Err: errors.New("the module is closed")}
+		return nil, lathe.CodeUnavailable.Errorf("wasmtool: call "+t.spec.Name, "the module is closed")
 	}
 	defer t.end()
 	if err := t.Ready(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, outcome(t.spec.Name, err)
 		}
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "wasmtool: call " + t.spec.Name, Err: err}
+		return nil, lathe.CodeUnavailable.Wrap("wasmtool: call "+t.spec.Name, err)
 	}
 	inst, err := t.pool.Get(ctx)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,7 +136,7 @@ func (a *sessionAsker) Ask(ctx context.Context, questions map[string]tool.Questi
 	return out, nil
 }
 
-var errAnswer = &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: ask", Err: errors.New("the client's answer does not fit the question")}
+var errAnswer = lathe.CodeUnavailable.Errorf("mcp: ask", "the client's answer does not fit the question")
 
 func (a *sessionAsker) one(ctx context.Context, q tool.Question) (mcp.InputResponse, error) {
 	switch p := requestOf(q).(type) {

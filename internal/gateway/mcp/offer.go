@@ -107,7 +107,7 @@ func (s *Server) Offer(c *Catalog) error {
 	if c != nil && len(c.Resources)+len(c.Prompts) > 0 {
 		var err error
 		if o, err = compile(c); err != nil {
-			return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: offer", Err: err}
+			return lathe.CodeInvalidConfig.Wrap("mcp: offer", err)
 		}
 	}
 	s.offer.Store(o)

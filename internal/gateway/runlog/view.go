@@ -2,7 +2,6 @@ package runlog
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -69,13 +68,13 @@ func (v *View) Result() *event.Result {
 			}
 		}
 		if f.ErrorCode != "" {
-			res.Err = &lathe.Error{Code: lathe.Code(f.ErrorCode), Op: "gateway: follow", Err: errors.New("the run failed")}
+			res.Err = lathe.Code(f.ErrorCode).Errorf("gateway: follow", "the run failed")
 		}
 		if f.Reason == lathe.ReasonUpstreamError {
 			res.Err = &lathe.UpstreamError{Kind: lathe.UpstreamKind(f.ErrorCode)}
 		}
 	case s.Paused == "": // the run continues, but is no longer followed
-		res.Reason, res.Err = lathe.ReasonInterrupted, &lathe.Error{Code: lathe.CodeInterrupted, Op: "gateway: follow", Err: errors.New("the run goes on")}
+		res.Reason, res.Err = lathe.ReasonInterrupted, lathe.CodeInterrupted.Errorf("gateway: follow", "the run goes on")
 	}
 	return res
 }

@@ -180,7 +180,7 @@ func (s *Sim) act(ctx context.Context, p *Process, runID, what string, do func()
 
 func failure(f Outcome) error {
 	if f == Fail || f == Lose {
-		return &lathe.Error{Code: lathe.CodeUnavailable, Op: "enginetest", Err: errNoAnswer}
+		return lathe.CodeUnavailable.Wrap("enginetest", errNoAnswer)
 	}
 	return nil
 }

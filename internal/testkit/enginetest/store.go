@@ -152,7 +152,7 @@ func unreachable(err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "enginetest: store", Err: err}
+	return lathe.CodeUnavailable.Wrap("enginetest: store", err)
 }
 
 // Read implements [store.Store].

@@ -1,4 +1,4 @@
-package observe
+package observe_test
 
 import (
 	"context"
@@ -8,31 +8,28 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-var _ event.Sink = (*Recorder)(nil)
-
-// A Recorder stores every event that it receives, with deltas, in memory without a limit. It is for tests and replays. The zero value is
-// ready to use. Its methods may be called from several goroutines at once.
-type Recorder struct {
+// A recorder stores every event that it receives, with deltas.
+type recorder struct {
 	mu     sync.Mutex
 	events []event.Event
 }
 
 // Emit implements [event.Sink].
-func (r *Recorder) Emit(_ context.Context, e event.Event) {
+func (r *recorder) Emit(_ context.Context, e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
 // Events returns the events so far, in order. The caller owns the slice; the events must not be changed.
-func (r *Recorder) Events() []event.Event {
+func (r *recorder) Events() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
 // Types returns the type names of the events so far, in order, without deltas.
-func (r *Recorder) Types() []string {
+func (r *recorder) Types() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
