@@ -94,7 +94,7 @@ const (
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" was:"mode"`
-	// With `enforced`: whether a tool that failed last fails the run, or one success is enough.
+	// With `enforced`, if tools failed: `fatal`: a tool whose last call failed fails the run; `tolerated`: one successful call is enough.
 	FailurePolicy FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
 	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
 	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"` // nil: unset
@@ -116,19 +116,19 @@ type Settings struct {
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
 	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
-	// After a call written as text that cannot be read: tell the model, or repeat the turn without tools.
+	// After a call written as text that cannot be parsed: `tell` the model, or repeat the turn without tools (`retry_without_tools`).
 	OnParseError OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
 	// What to do with calls of offered tools at the end of a block of thinking that is not closed when the answer ends normally: `run`
 	// them, or `ignore` them and leave them in the reasoning.
 	CallsInOpenThought OpenThought `key:"calls_in_open_thought" default:"run" of:"run=execute ignore=text"`
-	// At a limit: one last model call without tools, or end at once.
+	// At a limit: `finish` makes one last model call without tools, `stop` ends the run at once.
 	OnLimit OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
-	// An output above `max_tool_output_bytes` fails, or keeps its head and tail.
+	// An output above `max_tool_output_bytes`: `error`: the call fails; `truncate`: its head and tail are kept.
 	OversizeOutput OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
 	// Repair arguments whose meaning is unambiguous: a code fence around them, an object written as a string, line ends and tabs in
 	// strings, a comma before a closing bracket, a byte order mark.
 	Repair Repair `key:"repair" default:"safe" of:"safe=on,true off=none,false"`
-	// The form of the results that are sent to the model: the output itself, or an object with `ok`, `data` and `errors`.
+	// The form of the results that are sent to the model: `plain`, the output itself, or `envelope`, an object with `ok`, `data` and `errors`.
 	ResultFormat ResultFormat `key:"result_format" default:"plain" of:"plain=raw envelope"`
 	// Leave empty members out of the envelope.
 	CompactEnvelope bool `key:"tool_result_compact_envelope" default:"false" also:"compact_envelope"`
@@ -143,40 +143,40 @@ const DefaultFixEmptyFinalText = "Please provide your final answer."
 // what it means. Sizes are bytes. Each field is also a setting of `tool_calling` in a configuration, as the fields of [Settings]
 // are. The tag narrow lists where the limit can be lowered: in the options of a request, in `keys`, and in `tools.run` ("agents").
 type Limits struct {
-	// Model calls of one run.
+	// Maximum model calls of one run.
 	MaxIterations int `key:"max_iterations" default:"8" range:"1.." narrow:"request keys agents" guest:"128" also:"max_turns max_steps max_rounds"`
-	// Tool calls of one run.
+	// Maximum tool calls of one run.
 	MaxToolCalls int `key:"max_total_tool_calls" default:"32" range:"1.." narrow:"request keys agents" guest:"10000" also:"max_tool_calls max_calls"`
-	// Runs that a tool may start inside a run; `0`: none.
+	// Maximum depth of runs that tools start inside a run; `0`: none.
 	MaxDepth int `key:"max_depth" default:"1" range:"0..100" zero:"-1"` // negative: none
-	// Equal calls with equal results.
+	// Equal calls with equal results, after which the run ends with the reason `tool_loop`.
 	MaxRepeatedCalls int `key:"max_repeated_calls" default:"3" range:"1.." narrow:"request"`
-	// Calls in a row to tools that are not there.
+	// Consecutive calls to unknown tools, after which the run ends with the reason `tool_loop`.
 	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.." narrow:"request"`
-	// Argument text of one call.
+	// Maximum size of the arguments of one call.
 	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." narrow:"request" also:"max_args_bytes max_arguments_bytes"`
-	// Size of one call written as text, marks included. With `none`, `max_tool_args_bytes` plus 4 KiB bounds the call, and a payload on
+	// Maximum size of one call written as text, marks included. With `none`, `max_tool_args_bytes` plus 4 KiB bounds the call, and a payload on
 	// harmony's channel `tool` has at most 8 KiB.
 	MaxPayloadBytes int `key:"max_payload_bytes" default:"none" is:"size" off:"none" range:"1.." narrow:"request"` // the largest number: none
-	// Output of one call.
+	// Maximum size of the output of one call.
 	MaxOutputBytes int `key:"max_tool_output_bytes" default:"64KiB" is:"size" range:"1.." narrow:"request" guest:"1MiB" also:"max_output_bytes"`
-	// Nesting of arguments.
+	// Maximum nesting of arguments.
 	MaxJSONDepth int `key:"max_json_depth" default:"64" range:"1..1000"`
-	// Members of one object in arguments.
+	// Maximum members of one object in arguments.
 	MaxJSONKeys int `key:"max_json_keys" default:"10000" range:"1.."`
-	// Tool definitions sent.
+	// Maximum tool definitions sent.
 	MaxTools int `key:"max_tools" default:"128" range:"1.." narrow:"request"`
-	// Tool definitions sent, in bytes.
+	// Maximum size of the tool definitions sent.
 	MaxToolsBytes int `key:"max_tools_bytes" default:"200000" is:"size" range:"1.." narrow:"request"`
-	// Time of one call; a tool may have its own.
+	// Maximum time of one call; a tool may have its own.
 	ToolTimeout time.Duration `key:"tool_timeout" default:"30s" range:"1ns.." narrow:"request"`
-	// Time of one run, or `none`.
+	// Maximum time of one run, or `none`.
 	RunTimeout time.Duration `key:"run_timeout" default:"15m" off:"none" narrow:"request keys"` // negative: none
 	// Time in which a person may approve a call.
 	ApprovalTTL time.Duration `key:"approval_ttl" default:"1h" range:"1ns.." narrow:"request" also:"approval_timeout"`
-	// Tokens of one run, or `none`.
+	// Maximum tokens of one run, or `none`.
 	MaxTokensTotal int64 `key:"max_tokens_total" default:"none" off:"none" narrow:"request keys agents" also:"max_tokens"` // the largest number: none
-	// US dollars of one run, by `models.NAME.price`, else as model servers report it; or `none`.
+	// Maximum cost of one run in US dollars, by `models.NAME.price`, else as model servers report it; or `none`.
 	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" narrow:"request keys agents" also:"max_cost_usd"` // 0: none
 }
 

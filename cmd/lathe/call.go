@@ -27,10 +27,10 @@ func toolsCallCommand() *cobra.Command {
 	var f callFlags
 	return withFlags(&cobra.Command{
 		Use:   "call NAME|FILE.wasm [ARGUMENTS]",
-		Short: "Call one tool through the runner, as a model would",
-		Long: `Calls one tool through the same runner, limits and policy that a model's call passes, and prints what
-the model would receive. ARGUMENTS is a JSON object, or - to read it from standard input; without it the
-call has no arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
+		Short: "Execute one call without a model, with the same checks and limits",
+		Long: `Executes one call with the checks, limits and policy of a model's call, and prints what the model would
+receive. ARGUMENTS is a JSON object, or - to read it from standard input; without it the call has no
+arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
 		Example: `  lathe tools call calculator '{"expression":"7 + 35"}'
   lathe tools call sum.wasm '{"a":7,"b":35}'
   lathe tools call --json calculator - < arguments.json`,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +37,7 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 		}
 		lines := make([]string, len(content.Error.Errors))
 		for i, e := range content.Error.Errors {
-			lines[i] = printable(cmp.Or(e.Pointer, wholeArguments) + " " + e.Message)
+			lines[i] = printable(strings.TrimPrefix(e.Pointer+" "+e.Message, " "))
 		}
 		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", where, strings.Join(lines, "; "), call.Name)
 	}

@@ -69,7 +69,7 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 				_, err = fmt.Fprintln(out, "valid")
 			default:
 				for _, e := range v.errors {
-					where := cmp.Or(e.Pointer, wholeArguments)
+					where := cmp.Or(e.Pointer, "ARGUMENTS")
 					if e.Keyword == "schema" {
 						where = "the schema of " + args[0]
 						if f.Schema != "" {
@@ -111,9 +111,6 @@ func schemaOf(cmd *cobra.Command, file, name string) ([]byte, error) {
 	}
 	return t.Spec().Schema, nil
 }
-
-// wholeArguments is shown in place of the pointer "".
-const wholeArguments = "(whole)"
 
 // A verdict is the result of checking one set of arguments.
 type verdict struct {

@@ -30,7 +30,7 @@ func connectCommand() *cobra.Command {
 	var f connectFlags
 	return withFlags(&cobra.Command{
 		Use:   "connect [flags] [AGENT]",
-		Short: "Point a coding agent at this gateway",
+		Short: "Set up a coding agent to use a gateway",
 		Long: `Prints the settings with which a coding agent uses a gateway, and checks that the gateway answers on the wire of
 that agent. --write puts them into the agent's own files and keeps what was there; --undo takes them back. Without
 AGENT the agents are listed.

@@ -13,13 +13,14 @@ import (
 // notExecuted lists the documented commands that no test executes as printed, by page, with the reason.
 var notExecuted = map[string]map[string]string{
 	"README.md": {
+		`git clone https://github.com/lathe-run/lathe && cd lathe`:                       "needs the network",
 		`go run ./cmd/lathe run "What is 7 + 35, and what time is it in Tokyo?"`:         "compiles the program; cli.md executes it with the compiled one",
 		`lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 "What is 7 + 35?"`: localServer,
 		`go install ./cmd/lathe`: "writes into the folder of the user",
 	},
 	"docs/install.md": {
 		`sha256sum --check --ignore-missing SHA256SUMS`: "needs the files of a release; make releasetest makes one",
-		`tar -xzf lathe_0.1.0_linux_amd64.tar.gz`:       "needs the files of a release; make releasetest makes one",
+		`tar -xzf lathe_0.2.0_linux_amd64.tar.gz`:       "needs the files of a release; make releasetest makes one",
 		`install lathe ~/.local/bin/`:                   "writes into the folder of the user",
 		`go install ./cmd/lathe`:                        "writes into the folder of the user",
 		`export PATH="$PATH:$(go env GOPATH)/bin"`:      "changes the shell",

@@ -33,7 +33,7 @@ func doctorCommand() *cobra.Command {
 	var f doctorFlags
 	cmd := withFlags(&cobra.Command{
 		Use:   "doctor [flags] [MODEL]",
-		Short: "Examine a model server: what its wire does, and what to set",
+		Short: "Examine a model server: what works, what does not, and what to set",
 		Long: `Makes some twenty small requests to a model server (answers, streams, tool calls, errors) and says what its
 wire does, what Lathe does about it, and what to set. MODEL is a configured model, sim/…, or with --base-url
 the name of a model on that server. Without any, the default model is examined, and without a configuration
@@ -160,7 +160,7 @@ func (f *doctorFlags) target(cmd *cobra.Command, view *screen) (doctor.Target, e
 func (f *doctorFlags) targetOf(cfg *config.Config, name string, view *screen) (t doctor.Target, err error) {
 	entry, err := cfg.Model(name)
 	if err != nil {
-		return t, usageError("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))
+		return t, usageError("%w", modelAdvice(err, "sim/demo"))
 	}
 	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {

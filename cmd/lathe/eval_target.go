@@ -114,7 +114,7 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 	}
 	found, err := cfg.Model(key)
 	if err != nil {
-		return eval.Target{}, usageError("%w; --base-url URL reaches any server, and sim/eval is simulated", app.Cause(err))
+		return eval.Target{}, usageError("%w", modelAdvice(err, "sim/eval"))
 	}
 	entry := *found
 	if entry.ReadTimeout == entry.ClientTimeout && f.Client.d != 0 {

@@ -26,7 +26,7 @@ import (
 )
 
 func guestCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "guest", Short: "Run programs that hold conversations"}
+	cmd := &cobra.Command{Use: "guest", Short: "Run WebAssembly programs that prompt models"}
 	cmd.AddCommand(guestRunCommand())
 	return cmd
 }

@@ -24,13 +24,13 @@ func openCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use:   "open [flags]",
-		Short: "Open the page of a running gateway",
-		Long: `Opens the page of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with --print, the
-address is printed alone. The server is that of --server or $` + serverVariable + `, the one that has the store of --store open, or the one at
-` + defaultServer + `.
+		Short: "Open the console of a running gateway in the browser",
+		Long: `Opens the console of a running ` + "`lathe serve`" + ` in the browser: its chat, tools, runs and approvals. Without a display, and with
+--print, it only prints the address. The gateway is that of --server or $` + serverVariable + `, the one that has the store of --store
+open, or the one at ` + defaultServer + `.
 
 With --key-file, --key-env or $` + serverKeyVariable + ` the address is a link that signs the browser in once, with the rights of the key and without
-showing the key. Otherwise the page of a server with keys asks for one.`,
+showing the key. Otherwise the console asks for a key, if the gateway has keys.`,
 		Example:           "  lathe open\n  lathe open --print --server http://10.0.3.7:8700",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

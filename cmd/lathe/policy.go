@@ -16,7 +16,7 @@ import (
 )
 
 func policyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Ask what policy says"}
+	cmd := &cobra.Command{Use: "policy", Short: "Explain what policy decides about a call"}
 	cmd.AddCommand(policyExplainCommand())
 	return cmd
 }
@@ -34,10 +34,10 @@ func policyExplainCommand() *cobra.Command {
 	var f explainFlags
 	return withFlags(&cobra.Command{
 		Use:   "explain TOOL [ARGUMENTS]",
-		Short: "Say which rules fit a call and which one decides",
-		Long: `Says what policy makes of a call: the decision, the rule behind it, and for every other rule why it does
-not decide. Nothing is called. ARGUMENTS is a JSON object, or - to read it from standard input. The exit code
-is 0 where the call is allowed and 5 where it is denied or asked for.`,
+		Short: "Show which rules match a call, and which one decides",
+		Long: `Prints what policy decides about a call: the decision, the rule that makes it, and for every other rule why it
+does not decide. No tool is called. ARGUMENTS is a JSON object, or - to read it from standard input. The exit code
+is 0 if the call is allowed, and 5 if it is denied or requires an approval.`,
 		Example: `  lathe policy explain send_mail '{"to":"ann@example.com"}'
   lathe policy explain --label env=prod --used web_fetch --json send_mail '{}'`,
 		Args:              cobra.RangeArgs(1, 2),

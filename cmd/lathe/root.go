@@ -75,8 +75,9 @@ func bareRoot(in io.Reader, out, errw io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lathe",
 		Short: "Run models with tools",
-		Long: `Lathe runs the loop between a model and its tools: it recognises the calls, runs the tools
-under limits and policy, feeds the results back until the model is done, and records what happened.
+		Long: `Lathe executes the tool calls of language models: it validates each call, applies limits, policy and approvals,
+executes the tool, returns the result to the model, and stores each step. ` + "`lathe run` and `lathe chat`" + ` do this in the
+terminal, ` + "`lathe serve`" + ` is a gateway with the APIs of OpenAI, Anthropic and Google.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 interrupted.`,
 		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"

@@ -309,6 +309,15 @@ func (f *runFlags) runSession(cmd *cobra.Command, kept app.Store, approver func(
 	return f.ended(cmd.Context(), res, err, s.out.view)
 }
 
+// modelAdvice returns the error for a model that is not configured with the next step, unless the error suggests a name.
+func modelAdvice(err error, simulated string) error {
+	err = app.Cause(err)
+	if strings.HasSuffix(err.Error(), "?") {
+		return err
+	}
+	return fmt.Errorf("%w; --model %s is a simulated model, and --base-url URL reaches any server", err, simulated)
+}
+
 // modelEntry returns the configuration entry of the model with the flags applied.
 func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, error) {
 	found, err := cfg.Model(name)
@@ -317,7 +326,7 @@ func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, e
 		if name != "" {
 			code = exitUsage
 		}
-		return nil, &exitError{code, fmt.Errorf("%w; --base-url URL reaches any server, and sim/demo is simulated", app.Cause(err))}
+		return nil, &exitError{code, modelAdvice(err, "sim/demo")}
 	}
 	entry := *found
 	if f.ClientTimeout > 0 {

@@ -25,14 +25,16 @@ func serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve OpenAI's API over HTTP, with tools that run here",
-		Long: `Serves the configured models on OpenAI's wire, to any of its clients. Tools that are configured here run
-inside a request, unseen; calls to tools that the client declares are handed to it. Chat pages are served at
-/api/chat, and / shows a page with models, tools, a chat and the last runs.
+		Short: "Start the gateway: the APIs of OpenAI, Anthropic and Google, with tools",
+		Long: `Starts the gateway: this process serves the configured models to clients of the APIs of OpenAI, Anthropic and
+Google. It executes the tools of lathe.yaml within the request and returns calls to the client's own tools to the
+client. Chat pages use /api/chat. / is the console: models, tools, a chat, runs and approvals.
 
-Without keys in lathe.yaml only this machine can be listened on, and every user of it may call. Without a model
-configured the simulated one answers. Tools that only read are allowed, and the rest waits for an approval;
-policy.tools in lathe.yaml decides by name. Runs are kept in memory, unless a store is named.
+Next: ` + "`lathe open`" + ` opens the console, ` + "`lathe connect`" + ` sets up a coding agent.
+
+Without keys in lathe.yaml the gateway listens on loopback addresses only, and every program on this machine may use
+it. Without a configured model the simulated one answers. Tools that only read are allowed, and calls to other tools
+wait for an approval; policy.tools in lathe.yaml decides by name. Runs are kept in memory, unless a store is named.
 
 SIGHUP, or POST /api/reload with an admin key, reads the configuration again: runs in progress keep the old one, and
 a bad file changes nothing.

@@ -123,8 +123,8 @@ func storeRestoreCommand() *cobra.Command {
 	return withFlags(w.flags(&cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the place of a store that no process has open", Args: cobra.ExactArgs(1),
 		Long: `Verifies the backup, copies it, and puts the copy in the place of the store. The file of the store is kept, with the suffix
-.before-restore. A store that a server has open is refused, as is a backup of a newer schema than this version knows. An
-older schema is migrated when a server opens the store.`,
+.before-restore. A store that a gateway has open is refused, as is a backup of a newer schema than this version knows. An
+older schema is migrated when a gateway opens the store.`,
 		Example: `  lathe store restore --store sqlite:/var/lib/lathe/runs.db /backup/runs-1.db`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := w.file()
@@ -153,7 +153,7 @@ func storeCheckCommand() *cobra.Command {
 	return w.flags(&cobra.Command{
 		Use: "check [FILE]", Short: "Look for damage in a store or a backup", Args: cobra.MaximumNArgs(1),
 		Long: `Reads a store, or the file of a backup, and lists each damage: what SQLite finds in the file, runs whose log has gaps, and
-events that are not JSON. It changes nothing, and a server may use the store meanwhile. The exit code is 1 if there is damage.`,
+events that are not JSON. It changes nothing, and a gateway may use the store meanwhile. The exit code is 1 if there is damage.`,
 		Example: `  lathe store check --store sqlite:/var/lib/lathe/runs.db
   lathe store check /backup/runs-1.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,7 +17,8 @@ import (
 )
 
 func toolsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools"}
+	cmd := &cobra.Command{Use: "tools", Short: "List, call and check tools",
+		Example: "  lathe tools list\n  lathe tools call calculator '{\"expression\":\"7 + 35\"}'"}
 	cmd.AddCommand(toolsListCommand(), toolsSearchCommand(), toolsCallCommand(), toolsCheckCommand(), toolsDoctorCommand(), toolsEffectsCommand(), toolsAcceptCommand(), toolsLoginCommand(), toolsLogoutCommand())
 	return cmd
 }
@@ -43,7 +44,7 @@ func toolsListCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use:   "list",
-		Short: "List the tools, with what policy says of them",
+		Short: "List the tools, with what policy decides about their calls",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, pol, tools, err := startTools(cmd, f.JSON)

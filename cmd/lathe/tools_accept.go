@@ -14,10 +14,10 @@ import (
 func toolsAcceptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "accept NAME...",
-		Short: "Accept the definitions that tools of MCP servers have now",
+		Short: "Accept the current definitions of tools of MCP servers",
 		Long: `Accepts the definitions that the named tools have now, or those of all tools of a named server. A definition
-that has not been accepted, or has changed since, is kept from every model. What is accepted is printed
-first, as a model would get it: read it.`,
+that has not been accepted, or has changed since, is not sent to models. The command first prints what it
+accepts, as a model would receive it: read it.`,
 		Example: `  lathe tools accept files__read_file
   lathe tools accept files`,
 		Args: cobra.MinimumNArgs(1),

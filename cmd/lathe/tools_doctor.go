@@ -51,10 +51,10 @@ func toolsDoctorCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use:   "doctor",
-		Short: "Say how each source of tools is, what is wrong, and what to do next",
-		Long: `Looks at what tools come from and says how it is: its state, the tools it offers, what is wrong and the next
-step. MCP servers are started, modules compiled, and servers of HTTP tools asked HEAD / without credentials;
-no tool is called. Exit code 1 when something is wrong.`,
+		Short: "Report the state of MCP servers, HTTP tools and modules, and the next step",
+		Long: `Examines each source of tools and reports its state, the tools that it offers, what is wrong and the next step.
+MCP servers are started, modules are compiled, and servers of HTTP tools get a request HEAD / without credentials;
+no tool is called. The exit code is 1 if something is wrong.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, set, err := configuredTools(cmd)

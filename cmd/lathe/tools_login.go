@@ -26,14 +26,14 @@ func toolsLoginCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use:   "login NAME",
-		Short: "Log in to the server of tools that wants it",
-		Long: `Logs in by OAuth to what tools of the configuration come from: an MCP server, an HTTP tool or an OpenAPI document, by
-its name. Prints the address at which you log in, waits until the browser comes back to this machine, and keeps the
-tokens in the file tools.tokens. They are sent to that server alone, and renewed without you for as long as the
-authorization server lets them be. Tools of one origin whose oauth says the same share their tokens.
+		Short: "Log in to an MCP server or HTTP API by OAuth",
+		Long: `Logs in by OAuth to a configured MCP server, HTTP tool or OpenAPI document, by its name. Prints the address at which
+you log in, waits until the browser returns to this machine, and stores the tokens in the file tools.tokens. They are
+sent to that server only, and renewed without you as long as the authorization server permits. Tools of one origin with
+equal oauth settings share their tokens.
 
-Where two have one name, write mcp:NAME, http:NAME or openapi:NAME. A server that asks for further rights later says so
-in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
+If two have one name, write mcp:NAME, http:NAME or openapi:NAME. If a server later requires further rights,
+` + "`lathe tools doctor`" + ` reports it, and the next login requests them.`,
 		Example: `  lathe tools login search
   lathe tools login openapi:search --open --wait 2m`,
 		Args:              cobra.ExactArgs(1),
@@ -71,9 +71,10 @@ in ` + "`lathe tools doctor`" + `; the next login asks for them.`,
 func toolsLogoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
-		Short: "Forget the tokens for the server of tools",
-		Long: `Takes the tokens of an MCP server, an HTTP tool or an OpenAPI document, and Lathe's registration with its authorization
-server, out of the file tools.tokens. At the authorization server they stay good until they expire, or are revoked there.`,
+		Short: "Remove the stored tokens of an MCP server or HTTP API",
+		Long: `Removes the tokens of an MCP server, an HTTP tool or an OpenAPI document, and Lathe's registration with its
+authorization server, from the file tools.tokens. The authorization server accepts them until they expire or are
+revoked there.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeSource,
 		RunE: func(cmd *cobra.Command, args []string) error {

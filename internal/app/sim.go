@@ -23,15 +23,22 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		}
 		opts.Scripts[name] = s
 	}
-	path, parse := script, sim.ParseScript
+	flag, path, parse := "--script", script, sim.ParseScript
 	switch {
 	case script != "" && replay != "":
 		return nil, invalidRequest("give one of --script and --replay")
 	case replay != "":
-		path, parse = replay, sim.ReplayScript
+		flag, path, parse = "--replay", replay, sim.ReplayScript
 	}
 	if path != "" {
-		s, err := readScript(os.Open, path, parse) // a file of the command line may be a pipe
+		open := func(path string) (*os.File, error) { // the file may be a pipe
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", flag, err)
+			}
+			return f, nil
+		}
+		s, err := readScript(open, path, parse)
 		if err != nil {
 			return nil, err
 		}

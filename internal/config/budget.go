@@ -23,10 +23,10 @@ type KeyBudget struct {
 
 // PeriodBudget bounds what is used in one period. It is no bound if both fields are unset.
 type PeriodBudget struct {
-	// US dollars of all model calls, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
+	// Maximum cost of all model calls in US dollars, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
 	// nothing; `none`: no bound. See docs/budgets.md.
 	Cost price.Money `key:"cost" default:"none" off:"none" range:"0..1000000000" also:"usd max_cost"`
-	// Tokens of all model calls, input and output; `none`: no bound.
+	// Maximum tokens of all model calls, input and output; `none`: no bound.
 	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"` // the largest number: no bound
 }
 

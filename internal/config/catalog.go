@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// MCP says what MCP clients of this server find besides tools.
+// MCP says what MCP clients of this gateway find besides tools.
 type MCP struct {
-	// What MCP clients of this server may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.
+	// What MCP clients of this gateway may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.
 	Resources map[string]*MCPResource `key:"resources" names:"offer" per:"resource name"`
 	// Prompts that people choose in MCP clients; policy knows them as the tools `prompt__NAME`.
 	Prompts map[string]*MCPPrompt `key:"prompts" names:"offer" per:"prompt name"`

@@ -99,11 +99,12 @@ type Model struct {
 	// Also read calls of offered tools in the text of a server that returns calls.
 	RecoverLeakedCalls bool `key:"recover_leaked_calls" default:"false" also:"leaked_calls recover"`
 	// Read a message as a call if it is one JSON object, in a code fence or not, with the name of an offered tool and
-	// arguments that fit its schema, as qwen2.5-coder writes calls. Answers are then not relayed, and one that begins
-	// with `{` is not streamed until it is known to be text.
+	// arguments that fit its schema, as qwen2.5-coder writes calls. Lathe then encodes the answers itself, and does not
+	// stream one that begins with `{` until it is known to be text.
 	BareCalls bool `key:"bare_calls" default:"false"`
 	// `starts_open`: the text up to the closing mark of thinking is reasoning, for models whose chat template opens the
-	// block of thinking in the prompt, on servers that leave it in the answer. Answers are then not relayed.
+	// block of thinking in the prompt, on servers that leave it in the answer. Lathe then encodes the answers
+	// itself instead of passing the server's bytes through.
 	Thinking string `key:"thinking" default:"marked" of:"marked starts_open"`
 	// Let the model server constrain calls to the schemas of the tools: `strict` sets `strict` on the tools that run
 	// here, with the schema reduced to what the vendor takes; `llamacpp`, `vllm` and `sglang` send a grammar of the
@@ -232,7 +233,7 @@ type Telemetry struct {
 	// Address of an OpenTelemetry collector that takes spans over HTTP, such as `http://127.0.0.1:4318`; see
 	// docs/telemetry.md. Read at start.
 	OTLPEndpoint Ref `key:"otlp_endpoint" is:"url" also:"otel otlp traces collector"`
-	// Address of the server that keeps the runs, such as `https://lathe.example.com`: spans have the address of the run's
+	// Address of the gateway that stores the runs, such as `https://lathe.example.com`: spans have the address of the run's
 	// page, where readers with a key find the texts. Read at start.
 	ContentURL Ref `key:"content_url" is:"url"`
 	// Requests that pass on the caller's W3C `baggage`, if spans are sent: `none`, those of `tools`, or `all`, also those to

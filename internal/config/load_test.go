@@ -202,7 +202,7 @@ func TestModelLookUp(t *testing.T) {
 		{one, "", "only", ""},
 		{several, "", "", "config: invalid_config: default_model is not set, and there are several models (fast, strong)"},
 		{several, "fats", "", `config: invalid_config: unknown model "fats", did you mean "fast"?`},
-		{several, "zzzzzzzz", "", `config: invalid_config: unknown model "zzzzzzzz" (fast, strong)`},
+		{several, "zzzzzzzz", "", `config: invalid_config: unknown model "zzzzzzzz"; configured: fast, strong`},
 		{chosen, "", "strong", ""},
 		{chosen, "fast", "fast", ""},
 	}

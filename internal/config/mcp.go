@@ -19,7 +19,7 @@ type MCPServer struct {
 	Args []string `key:"args" is:"text" also:"arguments argv"`
 	// Its working directory; a relative path starts at the configuration file. Default: that of lathe.
 	Dir string `key:"dir" also:"cwd workdir"`
-	// Its environment, besides PATH, HOME and LANG: it inherits nothing else.
+	// Environment variables of the program, besides PATH, HOME and LANG: it inherits no others.
 	Env map[string]Ref `key:"env" names:"variable" per:"variable to text, may be a reference" is:"header" also:"environment"`
 	// Endpoint of an HTTP server, in place of `command`. What is private needs `tools.egress.private`.
 	URL Ref `key:"url" is:"url" also:"endpoint address"`

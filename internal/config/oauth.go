@@ -59,7 +59,7 @@ func (o *OAuth) IsZero() bool {
 // isReference accepts only a reference.
 func isReference(r *Ref) error {
 	if r.shown == "" {
-		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
+		return errors.New("write the key as a reference, ${NAME} or ${file:path}; plain text is refused")
 	}
 	return nil
 }

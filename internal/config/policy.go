@@ -49,13 +49,13 @@ type PolicyRule struct {
 
 // Budget bounds what one run may use; a zero field, or no entry, is no bound.
 type Budget struct {
-	// Calls of one run in which a tool runs; `0`: no bound but `max_total_tool_calls`.
+	// Maximum executed tool calls of one run; `0`: no bound but `max_total_tool_calls`.
 	Calls int `key:"calls" default:"0" range:"0.." also:"max_calls"`
 	// The same for the tools of a pattern together; `0` allows none.
 	Tools map[string]int `key:"tools" names:"pattern" per:"pattern of tool names to number" range:"0.." also:"per_tool"`
-	// Tokens of one run, after which no model call follows.
+	// Maximum tokens of one run; beyond them no model call is made.
 	Tokens int64 `key:"tokens" default:"none" off:"none"` // the largest number: no bound
-	// US dollars of one run, by `models.NAME.price`, else as model servers report it.
+	// Maximum cost of one run in US dollars, by `models.NAME.price`, else as model servers report it.
 	Cost float64 `key:"cost" default:"none" is:"dollars"`
 }
 

@@ -14,7 +14,7 @@ type ModelPrice struct {
 	CachedInput price.Money `key:"cached_input" default:"unknown" off:"unknown" range:"0..100000" also:"cache_read cached"`
 	// The same for tokens that the vendor wrote to its cache. Default: `input`.
 	CacheWrite price.Money `key:"cache_write" default:"unknown" off:"unknown" range:"0..100000" also:"cache_creation"`
-	// The same for tokens of answers, reasoning included.
+	// US dollars per million output tokens, reasoning included.
 	Output price.Money `key:"output" default:"unknown" off:"unknown" range:"0..100000" also:"completion output_cost"`
 }
 

@@ -181,7 +181,7 @@ func withoutPath(err error) error {
 // isKey requires a reference, because a key in the file itself could end up in a repository.
 func isKey(r *Ref) error {
 	if r.shown == "" {
-		return errors.New("a key is written as a reference, ${NAME} or ${file:path}, not as itself")
+		return errors.New("write the key as a reference, ${NAME} or ${file:path}; plain text is refused")
 	}
 	return isHeaderValue(r)
 }

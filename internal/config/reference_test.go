@@ -17,8 +17,6 @@ import (
 
 const referenceHead = `# Configuration
 
-Generated from the fields of package config by make gen; do not edit.
-
 This page lists the settings of ` + "`lathe.yaml`" + `, one strict YAML file in which every key has a default:
 
 ` + "```yaml" + `
@@ -46,7 +44,7 @@ Keys, headers and addresses may refer to values outside the file: ` + "`${NAME}`
 a file (a relative path starts at the configuration file, and one line end is cut off). ` + "`$${`" + ` is the text ` + "`${`" + `.
 What is not set, or empty, is an error. Keys are written as references only.
 
-Durations are written ` + "`300ms`, `30s`, `15m`, `1h30m`" + `, and sizes ` + "`65536`, `64KiB`, `1MiB`" + `.
+Durations are written ` + "`300ms`, `30s`, `15m`, `1h30m`" + `, and sizes ` + "`65536`, `64KiB`, `1MiB`" + `. This page is generated from package config by make gen: do not edit it.
 `
 
 const furtherHead = `# Further settings

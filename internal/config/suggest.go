@@ -59,7 +59,7 @@ func unknownModel(name string, names []string) error {
 	case near != "":
 		return fmt.Errorf("unknown model %s, did you mean %s?", quote(name), quote(near))
 	case len(names) > 0:
-		return fmt.Errorf("unknown model %s (%s)", quote(name), strings.Join(names, ", "))
+		return fmt.Errorf("unknown model %s; configured: %s", quote(name), strings.Join(names, ", "))
 	default:
 		return fmt.Errorf("unknown model %s: no models are configured", quote(name))
 	}
