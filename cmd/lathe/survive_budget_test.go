@@ -146,7 +146,8 @@ func (x *budgetTrial) ask(base string, n int, answers chan<- string) {
 				answers <- "ended"
 			case resp.StatusCode == 200:
 				answers <- "answered"
-			case resp.StatusCode == 429 && strings.Contains(string(b), `"budget_exhausted"`):
+			case resp.StatusCode == 429 && strings.Contains(string(b), `"budget_exhausted"`),
+				resp.StatusCode == 503 && strings.Contains(string(b), `"overloaded"`): // the balance, which all wait for, was locked for too long
 				answers <- "refused"
 			default:
 				answers <- fmt.Sprintf("%d %s", resp.StatusCode, b)
