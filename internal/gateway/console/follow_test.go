@@ -129,7 +129,7 @@ func TestPageFollowsARunOverLossAndReload(t *testing.T) {
 	}
 	report := s.browse(t, "1280,860")
 	for name, want := range map[string]string{
-		"error": "", "selected": "One.", "node": "true", "lost": "The connection to the server is lost. Trying again…", "health": "health lost", "during": "One. Two. Still",
+		"error": "", "selected": "One.", "node": "true", "lost": "The connection to the gateway is lost. Trying again…", "health": "health lost", "during": "One. Two. Still",
 		"after": "One. Two. Still Three.", "working": "working", "spoken": "One. Two. Still Three.", "unsent": "", "reloaded": "One. Two. Still Three.", "behind": "working: the rest of this text appears when the model call ends", "final": "One. Two. Still Three. End.",
 	} {
 		if report[name] != want {
@@ -298,7 +298,7 @@ func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 		"error": "", "whole": "false false false ", "edited": "This call was approved with other arguments by you", "late": "The request has expired: the call is not made.",
 		"cut":     "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
 		"array":   "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
-		"hidden":  "true false true This page and the server do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.",
+		"hidden":  "true false true This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.",
 		"box":     "{\n  \"id\": 12345678901234567890,\n  \"t\": \"\\u200b\"\n}",
 		"refused": `The arguments must be a JSON object, such as {"name": "value"}.`,
 	} {
