@@ -75,11 +75,7 @@ func (c compacting) NewWriter(head *wire.AnswerHead) wire.Writer {
 }
 
 // compactedResponses is the protocol of POST /v1/responses/compact.
-var compactedResponses = func() *protocol {
-	pr := *responsesAPI
-	pr.Served = compacting{}
-	return &pr
-}()
+var compactedResponses = responsesAPI.with(compacting{})
 
 // A compactionWriter collects the text of the answer, which is the summary, and writes a compaction item instead.
 type compactionWriter struct {
@@ -118,9 +114,7 @@ func (a *exchange) acceptCompaction(ctx context.Context, m *Model) *problem {
 	if err != nil {
 		return problems.NotNow(err)
 	}
-	pr := *responsesAPI
-	pr.Served = compacting{asked: a, ring: ring, item: item}
-	a.protocol = &pr
+	a.protocol = responsesAPI.with(compacting{asked: a, ring: ring, item: item})
 	if item {
 		responses.PrepareCompaction(a.req)
 		a.req.Messages = withoutTrigger(a.req.Messages)

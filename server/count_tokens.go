@@ -27,12 +27,22 @@ type counting struct{ messages.Codec }
 
 func (c counting) ParseRequest(body []byte) (*wire.ClientRequest, error) { return c.ParseCount(body) }
 
-// countedMessages is the protocol of POST /v1/messages/count_tokens.
-var countedMessages = func() *protocol {
-	pr := *messagesAPI
-	pr.Served = counting{}
-	return &pr
-}()
+// countingGemini is the codec of generateContent for requests to count tokens, which may be within generateContentRequest.
+type countingGemini struct{ gemini.Codec }
+
+func (countingGemini) ParseRequest(body []byte) (*wire.ClientRequest, error) {
+	return gemini.ParseCount(body)
+}
+
+// countedMessages and countedGemini are the protocols of requests to count tokens.
+var countedMessages, countedGemini = messagesAPI.with(counting{}), geminiAPI.with(countingGemini{})
+
+// with returns the protocol with another codec.
+func (pr *protocol) with(codec wire.Served) *protocol {
+	other := *pr
+	other.Served = codec
+	return &other
+}
 
 // countMessages handles POST /v1/messages/count_tokens.
 func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) *problem {
@@ -79,7 +89,7 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 	w.Header().Set(estimatedHeader, strconv.FormatBool(!counted))
 	count := messages.AppendCount
 	switch pr {
-	case geminiAPI:
+	case countedGemini:
 		count = gemini.AppendCount
 	case responsesAPI:
 		count = responses.AppendCount

@@ -22,6 +22,7 @@ func TestCountTokens(t *testing.T) {
 		{"/v1/messages/count_tokens", `{"model":"sim/demo","messages":[{"role":"user","content":"a long question"}]}`, "input_tokens"},
 		{"/v1/messages/count_tokens", `{"model":"sim/demo","max_tokens":5,"messages":[{"role":"user","content":"a long question"}]}`, "input_tokens"},
 		{"/v1beta/models/sim/demo:countTokens", `{"contents":[{"parts":[{"text":"a long question"}]}]}`, "totalTokens"},
+		{"/v1beta/models/sim/demo:countTokens", `{"generateContentRequest":{"model":"models/sim/demo","contents":[{"parts":[{"text":"a long question"}]}],"systemInstruction":{"parts":[{"text":"Be brief."}]}}}`, "totalTokens"},
 	} {
 		res, body := f.do("POST", tt.path, tt.body)
 		var got map[string]int

@@ -56,7 +56,7 @@ func (h *chatHandler) gemini(w http.ResponseWriter, r *http.Request, c *caller) 
 	case verbGenerate:
 		return h.answer(w, r, c, geminiAPI)
 	case verbCount:
-		return (&tokenCounter{h.planner}).countTokens(w, r, c, geminiAPI)
+		return (&tokenCounter{h.planner}).countTokens(w, r, c, countedGemini)
 	}
 	return notFound("unknown_url", "There is no such method of a model. %s, %s and %s are served.", verbGenerate, verbStream, verbCount)
 }
