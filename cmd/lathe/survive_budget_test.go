@@ -192,15 +192,20 @@ func (x *budgetTrial) balance() (spent, reserved int64, err error) {
 	return b[0].SpentNanos, b[0].ReservedNanos, nil
 }
 
+// want waits until the key has spent and reserved that much: a process books again what it could not book while the balance was locked.
 func (x *budgetTrial) want(when string, spent, reserved int64) error {
-	s, r, err := x.balance()
-	if err == nil && (s != spent || r != reserved) {
-		err = fmt.Errorf("%d are spent and %d reserved, want %d and %d", s, r, spent, reserved)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(2 * time.Minute); ; <-tick.C {
+		switch s, r, err := x.balance(); {
+		case err != nil:
+			return fmt.Errorf("%s: %w", when, err)
+		case s == spent && r == reserved:
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("%s: %d are spent and %d reserved, want %d and %d", when, s, r, spent, reserved)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", when, err)
-	}
-	return nil
 }
 
 // watch reads the balance until it is stopped, and returns the most that was spent and reserved at a time.
@@ -302,8 +307,9 @@ func (x *budgetTrial) run() (err error) {
 		return err
 	}
 	_, atC := x.serve()
-	if spent += 9 * mostOfCall; !x.becomes(spent) {
-		return x.want("the leases have ended", spent, 0)
+	spent += 9 * mostOfCall
+	if err := x.want("the leases have ended", spent, 0); err != nil {
+		return err
 	}
 	x.hold()
 	fits := int((budgetOfKey - spent) / mostOfCall)
@@ -330,16 +336,4 @@ func (x *budgetTrial) expire() error {
 		err = fmt.Errorf("%d reservations are open, want those of the 9 calls of the killed process", tag.RowsAffected())
 	}
 	return errors.Join(err, conn.Close(x.ctx))
-}
-
-// becomes waits until that much is spent and nothing is reserved.
-func (x *budgetTrial) becomes(spent int64) bool {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); <-tick.C {
-		if s, r, err := x.balance(); err != nil || s == spent && r == 0 {
-			return err == nil
-		}
-	}
-	return false
 }
