@@ -104,13 +104,15 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
-// listRuns handles GET /api/runs; with questions=true the rows have the question of each run. A query that must read the logs of runs takes the lock of scan.
+// listRuns handles GET /api/runs. With questions=true each row has the question of its run. A request that must read the logs of runs takes
+// the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
 	if p != nil {
 		return p
 	}
-	if *q != (store.RunQuery{}) {
+	questions := r.URL.Query().Get("questions") == "true"
+	if questions || *q != (store.RunQuery{}) {
 		unlock, p := h.scan(r.Context(), c)
 		if p != nil {
 			return p
@@ -122,7 +124,7 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	if r.URL.Query().Get("questions") != "true" {
+	if !questions {
 		return answerList(w, rows, next, truncated)
 	}
 	asked := make([]askedRow, len(rows))

@@ -34,7 +34,7 @@ func TestOneScanOfAKeyAtATime(t *testing.T) {
 			answers <- resp.StatusCode
 		}()
 	}
-	scans := []string{"/api/stats", "/api/runs?text=zz", "/api/sessions?q=zz", "/api/tools?stats=true"}
+	scans := []string{"/api/stats", "/api/runs?text=zz", "/api/runs?questions=true", "/api/sessions?q=zz", "/api/tools?stats=true"}
 	get(scans[0], "a")
 	<-index.entered
 	for _, path := range scans {

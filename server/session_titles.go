@@ -18,7 +18,7 @@ import (
 
 const titlePrefix = "session_title/"
 
-// A sessionTitle is the JSON of what a user said of a session in the store.
+// A sessionTitle is the stored JSON of the title and the pin that a user gave a session.
 type sessionTitle struct {
 	Session string `json:"session"`
 	Title   string `json:"title"`

@@ -32,12 +32,12 @@ type sessionRow struct {
 	Status  string    `json:"status"` // the status of the newest run
 	Model   string    `json:"model"`  // the model of the newest run
 	Runs    int       `json:"runs"`
-	Pinned  bool      `json:"pinned,omitempty"` // the user has the session stand before the others
+	Pinned  bool      `json:"pinned,omitempty"` // the user pinned the session: it is listed before the others
 	first   string    // the id of the oldest run
 }
 
-// listSessions handles GET /api/sessions: the caller's sessions, those that are pinned first, each part sorted by the newest run, newest first.
-// Sessions of other keys are not listed, even for an admin key.
+// listSessions handles GET /api/sessions: the caller's sessions, the pinned ones first, and otherwise sorted by their newest run, newest
+// first. Sessions of other keys are not listed, even for an admin key.
 func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, p := c.filter(r)
 	if p != nil {
@@ -70,19 +70,17 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	saying, err := h.sessionsWith(r.Context(), c.key.Name, search)
+	matching, err := h.sessionsWith(r.Context(), c.key.Name, search)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	slices.SortStableFunc(all, func(a, b sessionRow) int {
-		switch x, y := titles[a.ID].Pinned, titles[b.ID].Pinned; {
-		case x == y:
+	place := func(s sessionRow) int {
+		if titles[s.ID].Pinned {
 			return 0
-		case x:
-			return -1
 		}
 		return 1
-	})
+	}
+	slices.SortStableFunc(all, func(a, b sessionRow) int { return place(a) - place(b) })
 	if after != "" {
 		at := slices.IndexFunc(all, func(s sessionRow) bool { return s.ID == after })
 		if at < 0 {
@@ -97,7 +95,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		if s.Title, s.Pinned = given.Title, given.Pinned; s.Title == "" { // the log is read only if no title was given
 			s.Title = question(r.Context(), h.opts.Index, s.first, false)
 		}
-		if !saying[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
+		if !matching[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
 		}
 		if len(page) == limit {
@@ -141,7 +139,8 @@ func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all
 	return all, false, nil
 }
 
-// sessionsWith returns the ids of the sessions of a principal with a run that contains the text, as far as one page of the search reaches; none for "".
+// sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search. For "" it
+// returns none.
 func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (map[string]bool, error) {
 	if text == "" {
 		return nil, nil

@@ -83,7 +83,7 @@ func (f *serveFlags) serve(cmd *cobra.Command) error {
 		line := startingServers(w, cfg, nil, false)
 		if line == nil {
 			line = startProgress(w, false)
-			line.Say("opening the store")
+			line.Say("starting the gateway")
 		}
 		return line.Stop
 	}
