@@ -19,8 +19,7 @@ type waitingTurn struct {
 	text  string // text of the message without the sentence
 	runID string
 	// If the run is found, sum is the sum of the conversation with which it began, and messages are those that it has added to the
-	// conversation so far.
-	found    bool
+	// conversation so far; else there are none.
 	session  bool // the run belongs to the session of the request
 	sum      Sum
 	messages []lathe.Message
@@ -40,7 +39,7 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 		}
 		t := &waitingTurn{text: rest, runID: id}
 		if other := looked[id]; other != nil {
-			t.found, t.session, t.sum, t.messages = other.found, other.session, other.sum, other.messages
+			t.session, t.sum, t.messages = other.session, other.sum, other.messages
 		} else if looked[id] = t; len(looked) <= maxWaitingJoined && ht.opts.Index != nil {
 			if p := ht.loadWaiting(ctx, a, t); p != nil {
 				return nil, p
@@ -67,7 +66,7 @@ func (ht *Turns) loadWaiting(ctx context.Context, c *Request, t *waitingTurn) *p
 	if !ok {
 		return nil
 	}
-	t.sum, t.found, t.messages, t.session = sum, true, v.Added(), v.State.Run.SessionID == c.Session
+	t.sum, t.messages, t.session = sum, v.Added(), v.State.Run.SessionID == c.Session
 	return c.Memory.Load(t.messages)
 }
 
@@ -92,7 +91,7 @@ func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turn
 	if n := len(out); !ok && t.session && n > 0 && out[n-1].Role == lathe.RoleUser {
 		at, ok = n, true
 	}
-	if t.found && ok && len(t.messages) > 0 {
+	if ok && len(t.messages) > 0 {
 		return append(slices.Clip(out[:at]), t.messages...)
 	}
 	left := *m
