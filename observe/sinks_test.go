@@ -212,6 +212,7 @@ func TestSlogLevels(t *testing.T) {
 		{&event.RunFinished{Status: "limited"}, "WARN run finished"},
 		{&event.ModelCallFinished{Status: "success"}, "DEBUG model call"},
 		{&event.ModelCallFinished{Status: "error"}, "WARN model call failed"},
+		{&event.ModelCallFinished{Status: "error", ErrorCode: string(lathe.CodeCancelled)}, "DEBUG model call"},
 		{&event.ToolCallResult{Status: "ok"}, "DEBUG tool call"},
 		{&event.ToolCallResult{Status: "error", ErrorType: lathe.CodeExecutionFailed}, "WARN tool call failed"},
 		{&event.ToolCallResult{Status: "error", ErrorType: lathe.CodeInvalidArguments}, "WARN tool call failed"},

@@ -22,6 +22,7 @@ var _ event.Sink = (*Slog)(nil)
 //	a run failed or reached a limit                          warn    run finished, with its code and limit
 //	an attempt of a model call succeeded                     debug   model call
 //	an attempt failed, whether it is repeated or not         warn    model call failed, with its code
+//	an attempt was cancelled                                 debug   model call, with its code
 //	a tool call succeeded                                    debug   tool call
 //	a tool call failed or was refused                        warn    tool call failed, with its code and the cause for operators
 //	a tool call failed in the client, was denied by an
@@ -113,7 +114,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 
 func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallFinished) {
 	s.note(ctx, slog.LevelDebug, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
-	if d.Status == "error" {
+	if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
 		attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
 			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
 		if d.UpstreamStatus != 0 {
@@ -123,10 +124,11 @@ func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallF
 		s.line(ctx, slog.LevelWarn, "model call failed", e, attrs...)
 		return
 	}
-	s.line(ctx, slog.LevelDebug, "model call", e, slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
+	attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
 		slog.String("finish_reason", string(d.FinishReason)), slog.Int("tool_calls", d.ToolCalls),
 		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens),
-		slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID))
+		slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
+	s.line(ctx, slog.LevelDebug, "model call", e, appendTexts(attrs, slog.String, "code", d.ErrorCode)...)
 }
 
 func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallResult) {
