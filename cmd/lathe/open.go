@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"runtime"
@@ -93,7 +94,9 @@ func (f *serverFlags) running(store string) (*daemonClient, error) {
 	if kind != "sqlite" {
 		return nil, usageError("--store %s: a gateway is found by the file of an SQLite store; give --server URL", kind)
 	}
-	if c, err = f.noted(path); err != nil {
+	if c, err = f.noted(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, failure("no running gateway has %s open; start `lathe serve --store %s`, or give --server URL", path, store)
+	} else if err != nil {
 		return nil, failure("no running gateway has %s open; start `lathe serve --store %s`, or give --server URL: %w", path, store, err)
 	}
 	return c, nil

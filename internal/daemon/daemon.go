@@ -261,6 +261,9 @@ func ignoreClosed(err error) error {
 func Listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // without the address, which stands before it
+		}
 		return nil, failed(fmt.Errorf("cannot listen on %s: %w; choose another address with %s", addr, err, flag))
 	}
 	return ln, nil

@@ -46,20 +46,20 @@ func Distance(a, b string) int {
 
 const (
 	maxSuggestions = 3 // names in one message
-	suggestWithin  = 2 // largest distance of a suggested name
+	suggestWithin  = 2 // largest distance of a suggested name; of a word of less than six letters it is 1
 )
 
-// Suggest returns "did you mean …?" with at most three names that begin with word or differ from it by at most two letters. It returns
-// otherwise if no name does.
+// Suggest returns "did you mean …?" with at most three names that begin with word or differ from it by at most two letters, by one if word
+// has less than six. It returns otherwise if no name does.
 func Suggest(word string, names []string, otherwise string) string {
 	if word == "" || len(word) > maxBytes {
 		return otherwise
 	}
 	var near []string
-	lower := strings.ToLower(word)
+	lower, within := strings.ToLower(word), max(1, min(len(word)/3, suggestWithin))
 	for _, n := range names {
 		name := strings.ToLower(n)
-		if len(near) < maxSuggestions && len(n) <= maxBytes && (strings.HasPrefix(name, lower) || Distance(lower, name) <= suggestWithin) {
+		if len(near) < maxSuggestions && len(n) <= maxBytes && (strings.HasPrefix(name, lower) || Distance(lower, name) <= within) {
 			near = append(near, n)
 		}
 	}

@@ -32,10 +32,12 @@ func TestDistance(t *testing.T) {
 
 func TestSuggest(t *testing.T) {
 	t.Parallel()
-	names := []string{"calculator", "state_get", "state_patch", "state_put", "state_del"}
+	names := []string{"calculator", "state_get", "state_patch", "state_put", "state_del", "wire"}
 	for word, want := range map[string]string{
 		"calclator": "did you mean calculator?",
 		"stat":      "did you mean state_get or state_patch or state_put?",
+		"wier":      "did you mean wire?",
+		"file":      "none",
 		"zebra":     "none",
 		"":          "none",
 	} {
