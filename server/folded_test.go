@@ -529,7 +529,7 @@ func TestAnswerKeepsTextsAndSources(t *testing.T) {
 		{"cut text", "messages", []string{`{"type":"text","text":"Ice melts at "},{"type":"text","text":"0 °C","citations":[{"type":"char_location",`}, `\n`},
 		{"search", "messages", []string{`"type":"server_tool_use","id":"srvtoolu_9"`, `"encrypted_content":"EE"`, `"citations":[{"type":"web_search_result_location"`, `"encrypted_index":"II"`}, `answer.`},
 		{"search", "responses", []string{`"text":"Let me look.\nAt 0 °C.","annotations":[{"type":"url_citation","start_index":13,"end_index":21,"url":"https://ice.example","title":"Ice"}]`, `"answer.web_search_tool_result"`}, `server_tool_use"}`},
-		{"search", "chat", []string{`"content":"Let me look.\nAt 0 °C."`, `"annotations":[{"type":"url_citation","url_citation":{"start_index":13,"end_index":21,"url":"https://ice.example","title":"Ice"}}]`}, "EE"},
+		{"search", "chat", []string{`"content":"Let me look.\nAt 0 °C."`, `"annotations":[{"type":"url_citation","url_citation":{"start_index":13,"end_index":21,"url":"https://ice.example","title":"Ice"}}]`}, `"EE"`},
 		{"search of Responses", "responses", []string{`{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"ice"}}`, `"annotations":[{"type":"url_citation","url":"https://ice.example","title":"Ice","start_index":3,"end_index":7}]`}, `answer.`},
 		{"search of Responses", "messages", []string{`"citations":[{"type":"web_search_result_location","cited_text":"0 °C","url":"https://ice.example","title":"Ice","encrypted_index":""}]`, `"answer.web_search_call"`}, "ws_1"},
 		{"sources of chat completions", "chat", []string{`"annotations":[{"type":"url_citation","url_citation":{"url":"https://ice.example","title":"Ice","start_index":3,"end_index":7}}]`}, `answer.`},
