@@ -14,6 +14,7 @@ import (
 // F2: a process that is killed at any of the eleven points leaves exactly what the log of that moment
 // says, and the next one continues from there.
 func TestF2_KilledAtEachPoint(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	const look, pay, askPay = "c1_0", "c1_1", "c1_2"
 	script := enginetest.Script{Turns: []enginetest.Turn{enginetest.Ask(1, enginetest.Look, enginetest.Pay, enginetest.AskPay), enginetest.Reply("done")}}

@@ -83,6 +83,7 @@ func each(t *testing.T, over enginetest.Options, script *enginetest.Script, outc
 
 // A fault at the k-th step, for all k: whatever fails there, or is killed, the run keeps its promises.
 func TestEachStepMayFail(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	_, soak := os.LookupEnv("LATHE_SOAK_SEEDS")
 	for name, prepare := range stores {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/tool"
@@ -105,6 +106,7 @@ const answerFormat = `{"type":"object","properties":{"sum":{"type":"integer"}},"
 // What comes between the turns of a conversation with a model that binds its thinking. The model server refuses no request; thinking comes back
 // where what stands before it is as it was, and is left out and listed elsewhere.
 func TestBoundThinkingAcrossChanges(t *testing.T) {
+	testdata.WithoutRace(t)
 	t.Parallel()
 	var shelves []lathe.Tool
 	for i := range 20 {
