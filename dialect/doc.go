@@ -24,8 +24,7 @@
 // [NewThink] parses reasoning only, for models with native calls.
 //
 // A Dialect also writes. [Dialect.Rewrite] encodes a request for a server without tool support:
-// the tools become text of the system message, calls and results text of the history. Harmony also
-// has a prompt form of its own, [AppendHarmony].
+// the tools become text of the system message, calls and results text of the history.
 //
 // # Adding a dialect
 //

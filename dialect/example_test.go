@@ -130,13 +130,3 @@ func ExampleDialect_Rewrite() {
 	// To call a tool, write: <tool name="NAME" args>{"argument":"value"}</tool>
 	// user: What time is it?
 }
-
-// A prompt for a server that takes text.
-func ExampleAppendHarmony() {
-	req := &lathe.Request{Messages: []lathe.Message{lathe.System("Be brief."), lathe.User("Hi")}}
-	fmt.Println(string(dialect.AppendHarmony(nil, req, &dialect.HarmonyOptions{NoSystem: true})))
-	// Output:
-	// <|start|>developer<|message|># Instructions
-	//
-	// Be brief.<|end|><|start|>user<|message|>Hi<|end|><|start|>assistant
-}

@@ -11,6 +11,18 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
+const (
+	chat      = lathe.WireOpenAIChat
+	responses = lathe.WireResponses
+	messages  = lathe.WireMessages
+	gemini    = lathe.WireGemini
+
+	asFile, ownOnly = "file", "own"
+)
+
+// template is the row of servers that render the chat template of the model.
+var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
+
 // The rules name known columns, values and servers, and say who states them and when that was read.
 func TestRulesAreWellFormed(t *testing.T) {
 	t.Parallel()

@@ -65,10 +65,10 @@ const (
 	MaxCompletionTokens                  = "max_completion_tokens"
 	Keep, DropBlock                      = "keep", "drop_block"
 
-	free, none, one, no            = "any", "none", "one", "no"
-	alternate, object, openAI      = "alternate", "object", "openai"
-	effort, effortless             = "effort", "effortless"
-	asText, asFile, ownOnly, alone = "text", "file", "own", "alone"
+	free, none, one, no       = "any", "none", "one", "no"
+	alternate, object, openAI = "alternate", "object", "openai"
+	effort, effortless        = "effort", "effortless"
+	asText, alone             = "text", "alone"
 )
 
 // noLimit is the value of a numeric column that states that the destination has no limit. It differs from 0, which states that no rule is

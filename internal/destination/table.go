@@ -1,6 +1,9 @@
 package destination
 
 import (
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,23 +33,33 @@ type Server struct {
 	Hosts []string
 }
 
-// Servers are the kinds of servers.
-var Servers = []Server{
-	{"openai", []string{"api.openai.com", ".api.openai.com"}},
-	{"azure", []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"}},
-	{"anthropic", []string{"api.anthropic.com"}},
-	{"bedrock", []string{".amazonaws.com"}},
-	{"gemini", []string{"generativelanguage.googleapis.com"}},
-	{"vertex", []string{"aiplatform.googleapis.com", "-aiplatform.googleapis.com"}},
-	{"openrouter", []string{"openrouter.ai"}},
-	{"deepseek", []string{"api.deepseek.com"}},
-	{"mistral", []string{"api.mistral.ai"}},
-	{"xai", []string{"api.x.ai"}},
-	{"groq", []string{"api.groq.com"}},
-	{"cerebras", []string{"api.cerebras.ai"}},
-	{"kimi", []string{"api.moonshot.ai", "api.moonshot.cn"}},
-	{"zai", []string{"api.z.ai", "open.bigmodel.cn"}},
-	{"vllm", nil}, {"sglang", nil}, {"llamacpp", nil}, {"ollama", nil}, {"lmstudio", nil},
+//go:embed rules.json
+var table []byte
+
+// Servers are the kinds of servers. Rules are the rules: those of each wire for unknown servers, then those of kinds of servers, then those
+// of models. If several apply, a later one overrides the columns that it sets.
+var Servers, Rules = readTable()
+
+// readTable reads the table. The columns of a rule are written as [Accepts] reads them.
+func readTable() ([]Server, []Rule) {
+	var file struct {
+		Servers []Server
+		Rules   []struct {
+			Rule
+			Accepts map[string]string
+		}
+	}
+	err := json.Unmarshal(table, &file)
+	rules := make([]Rule, len(file.Rules))
+	for i, r := range file.Rules {
+		var wrong error
+		r.Row, wrong = Accepts(r.Accepts)
+		rules[i], err = r.Rule, errors.Join(err, wrong)
+	}
+	if err != nil {
+		panic(err) // cannot happen: each test of this package reads the table
+	}
+	return file.Servers, rules
 }
 
 // Check returns an error if server is no kind of server or accepts has an unknown rule, with key, the name of the setting at fault. server
@@ -68,9 +81,6 @@ func Check(server string, accepts map[string]string) (key string, err error) {
 // aliases are profiles of package preset whose kind of server has another name. A profile that is not listed has the name of its kind.
 var aliases = map[string]string{"openai_responses": "openai", "google": "gemini"}
 
-// template is the row of servers that render the chat template of the model.
-var template = Row{System: one, Developer: no, Documents: asText, Reasoning: ownOnly}
-
 // Rows that are added after a server has refused a request because of the role developer, several system messages, the order of roles (the
 // rules of the strictest chat templates) or an effort.
 var (
@@ -79,66 +89,6 @@ var (
 	StrictRoles = Row{System: one, Developer: no, Turns: alternate}
 	NoThinking  = Row{Thinking: none}
 )
-
-const (
-	chat      = lathe.WireOpenAIChat
-	responses = lathe.WireResponses
-	messages  = lathe.WireMessages
-	gemini    = lathe.WireGemini
-
-	templates = "chat templates of Qwen 3.5, Mistral and Nemo in llama.cpp; vllm-project/vllm#41114, ggml-org/llama.cpp#20215, sgl-project/sglang#40082"
-)
-
-// Rules are the rules, general ones first. If several apply, a later one overrides the columns that it sets.
-var Rules = []Rule{
-	// Defaults of each wire, for unknown servers, then the kinds of servers.
-	{Wire: chat, Row: Row{Thinking: effort, Documents: asText, Reasoning: Calls, Schema: free}, Source: "forms that most servers of the wire read; agentgateway/agentgateway#3518", Read: "2026-11-28"},
-	{Wire: responses, Row: Row{Thinking: effort, Documents: asText, Status: Yes, Schema: openAI}, Source: "published schema of the wire; vercel/ai#20828", Read: "2026-11-28"},
-	{Wire: messages, Row: Row{System: Leading, Schema: object}, Source: "published schema of the wire", Read: "2026-11-22"},
-	{Wire: gemini, Row: Row{System: Leading}, Source: "published schema of the wire", Read: "2026-11-22"},
-
-	{Server: "openai", Row: Row{Schema: openAI, MaxUser: 64, Reasoning: ownOnly}, Source: "maximhq/bifrost#1000, microsoft/agent-framework#4771, langchain-ai/langchain-mcp-adapters#137", Read: "2026-11-28"},
-	{Server: "openai", Wire: chat, Row: Row{MaxStop: 4}, Source: "OpenAI's API description, member stop; braintrustdata/lingua#186", Read: "2026-11-28"},
-	{Server: "openai", Wire: responses, Row: Row{Documents: asFile, LeastOutput: 16}, Source: "OpenAI's API description; vectorize-io/hindsight#58", Read: "2026-11-28"},
-	{Server: "azure", Row: Row{Schema: openAI, MaxUser: 64, Reasoning: ownOnly}, Source: "as OpenAI", Read: "2026-11-28"},
-	{Server: "azure", Wire: chat, Row: Row{MaxStop: 4}, Source: "as OpenAI", Read: "2026-11-28"},
-	{Server: "azure", Wire: responses, Row: Row{Documents: asFile, LeastOutput: 16}, Source: "as OpenAI; status: microsoft/agent-framework#4701", Read: "2026-11-28"},
-	{Server: "anthropic", Wire: messages, Row: Row{System: free}, Source: "Anthropic's SDK, MessageParamRoleSystem", Read: "2026-11-22"},
-	{Server: "bedrock", Wire: messages, Row: Row{System: Leading}, Source: "default of the wire", Read: "2026-11-28"},
-	{Server: "gemini", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "reasoning travels in extra_content", Read: "2026-11-22"},
-	{Server: "vertex", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "as Gemini", Read: "2026-11-22"},
-	{Server: "openrouter", Row: Row{System: one, Developer: no, Schema: openAI, MaxUser: 128, Reasoning: ownOnly}, Source: "passes requests to servers of all kinds; maximhq/bifrost#1000", Read: "2026-11-28"},
-	{Server: "deepseek", Wire: chat, Row: Row{System: one, Developer: no, Reasoning: Calls}, Source: "BerriAI/litellm#26395, 9router#355", Read: "2026-11-28"},
-	{Server: "mistral", Wire: chat, Row: Row{System: one, Developer: no, Turns: alternate, Reasoning: ownOnly, Thinking: free}, Source: "BerriAI/litellm#17761, avante-corp/avante.nvim#2562", Read: "2026-11-28"},
-	{Server: "xai", Wire: chat, Row: Row{Reasoning: ownOnly, Thinking: free}, Source: "no rule beyond those of the wire is known", Read: "2026-11-28"},
-	{Server: "groq", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "refuses reasoning_content; maximhq/bifrost#5410", Read: "2026-11-22"},
-	{Server: "cerebras", Wire: chat, Row: Row{Reasoning: ownOnly}, Source: "as Groq", Read: "2026-11-22"},
-	{Server: "kimi", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
-	{Server: "zai", Wire: chat, Row: Row{Reasoning: Calls}, Source: "reasoning_content beside calls comes back unmodified", Read: "2026-11-22"},
-	{Server: "vllm", Row: template.With(&Row{Format: alone}), Source: templates + "; format: vllm-project/vllm#39929", Read: "2026-11-28"},
-	{Server: "sglang", Row: template, Source: templates, Read: "2026-11-28"},
-	{Server: "llamacpp", Row: template.With(&Row{Format: alone}), Source: templates + "; format: measured with llama.cpp 0.5.0", Read: "2026-11-28"},
-	{Server: "ollama", Row: template.With(&Row{Thinking: free}), Source: templates, Read: "2026-11-28"},
-	{Server: "lmstudio", Row: template, Source: templates, Read: "2026-11-28"},
-
-	// Models.
-	{Wire: chat, Family: "mistral", Row: Row{System: one, Developer: no, Turns: alternate}, Source: "chat templates of Nemo and Mistral Small in llama.cpp; NousResearch/hermes-agent#20154", Read: "2026-11-28"},
-	{Family: "gpt", To: 499, Row: Row{Thinking: none}, Source: "OpenAI's API description: reasoning models only", Read: "2026-11-28"},
-	{Server: "openai", Wire: chat, Family: "gpt", From: 500, Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
-	{Server: "openai", Wire: chat, Family: "o", Row: Row{TokenLimit: MaxCompletionTokens}, Source: "OpenAI's API description, max_tokens", Read: "2026-11-28"},
-	{Family: "gpt", From: 600, Row: Row{Sampling: effortless}, Source: "OpenAI's guide to GPT-6", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude", From: 100, To: 306, Row: Row{Thinking: none}, Source: "Anthropic's guide to extended thinking: from Claude 3.7 on", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude", From: 307, To: 405, Row: Row{Thinking: Budget}, Source: "elizaOS/eliza#16175, envoyproxy/ai-gateway#1988, mozilla-ai/any-llm#1345", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude-opus", From: 405, To: 405, Row: Row{Thinking: BudgetEffort}, Source: "Anthropic's guide to effort", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude", From: 407, Row: Row{Thinking: Adaptive}, Source: "Anthropic's migration guide to Claude Opus 4.7; NousResearch/hermes-agent#11137", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude", From: 505, Row: Row{ThinkingBinding: DropBlock}, Source: "Anthropic's guides to preserved thinking and to prefix checks", Read: "2026-11-28"},
-	{Wire: messages, Family: "claude-fable", From: 501, Row: Row{ThinkingBinding: DropBlock}, Source: "Anthropic's guides to preserved thinking and to prefix checks", Read: "2026-11-28"},
-	{Family: "claude", From: 401, To: 406, Row: Row{Sampling: one}, Source: "aws-samples/bedrock-access-gateway#191, anomalyco/opencode#28930", Read: "2026-11-28"},
-	{Family: "claude", From: 407, Row: Row{Sampling: none}, Source: "Anthropic's migration guide to Claude Opus 4.7; Comfy-Org/ComfyUI#13923", Read: "2026-11-28"},
-	{Wire: gemini, Family: "gemini", From: 100, To: 299, Row: Row{Thinking: Budget, Format: alone}, Source: "Google's guide to thinking; googleapis/python-genai#867", Read: "2026-11-28"},
-	{Wire: gemini, Family: "gemini", From: 300, Row: Row{Thinking: Level}, Source: "Google's guide to thinking", Read: "2026-11-22"},
-	{Wire: gemini, Family: "gemini-pro", From: 205, To: 205, Row: Row{LeastThinking: 128}, Source: "Google's guide to thinking; mozilla-ai/any-llm#1345", Read: "2026-11-28"},
-}
 
 // For returns the row of a model on a wire. server is a kind of server or a profile of package preset. If it is "", the host name decides
 // or, failing that, the vendor of the model, if its models are known to run on one kind of server. For an unknown server, only the rules of

@@ -1,19 +1,26 @@
 package price
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
 
+const (
+	openaiHost    = "api.openai.com"
+	anthropicHost = "api.anthropic.com"
+)
+
 // Each row is stated by a page of its own vendor, or by one commit of a list that is named.
 func TestListPricesNameTheirSources(t *testing.T) {
 	t.Parallel()
-	docs := map[string]string{openaiHost: openaiDocs, anthropicHost: anthropicDocs}
+	docs := map[string]string{openaiHost: "https://developers.openai.com/", anthropicHost: "https://platform.claude.com/docs/"}
+	lists := regexp.MustCompile(`^https://github\.com/(BerriAI/litellm|anomalyco/models\.dev)/blob/[0-9a-f]{40}/`)
 	seen := map[string]bool{}
 	for _, p := range ListPrices() {
 		for _, source := range []string{p.Source, p.LimitSource} {
-			if source != liteLLM && !strings.HasPrefix(source, modelsDev) && !strings.HasPrefix(source, docs[p.Host]) {
+			if !lists.MatchString(source) && !strings.HasPrefix(source, docs[p.Host]) {
 				t.Errorf("%s: %q is neither a page of %s nor a named list", p.Model, source, p.Host)
 			}
 		}

@@ -1,185 +1,31 @@
 package doctor
 
-const (
-	joined    = "Lathe joins the pieces all the same; nothing to set."
-	refused   = "Lathe does not run the call, and the model reads the reason and may correct the call."
-	retried   = "Lathe repeats the call, up to max_attempts times; nothing to set."
-	tolerated = "Lathe reads it all the same; nothing to set."
-	endsRun   = "A run ends with upstream_error; repair the server, or ask its operator."
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"sync"
 )
 
-// An entry is a finding in the catalogue. The fields are as in [Finding].
-type entry struct {
-	id         string
-	severity   Severity
-	seen, then string
-}
+//go:embed catalogue.json
+var catalogueJSON []byte
 
-// catalogue has the severity and the sentences of all findings, by group in the order of the report.
-var catalogue = []struct {
-	name     string
-	findings []entry
-}{
-	{"server", []entry{
-		{"hang", Broken, "The server accepts a request and does not answer.", "A run ends at client_timeout or read_timeout; look at the server's log and load, or give it longer with --timeout."},
-		{"connection-lost", Broken, "The connection was lost before any answer, twice in a row.", "Lathe repeats such a call, up to max_attempts times; look at the server's log."},
-		{"connection-lost-once", Warning, "The connection was lost before any answer, and the request was answered when it was sent again.", retried},
-		{"loading", Note, "The server was still loading the model.", "Lathe waits for it, up to loading_timeout."},
-		{"slow", Warning, "An answer was not complete at the timeout.", "Lathe does not end a stream that makes progress before run_timeout; give the doctor longer with --timeout."},
-		{"redirect", Broken, "The server redirects the request.", "Lathe follows no redirect, so that the key is not sent to another host; set base_url to the target."},
-		{"html", Broken, "The answer is an HTML page.", "A run ends with upstream_error; check the path of base_url, and proxies on the way."},
-		{"empty-body", Broken, "The answer is empty.", endsRun},
-		{"not-a-completion", Broken, "The body is not an answer of the server's wire.", "A run ends with upstream_error; check the path of base_url, and wire."},
-		{"too-large", Warning, "An answer is larger than the doctor reads.", "Lathe reads up to 64 MiB of one answer; set a token limit."},
-		{"status-401", Broken, "The server refuses the key (401).", "Set the right key: --key-env or --key-file, or models.*.key in lathe.yaml."},
-		{"status-403", Broken, "The server does not allow this (403).", "Check the rights of the key and of the account."},
-		{"model-unknown", Broken, "The server does not have the model, or not this path.", "Check the model's name, and the path of base_url."},
-		{"chat-refused", Broken, "The server refuses a plain request.", "Its message has the reason; request_overrides adds members that it may want."},
-		{"status-408", Note, "The server timed out (408), and answered when it was asked again.", retried},
-		{"status-408-always", Broken, "The server times out (408) again and again.", endsRun},
-		{"status-429", Note, "The server is asked too often (429), and answered when it was asked again.", "Lathe waits as long as Retry-After says, up to 30 s, and repeats the call; nothing to set."},
-		{"status-429-always", Broken, "The server is asked too often (429), again and again.", "Wait, or look at the limits of the account; a run would end with upstream_error."},
-		{"status-500", Note, "The server failed (500), and answered when it was asked again.", retried},
-		{"status-500-always", Broken, "The server fails (500) again and again.", endsRun},
-		{"status-503", Note, "The server was busy (503), and answered when it was asked again.", retried},
-		{"status-503-always", Broken, "The server is busy (503) again and again.", endsRun},
-		{"status-5xx", Note, "The server failed once, and answered when it was asked again.", retried},
-		{"status-5xx-always", Broken, "The server fails again and again.", endsRun},
-		{"models-missing", Note, "The server does not list its models.", "Lathe never asks for the list; nothing to set."},
-		{"model-not-listed", Note, "The server's list of models lacks this one.", "It answers under this name or not, as the other probes show."},
-		{"feature-refused", Note, "The server refuses a part of the wire that Lathe uses where it can.", "Lathe repeats the request without it, once, and leaves it out of later ones; nothing to set."},
-		{"role-missing", Note, "The answer has no role.", tolerated},
-	}},
-	{"stream", []entry{
-		{"json-instead-of-stream", Note, "A whole JSON answer came although a stream was asked for.", "Lathe reads it; text shows all at once."},
-		{"content-type", Note, "The stream is not labelled text/event-stream.", "Lathe decides by the bytes; nothing to set."},
-		{"stream-refused", Broken, "The server refuses to stream.", "Lathe always streams; put a proxy that streams before the server."},
-		{"usage-refused", Warning, "The server refuses stream_options.", "Set include_usage: false; tokens are not counted then."},
-		{"usage-missing", Note, "The answer has no usage.", "Lathe counts none, so max_tokens_total cannot bound a run."},
-		{"usage-every-chunk", Note, "Usage comes with every chunk, growing.", "Lathe takes the last; nothing to set."},
-		{"usage-invalid", Note, "Usage contains values that are not numbers of tokens.", "Lathe leaves it out."},
-		{"no-done", Note, "The stream ends without [DONE].", "Lathe treats the finish reason as the end."},
-		{"after-done", Note, "The stream continues after [DONE].", "Lathe stops at [DONE]."},
-		{"crlf", Note, "Lines end in CR LF.", tolerated},
-		{"bom", Note, "The stream begins with a byte order mark.", tolerated},
-		{"comments", Note, "There are comments between the events, to keep the connection open.", "Lathe ignores them; they reset read_timeout."},
-		{"multi-line-data", Note, "An event's JSON stands on several data lines.", tolerated},
-		{"long-line", Note, "A line is longer than 64 KiB.", "Lathe reads lines up to max_line_bytes (1 MiB)."},
-		{"line-too-long", Broken, "A line is longer than 1 MiB.", "Set max_line_bytes."},
-		{"malformed-line", Note, "A data line is not JSON.", "Lathe skips the line and counts it; its content is lost."},
-		{"empty-line", Note, "A data line is empty.", "Lathe skips it."},
-		{"duplicate-member", Note, "A chunk has a duplicate member.", "Lathe takes the last."},
-		{"n-choices", Note, "There is a second choice although one was asked for.", "Lathe takes the first; the other costs tokens."},
-		{"invalid-utf8", Note, "The stream holds bytes that are not UTF-8.", "Lathe replaces them by U+FFFD."},
-		{"character-split", Note, "A character is split between chunks.", joined},
-		{"error-in-band", Broken, "An error comes in the middle of a stream.", endsRun},
-		{"error-in-band-first", Broken, "An error comes as the first event of a stream, under status 200.", endsRun},
-		{"cut-mid-argument", Broken, "The stream breaks off inside a call.", "Lathe never runs such a call, and the run ends with upstream_error; look at the server's log, and at proxies that close idle connections."},
-		{"cut-mid-text", Broken, "The stream breaks off before its end.", "A run ends with upstream_error; look at the server's log, and at proxies that close idle connections."},
-		{"cut-after-finish", Note, "The connection breaks after the finish reason.", "Lathe takes the answer as whole."},
-	}},
-	{"calls", []entry{
-		{"status-400-tools", Broken, "The server refuses tools.", "Set supports_tools: false, or a dialect in which the model writes calls as text."},
-		{"status-404-tools", Broken, "The router has no server with tools for this model (404).", "Set supports_tools: false, choose another model, or set a dialect."},
-		{"tools-failed", Broken, "A request with tools fails where one without is answered.", "Its message has the reason; supports_tools: false leaves tools out."},
-		{"no-call", Warning, "The model calls no tool where the prompt asks for one.", "Check that the server was started with tool calls on, and that the model knows them; --tool-choice required may help."},
-		{"one-call-a-turn", Note, "The model makes one call where two were asked for.", "Lathe continues with the next turn; nothing to set."},
-		{"parallel-refused", Note, "The server refuses parallel_tool_calls.", "Leave parallel_tool_calls unset, which is the default."},
-		{"parallel-false-ignored", Note, "Several calls come although parallel_tool_calls is false.", "With that setting Lathe answers the others too_many_calls."},
-		{"function-call", Note, "Calls come in the old member function_call.", "Lathe reads it as one call (assistant_function_call_to_tool_calls); there can be no second in a turn."},
-		{"tool-calls-object", Note, "tool_calls is an object in place of a list.", "Lathe reads it as a list of one (assistant_tool_calls_object_to_array)."},
-		{"index-missing", Note, "Pieces of calls have no index.", joined},
-		{"index-minus-one", Note, "Calls have a negative index.", joined},
-		{"index-invalid", Note, "The index of a call is not a whole number.", joined},
-		{"index-repeated", Note, "Several calls have the same index.", "Lathe tells them apart by their ids; nothing to set."},
-		{"index-repeated-no-id", Warning, "Several calls have the same index and no id.", "Lathe tells calls of different tools apart, but not always two of one tool; set supports_parallel: false."},
-		{"index-sparse", Note, "The indexes of calls are not 0, 1, 2.", joined},
-		{"index-huge", Note, "The indexes of calls are in the thousands and beyond.", joined},
-		{"index-changed", Note, "A call goes on under another index.", joined},
-		{"id-missing", Note, "Calls have no id.", "Lathe gives each an id of its own."},
-		{"id-empty", Note, "The id of calls is the empty string.", "Lathe gives each an id of its own."},
-		{"id-late", Note, "The id comes after the first piece of its call.", joined},
-		{"id-changing", Note, "The pieces of one call have different ids.", "Lathe keeps the first."},
-		{"id-repeated", Note, "Several calls have the same id.", "Lathe gives all but one an id of its own."},
-		{"id-long", Note, "The id of a call is longer than 40 characters, which other servers refuse in a history.", "Lathe sends it back as it is; for another server with short ids use tool_call_ids_nine_alphanumeric."},
-		{"name-repeated", Note, "Every piece of a call has the whole name again.", joined},
-		{"name-split", Note, "The name of a call comes in several pieces.", joined},
-		{"name-late", Note, "The name comes after the arguments.", "Lathe waits for it before it says which tool is called."},
-		{"name-missing", Warning, "A call has no name.", "Lathe answers it unknown_tool, and the model may correct itself."},
-		{"type-missing", Note, "Calls have no type.", tolerated},
-		{"one-chunk", Note, "Each call comes whole in one chunk.", "Lathe reads it; there is nothing to show while arguments are written."},
-		{"two-in-one-chunk", Note, "Several calls come in one chunk.", tolerated},
-		{"call-repeated", Note, "A whole call is sent twice.", "Lathe counts it once."},
-		{"text-after-calls", Note, "Text comes after the calls.", "Lathe keeps it in the message, in order."},
-		{"text-with-calls", Note, "Text and a call come in one delta.", tolerated},
-		{"choice-required-refused", Warning, "The server refuses tool_choice: required.", "Leave tool_choice at auto with this model."},
-		{"choice-required-ignored", Warning, "No call comes although tool_choice is required.", "Use tool_use_mode: enforced, with which a run without a call fails."},
-		{"choice-named-refused", Warning, "The server refuses a tool_choice that names a tool.", "Offer that tool alone with --tools in place of function:NAME."},
-		{"choice-named-ignored", Warning, "Another tool is called than tool_choice names, or none.", "Offer that tool alone with --tools in place of function:NAME."},
-		{"choice-none-refused", Note, "The server refuses tool_choice: none.", "Use tool_use_mode: disabled, which sends no tools."},
-		{"choice-none-ignored", Warning, "A call comes although tool_choice is none.", "Use tool_use_mode: disabled, which sends no tools and ignores calls."},
-	}},
-	{"arguments", []entry{
-		{"args-object", Note, "Arguments are a JSON object in place of text.", "Lathe takes their text (assistant_tool_calls_arguments_json_string_if_hash)."},
-		{"args-empty-object-first", Note, "Arguments begin with {} and the real ones follow.", "Lathe takes the real ones."},
-		{"args-double-encoded", Warning, "Arguments are a JSON string that holds the JSON.", "Lathe unwraps them once; leave repair at safe."},
-		{"args-null", Warning, "Arguments are null.", "Lathe reads them as {}; if the tool requires some, the model reads which are missing."},
-		{"args-missing", Warning, "Calls have no arguments at all.", "Lathe reads them as {}; if the tool requires some, the model reads which are missing."},
-		{"args-blank", Note, "The arguments of a call without parameters are blank.", "Set the transform assistant_tool_calls_arguments_blank_to_empty_object."},
-		{"args-invalid-json", Warning, "Arguments are not valid JSON.", refused},
-		{"args-duplicate-keys", Warning, "Arguments hold a key twice.", refused},
-		{"args-lone-surrogate", Warning, "Arguments contain a lone surrogate.", refused},
-		{"args-deep", Warning, "Arguments are nested deeper than 64 levels.", refused},
-		{"args-huge", Warning, "The arguments of a call are larger than 200 000 bytes.", "Lathe does not run the call (max_tool_args_bytes), and the model reads an error."},
-	}},
-	{"end of an answer", []entry{
-		{"finish-stop", Note, "The finish reason is stop although there are calls.", "Lathe executes the calls; nothing to set."},
-		{"finish-tool-calls", Note, "The finish reason is tool_calls although there are none.", "Lathe takes the text as the answer."},
-		{"finish-empty", Note, "The finish reason is the empty string.", "Lathe decides by the content of the answer."},
-		{"finish-end-turn", Note, "The finish reason is end_turn, a value of another API.", "Lathe decides by the content of the answer."},
-		{"finish-unknown", Note, "The finish reason is not one of OpenAI's values.", "Lathe decides by the content of the answer."},
-		{"finish-missing", Note, "There is no finish reason.", "Lathe decides by the content of the answer."},
-		{"finish-twice", Note, "The finish reason comes twice.", "Lathe counts it once."},
-		{"length", Broken, "The answer stops with length although the request has no limit.", "A run ends with length; raise the server's own limit, or send max_tokens in request_overrides."},
-		{"rambles", Warning, "The answer to a short prompt did not end within the doctor's token limit.", "Bound answers with max_tokens in request_overrides, and runs with max_tokens_total; the probe's other checks have no result."},
-		{"content-filter", Broken, "The content filter stops an answer to a harmless prompt.", "A run ends with content_filter; look at the account's filter."},
-		{"length-unsaid", Warning, "A call that max_tokens truncated has another finish reason than length.", "Lathe detects the incomplete arguments, executes nothing, and the model reads an error."},
-		{"max-tokens-ignored", Note, "The answer exceeds max_tokens.", "Bound runs with max_tokens_total and run_timeout."},
-		{"max-tokens-refused", Warning, "The server requires max_completion_tokens in place of max_tokens.", "Set max_completion_tokens: true."},
-	}},
-	{"text and thinking", []entry{
-		{"reasoning", Note, "The model writes its reasoning into the member reasoning.", "Lathe shows it as reasoning and returns it in this member; reasoning_field changes that."},
-		{"reasoning-content", Note, "The model writes its reasoning into the member reasoning_content.", "Lathe shows it as reasoning and returns it in this member; reasoning_field changes that."},
-		{"thinking", Note, "The model writes its reasoning into the member thinking.", "Lathe shows it as reasoning and returns it in this member; reasoning_field changes that."},
-		{"reasoning-twice", Note, "Reasoning comes under two names at once.", "Lathe takes one."},
-		{"think-tags", Warning, "The model writes its reasoning into the text, between tags.", "Turn on the server's reasoning parser; with native calls Lathe shows such reasoning as text."},
-		{"think-open", Warning, "The text begins inside a block of thinking that the chat template has opened.", "Set thinking: starts_open, or turn on the server's reasoning parser."},
-		{"bare-calls", Warning, "The model writes a call as nothing but its JSON, without a mark.", "Set bare_calls: true."},
-		{"calls-in-text", Warning, "The model writes its calls as text, and the server does not parse them.", "Set the dialect, and Lathe parses them."},
-		{"leaked-calls", Warning, "Some calls are tool calls and some are in the text.", "Set recover_leaked_calls: true."},
-		{"content-unknown", Note, "The answer holds content of a kind that is not known.", "Lathe leaves it out."},
-	}},
-	{"model", []entry{
-		{"unknown-tool", Broken, "The model calls a tool that it was not offered.", "Lathe answers unknown_tool with the known names, and ends the run with tool_loop after max_unknown_tools in a row."},
-		{"tool-loop", Broken, "The model repeats a call whose result it has.", "Lathe ends such a run with tool_loop after max_repeated_calls."},
-		{"empty-final", Warning, "The answer after a tool's result is blank.", "Lathe asks once more; leave fix_empty_final on."},
-		{"chat-blank", Warning, "The answer to a plain prompt is blank.", "A run ends with empty_answer; look at the server's chat template."},
-		{"result-refused", Broken, "The server refuses the conversation with a tool's result.", "Its message has the reason; docs/presets.md lists the transforms for histories."},
-		{"history-refused", Broken, "The server refuses a history whose calls were made elsewhere.", "Its message has the reason; docs/presets.md lists the transforms for histories."},
-		{"id-refused", Warning, "The server refuses ids of calls that are not nine letters and digits.", "Set the transform tool_call_ids_nine_alphanumeric."},
-		{"strict-roles", Note, "The server refuses a user message directly after a tool's result.", "Set accepts.turns: alternate; without it Lathe sends such text at the end of the result once it was refused."},
-		{"developer-refused", Note, "The server refuses messages of the role developer.", "Set accepts.developer: no; without it Lathe sends them as system messages once one was refused."},
-		{"late-system-refused", Note, "The server refuses a system message after the first messages.", "Set accepts.system: one; without it Lathe sends it as text of the user once one was refused."},
-		{"format-beside-tools", Note, "With a response format the model cannot call tools, or the server refuses the request.", "Set accepts.format: alone; Lathe then leaves the format out while tools may be called."},
-		{"reasoning-wanted", Warning, "The server refuses a call in the history without its reasoning.", "Set reasoning_field: reasoning_content and the transform assistant_tool_calls_reasoning_content_empty_if_missing."},
-		{"signature-wanted", Warning, "The server refuses a call in the history without a signature.", "Set the transform assistant_tool_calls_extra_content_skip_validator_if_missing."},
-		{"content-null-wanted", Warning, "The server refuses a blank text beside a call in the history.", "Set the transform assistant_tool_calls_content_null_if_blank."},
-	}},
-	{"errors", []entry{
-		{"unknown-model-accepted", Note, "The server answers for a model that does not exist.", "A wrong model name is not reported."},
-		{"key-unchecked", Note, "The server answers to a wrong key.", "Every client that can reach it may use it."},
-		{"malformed-accepted", Warning, "The server answers to a request that is not JSON.", "It may not parse requests; look at proxies on the way."},
-		{"error-shape", Note, "An error does not come as {\"error\":{\"message\":…}}.", "Lathe reports the status only."},
-		{"error-status", Note, "A client error is answered with a server status (5xx).", "Lathe repeats such a call before the run fails."},
-	}},
+// catalogue returns the severity and the sentences of all findings, by group in the order of the report.
+var catalogue = sync.OnceValue(func() (all []Finding) {
+	if err := json.Unmarshal(catalogueJSON, &all); err != nil {
+		panic(err) // cannot happen: a test reads the file
+	}
+	return all
+})
+
+// Catalogue returns all possible findings, without details, by group. The caller owns the slice.
+func Catalogue() []Finding { return slices.Clone(catalogue()) }
+
+func newFinding(id string) *Finding {
+	for _, f := range catalogue() {
+		if f.ID == id {
+			return &f
+		}
+	}
+	panic("doctor: no finding " + id + " in the catalogue")
 }

@@ -32,25 +32,6 @@ type Finding struct {
 	Probes   []string `json:"probes,omitempty"` // names of the probes with this finding
 }
 
-// Catalogue returns all possible findings, without details, by group. The caller owns the slice.
-func Catalogue() (all []Finding) {
-	for _, group := range catalogue {
-		for _, e := range group.findings {
-			all = append(all, Finding{ID: e.id, Severity: e.severity, Group: group.name, Seen: e.seen, Then: e.then})
-		}
-	}
-	return all
-}
-
-func newFinding(id string) *Finding {
-	for _, f := range Catalogue() {
-		if f.ID == id {
-			return &f
-		}
-	}
-	panic("doctor: no finding " + id + " in the catalogue")
-}
-
 // statusID returns the finding for an HTTP status: always is false if a repeated request succeeded.
 func statusID(status int, always bool) string {
 	id := "status-" + strconv.Itoa(status)
