@@ -44,7 +44,7 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
   return <>
     <div class="timeline-bar">
       <span class="timeline-key"><i class="model" />model <i class="first" />until the first token <i class="tool" />tool <i class="approval" />approval <i class="pause" />waits</span>
-      <span class="soft small">j and k choose, Enter opens the event</span>
+      <span class="soft small by-keys">j and k choose, Enter opens the event</span>
       <span class="answers"><button type="button" class="quiet small" disabled={zoom === 0} onClick={() => setZoom(zoom - 1)} aria-label="Zoom out">−</button>
         <span class="small num">{zooms[zoom]} ×</span><button type="button" class="quiet small" disabled={zoom === zooms.length - 1} onClick={() => setZoom(zoom + 1)} aria-label="Zoom in">+</button></span>
     </div>
