@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/memory"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -104,7 +106,7 @@ func (rv *runViews) body(ctx context.Context, c *caller, v *runlog.View) *runBod
 	return b
 }
 
-// listRuns handles GET /api/runs. With questions=true each row has the question of its run. A request that must read the logs of runs takes
+// listRuns handles GET /api/runs. With questions=true each row has the question of its run and its answer. A request that must read the logs of runs takes
 // the lock of scan.
 func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	f, q, p := c.runQuery(r, h.opts.Now())
@@ -129,15 +131,27 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	asked := make([]askedRow, len(rows))
 	for i := range rows {
-		asked[i] = askedRow{rows[i], question(r.Context(), h.opts.Index, rows[i].RunID, true)}
+		asked[i] = askedRow{rows[i], question(r.Context(), h.opts.Index, rows[i].RunID, true), finalAnswer(r.Context(), h.opts.Index, &rows[i])}
 	}
 	return answerList(w, asked, next, truncated)
 }
 
-// An askedRow is a row of the list of runs with the beginning of the question that the run answers.
+// An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer.
 type askedRow struct {
 	store.RunSummary
 	Question string `json:"question"`
+	Answer   string `json:"answer,omitempty"`
+}
+
+// finalAnswer returns what lists show of the answer of a run; "" if the run has not ended, has no answer, or the store has no text of it.
+func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary) string {
+	for e, err := range index.Read(ctx, r.RunID, r.LastID-1) {
+		if d, ok := e.Data.(*event.RunFinished); ok && err == nil {
+			return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
+		}
+		return "" // the run goes on, or was deleted in the meantime
+	}
+	return ""
 }
 
 // showRun handles GET /api/runs/{id}. An approver who does not own the run sees it without answer and labels, and only if

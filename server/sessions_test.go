@@ -112,16 +112,17 @@ func TestTitlesAreQuestions(t *testing.T) {
 		t.Fatal(later.StatusCode, body)
 	}
 	last := h.rest(parse[run](t, body).ID)
-	for query, want := range map[string]string{"questions=true": "second", "questions=false": "", "": ""} {
+	for query, want := range map[string][2]string{"questions=true": {"second", "The tools said:"}, "questions=false": {}, "": {}} {
 		_, body := h.do("GET", "/api/runs?run_id="+last.ID+"&"+query, "")
 		page := parse[struct {
 			Data []struct {
 				ID       string `json:"run_id"`
 				Question string `json:"question"`
+				Answer   string `json:"answer"`
 			} `json:"data"`
 		}](t, body)
-		if len(page.Data) != 1 || page.Data[0].ID != last.ID || page.Data[0].Question != want {
-			t.Errorf("%q lists %+v, want the question %q", query, page.Data, want)
+		if len(page.Data) != 1 || page.Data[0].ID != last.ID || [2]string{page.Data[0].Question, page.Data[0].Answer} != want {
+			t.Errorf("%q lists %+v, want the question and the answer %q", query, page.Data, want)
 		}
 	}
 }

@@ -27,8 +27,8 @@ func TestHandlerServesThePage(t *testing.T) {
 	for _, m := range regexp.MustCompile(`"\./(assets/[^"]+)"`).FindAllStringSubmatch(string(b), -1) {
 		paths["/"+m[1]] = types[filepath.Ext(m[1])]
 	}
-	if len(paths) != 8 {
-		t.Fatalf("the page has other files than a script, a style sheet, a manifest and an icon: %v", paths)
+	if len(paths) != 9 {
+		t.Fatalf("the page has other files than a script, a style sheet, a manifest and two icons: %v", paths)
 	}
 	for path, contentType := range paths {
 		w := httptest.NewRecorder()

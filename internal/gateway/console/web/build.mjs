@@ -27,7 +27,7 @@ else write();
 async function bundle() {
   const result = await build({
     absWorkingDir: here,
-    entryPoints: { app: "src/main.tsx", style: "src/styles/index.css", icon: "src/icon.svg", manifest: "src/manifest.webmanifest" },
+    entryPoints: { app: "src/main.tsx", style: "src/styles/index.css", icon: "src/icon.svg", waiting: "src/waiting.svg", manifest: "src/manifest.webmanifest" },
     outdir: "dist/assets", // paths of the result; nothing is written there
     entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]", assetNames: "[name]-[hash]",
     bundle: true, splitting: true, format: "esm", platform: "browser", target: ["chrome114", "firefox121", "safari17"],
@@ -39,7 +39,7 @@ async function bundle() {
   const out = result.outputFiles.map((f) => [relative(join(here, "dist"), f.path).split(sep).join("/"), f.contents]);
   const named = (name, ext) => out.map(([path]) => path).find((path) => path.startsWith(`assets/${name}-`) && path.endsWith(ext));
   const page = readFileSync(join(here, "src", "index.html"), "utf8")
-    .replace("{{icon}}", named("icon", ".svg")).replace("{{style}}", named("style", ".css")).replace("{{app}}", named("app", ".js")).replace("{{manifest}}", named("manifest", ".webmanifest"));
+    .replace("{{icon}}", named("icon", ".svg")).replace("{{waiting}}", named("waiting", ".svg")).replace("{{style}}", named("style", ".css")).replace("{{app}}", named("app", ".js")).replace("{{manifest}}", named("manifest", ".webmanifest"));
   const comment = new TextEncoder().encode("/* Licences of the libraries in this file: NOTICE.txt */\n");
   for (const f of out) if (f[0].endsWith(".webmanifest")) f[1] = new TextEncoder().encode(new TextDecoder().decode(f[1]).replace("{{icon}}", named("icon", ".svg").replace("assets/", "")));
   return [["index.html", page], ...out.map(([path, bytes]) => [path, path.endsWith(".js") ? Buffer.concat([comment, bytes]) : Buffer.from(bytes)])];

@@ -66,6 +66,11 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
   check("one question", await page.locator(".turn.user").count(), 1);
 
+  if (view.isMobile) {
+    check("the head of the chat takes two lines", await page.evaluate(() => document.querySelector(".chat-head").offsetHeight < 110));
+    await page.getByRole("button", { name: "More", exact: true }).click();
+    await axe("all that can be done with a chat");
+  }
   // A chat that was exported is a chat of its own once it is imported, and goes on.
   await page.getByRole("button", { name: "Export", exact: true }).click();
   await axe("export");
@@ -101,6 +106,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
   check("the options are sent", [asked.system, asked.lathe.temperature, asked.lathe.max_tokens], ["Answer briefly.", 0.5, 500]);
   await page.waitForSelector("#stop", { state: "hidden" });
 
+  if (view.isMobile) await page.getByRole("button", { name: "More", exact: true }).click(); // the page was loaded anew
   await page.locator("header button", { hasText: "Rename" }).click();
   await page.getByLabel("Title.").fill("Sums, renamed");
   await axe("rename");

@@ -70,6 +70,7 @@ export default async function ({ page, context, base, view, check, axe, shot, wa
   await until(`the title of ${answer.slice(0, 200)}`, async () => (await page.title()).startsWith("(1) "));
   check("the top bar", (await page.locator(".waiting-link").textContent()).startsWith("1"));
   check("it is said", (await page.locator("#spoken").textContent()).includes("A call of calculator waits for your approval."));
+  check("the icon is marked", await page.evaluate(async () => { const icon = document.querySelector("link[rel=icon]"); return icon.href.includes("/assets/waiting-") && (await fetch(icon.href)).ok; }));
   await page.locator(".waiting-link").click();
   await page.locator(".card .approve").waitFor();
   const boxes = await page.locator(".card").first().evaluate((card) => [".approve", ".deny", ".exact"].map((s) => card.querySelector(s).getBoundingClientRect().bottom <= innerHeight));

@@ -42,8 +42,8 @@ export async function serve(bin, files = {}, args = []) {
     return new Promise((resolve, reject) => {
       const read = (stream) => createInterface({ input: stream }).on("line", (line) => {
         log += `${line}\n`;
-        const found = line.match(/http:\/\/127\.0\.0\.1:\d+/);
-        if (found) resolve(`${found[0]}/`);
+        const found = line.match(/^lathe serves on (http:\/\/127\.0\.0\.1:\d+)/);
+        if (found) resolve(`${found[1]}/`);
       });
       read(mine.stdout);
       read(mine.stderr);

@@ -44,7 +44,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("parked"), waits);
   await axe("runs");
   await shot("list");
-  check("each row has its question", await row(sum).innerText().then((t) => t.includes("What is 7 + 35?")));
+  check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
   if (!view.isMobile) {
     const keys = () => page.locator(".tbody .tr").evaluateAll((all) => all.map((r) => r.dataset.key));
     await page.getByRole("button", { name: "Tokens" }).click();
@@ -57,7 +57,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question", "Tools", "Duration", "Tokens ↓", "Reason", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Reason", "Id", "Actions"]);
     await axe("columns");
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByLabel("Started in the last").selectOption("own");
@@ -111,6 +111,8 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.keyboard.press("j");
   await page.waitForFunction(() => new URL(location.href).searchParams.get("event") === "5");
   check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
+  const beside = await page.evaluate(() => document.querySelector(".timeline-detail").getBoundingClientRect().left >= document.querySelector(".timeline").getBoundingClientRect().right);
+  check("the detail of a span is beside the timeline where there is room", beside, !view.isMobile);
   await axe("timeline");
   await shot("timeline");
   await page.keyboard.press("Enter");
@@ -164,6 +166,23 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.getByRole("tab", { name: `Events (${before})` }).waitFor();
   await page.getByRole("button", { name: "Follow" }).click();
   await page.getByRole("tab", { name: `Events (${last})` }).waitFor();
+
+  // From one failed run to the next, by their times.
+  const failed = [];
+  for (let i = 0; i < 3; i++) {
+    failed.push(await begin(base, "Hello!", { model: "sim/fault-status-401" }));
+    await settle(base, failed.at(-1));
+  }
+  await page.goto(`${base}runs/${waits}`);
+  for (const id of failed) {
+    await page.getByRole("button", { name: "Next failed" }).click();
+    await page.waitForURL(`${base}runs/${id}`);
+  }
+  await page.getByRole("button", { name: "Next failed" }).click();
+  await page.getByText("No later run failed.").waitFor();
+  await page.getByRole("button", { name: "Previous failed" }).click();
+  await page.waitForURL(`${base}runs/${failed[1]}`);
+  await axe("a failed run");
 
   // Cancel asks first.
   const third = await begin(base, "What is 9 + 35?");

@@ -5,6 +5,7 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { connection, keyWanted, request, session, signInAddress, signOut, watchConnection } from "./api";
 import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
+import { Notify } from "./components/Notify";
 import { Shortcuts } from "./components/Shortcuts";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
@@ -50,6 +51,7 @@ function Frame() {
         <div class="side-body" id="navigation">
           <Navigation close={() => setOpen(false)} />
           <div class="side-foot">
+            {waitingCount.value > 0 && path.value !== "/approvals" && <Notify />}
             <label class="theme">Theme <select value={theme.value} onChange={(e) => { theme.value = e.currentTarget.value; }}>{themes.map((t) => <option key={t}>{t}</option>)}</select></label>
             {session.value?.csrf_token && <><p class="soft small">Signed in as {session.value.name}</p><button type="button" class="quiet small" onClick={signOut}>Sign out</button></>}
           </div>

@@ -20,13 +20,13 @@ export function Link({ to, children, ...rest }: { to: string; children: Componen
 }
 
 // PageHeader is the first thing of a screen. It holds the only h1, which gets the focus when the screen is opened.
-export function PageHeader({ title, note, back, children }: { title: string; note?: ComponentChildren; back?: { to: string; label: string }; children?: ComponentChildren }) {
+export function PageHeader({ title, note, back, beside, children }: { title: string; note?: ComponentChildren; back?: { to: string; label: string }; beside?: ComponentChildren; children?: ComponentChildren }) {
   const head = useRef<HTMLHeadingElement>(null);
   useEffect(() => { documentTitle.value = `${title} · Lathe`; }, [title]);
   useEffect(() => { if (document.activeElement === document.body) head.current?.focus(); }, [path.value]);
   return <header class="page-header">
     <div class="page-titles">
-      {back && <Link class="back" to={back.to}>← {back.label}</Link>}
+      {back && <div class="page-back"><Link class="back" to={back.to}>← {back.label}</Link>{beside}</div>}
       <h1 ref={head} tabIndex={-1}>{visible(title)}</h1>
       {note && <p class="soft">{note}</p>}
     </div>

@@ -52,8 +52,8 @@ function CallCard({ call, live, open }: { call: Call; live: boolean; open?: (eve
       <EventLink event={call.result?.event_id ?? call.event} open={open} />
     </div>
     {step && <div class="tool-progress"><progress aria-label={`Progress of ${call.id}`} max={step.total} value={step.total ? Math.min(step.done ?? 0, step.total) : undefined} /><span class="num">{step.done}{step.total ? ` of ${step.total}` : ""}</span>{call.progress?.content?.text && <Seen text={call.progress.content.text} />}</div>}
-    <h2 class="label">Arguments</h2><JsonView text={call.args} label={`Arguments of ${call.id}`} exact />
-    {said !== undefined && <ResultView text={said} files={filesOf(call.result?.content?.blobs ?? call.stored?.blobs)} label="Result" name={`Result of ${call.id}`} />}
+    <div class="run-halves even"><div><h2 class="label">Arguments</h2><JsonView text={call.args} label={`Arguments of ${call.id}`} exact /></div>
+    {said !== undefined && <div><ResultView text={said} files={filesOf(call.result?.content?.blobs ?? call.stored?.blobs)} label="Result" name={`Result of ${call.id}`} /></div>}</div>
     {result?.cause && <p class="soft small">{words(result.error_type ?? "")}: <Seen text={result.cause} /></p>}
   </article>;
 }

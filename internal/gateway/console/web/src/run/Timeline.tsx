@@ -44,11 +44,11 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
   return <>
     <div class="timeline-bar">
       <span class="timeline-key"><i class="model" />model <i class="first" />until the first token <i class="tool" />tool <i class="approval" />approval <i class="pause" />waits</span>
-      <span class="soft small">j and k choose, Enter opens the event</span>
+      <span class="soft small by-keys">j and k choose, Enter opens the event</span>
       <span class="answers"><button type="button" class="quiet small" disabled={zoom === 0} onClick={() => setZoom(zoom - 1)} aria-label="Zoom out">−</button>
         <span class="small num">{zooms[zoom]} ×</span><button type="button" class="quiet small" disabled={zoom === zooms.length - 1} onClick={() => setZoom(zoom + 1)} aria-label="Zoom in">+</button></span>
     </div>
-    <div class="timeline" ref={list} onKeyDown={keys} role="listbox" aria-label={`${spans.length} spans in ${duration(whole / 1000)}`} tabIndex={-1}>
+    <div class={chosen ? "run-halves" : undefined}><div class="timeline" ref={list} onKeyDown={keys} role="listbox" aria-label={`${spans.length} spans in ${duration(whole / 1000)}`} tabIndex={-1}>
       <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%` }}>
         <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
         {spans.map((s, i) => {
@@ -63,7 +63,7 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
         })}
       </div>
     </div>
-    {chosen && <Detail span={chosen} begin={begin} end={end} events={events} open={open} />}
+    {chosen && <Detail span={chosen} begin={begin} end={end} events={events} open={open} />}</div>
   </>;
 }
 

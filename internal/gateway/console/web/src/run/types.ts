@@ -24,6 +24,7 @@ export interface Run {
   usage: { input_tokens: number; output_tokens: number; total_tokens: number };
   cost?: number;
   question?: string; // in lists: its first line
+  answer?: string; // in lists: its beginning
 }
 
 export interface RunPage { data: Run[]; next?: string; truncated?: boolean }

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isGone, send } from "../api";
 import { ApprovalCard, decidedLine, decisionIn, fault, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
 import { announce, Badge, Dialog, Empty, ErrorState, Link, Loading, PageHeader } from "../components/basics";
+import { Notify } from "../components/Notify";
 import { inOneLine } from "../chat/ToolCard";
 import { useResource } from "../resource";
 import { visible } from "../text/visible";
@@ -54,7 +55,7 @@ export default function Approvals() {
     if (to) { e.preventDefault(); to.focus(); }
   };
   return <div class="page">
-    <PageHeader title="Approvals" note="Calls that run when you allow them. With a call in focus: A approves it once, R denies it, arrows move.">
+    <PageHeader title="Approvals" note={<>Calls that run when you allow them. <span class="by-keys">With a call in focus: A approves it once, R denies it, arrows move.</span></>}>
       <Notify />
     </PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway stores no runs, so no call can wait.">Start it with a store to use approvals.</Empty> : <ErrorState error={error} retry={reload} />)}
@@ -91,13 +92,4 @@ function Together({ calls, done }: { calls: Waiting[]; done: (w: Waiting, d: Dec
       {problem && <p class="problem" role="alert">{problem}</p>}
       <div class="answers"><button type="button" onClick={() => void approve()}>Approve all {may.length}</button><button type="button" class="quiet" onClick={() => setAsking(false)}>Cancel</button></div>
     </Dialog>}</div>;
-}
-
-// Notify asks whether the browser may show a notification while another window is in front; never unasked.
-function Notify() {
-  const has = "Notification" in window && isSecureContext;
-  const [state, set] = useState(has ? Notification.permission : "denied");
-  if (!has || state === "denied") return null;
-  if (state === "granted") return <span class="soft small">The browser notifies you when a call waits.</span>;
-  return <button type="button" class="quiet small" onClick={() => { void Notification.requestPermission().then(set); }}>Notify me</button>;
 }

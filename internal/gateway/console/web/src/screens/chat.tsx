@@ -30,6 +30,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
   const [turn, setTurn] = useState(0);
   const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
+  const [more, setMore] = useState(false); // on a narrow screen: all that can be done with the chat
   const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename" | "files">("");
   void chat.revision.value;
 
@@ -76,19 +77,22 @@ export default function ChatScreen({ params }: ScreenProps) {
   return <div class="chat" key="chat" data-turn={turn}>
     <aside class="chats" aria-label="Chats"><ChatList chats={chats} /></aside>
     <div class="chat-main">
-      <header class="chat-head">
+      <header class={`chat-head${more ? " more" : ""}`}>
         <h1 class="chat-title" title={visible(title)}>{visible(title)}</h1>
+        <button type="button" class="quiet small" id="fresh" onClick={fresh}>New chat</button>
         <button type="button" class="quiet small chats-open" onClick={() => setDialog("chats")}>Chats</button>
         <label class="pick"><span class="unseen">Model</span> <select id="model" disabled={names.length === 0} value={names.includes(options.value.model) ? options.value.model : ""} onChange={(e) => setOptions(chat.id, { model: e.currentTarget.value })}>
           <option value="">{names.length ? "default model" : "no models"}</option>{names.map((n) => <option key={n} value={n}>{visible(labels(n))}</option>)}
         </select></label>
         <button type="button" class="quiet small" id="options" onClick={() => setDialog("options")}>Options{options.value.system || options.value.tools || options.value.mode || options.value.temperature || options.value.maxTokens ? " •" : ""}</button>
-        {first && <Copy text={() => chat.transcript()} label="Copy chat" />}
-        {listed && <button type="button" class="quiet small" aria-pressed={listed.pinned ?? false} onClick={() => void pin()}>{listed.pinned ? "Unpin" : "Pin"}</button>}
-        <button type="button" class="quiet small" onClick={() => setDialog("files")}>{first ? "Export" : "Import"}</button>
-        {listed && <button type="button" class="quiet small" onClick={() => setDialog("rename")}>Rename</button>}
-        {listed && <button type="button" class="quiet small" onClick={() => setDialog("delete")}>Delete</button>}
-        <button type="button" class="quiet small" id="fresh" onClick={fresh}>New chat</button>
+        <button type="button" class="quiet small chat-more" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Less" : "More"}</button>
+        <div class="chat-acts">
+          {first && <Copy text={() => chat.transcript()} label="Copy chat" />}
+          {listed && <button type="button" class="quiet small" aria-pressed={listed.pinned ?? false} onClick={() => void pin()}>{listed.pinned ? "Unpin" : "Pin"}</button>}
+          <button type="button" class="quiet small" onClick={() => setDialog("files")}>{first ? "Export" : "Import"}</button>
+          {listed && <button type="button" class="quiet small" onClick={() => setDialog("rename")}>Rename</button>}
+          {listed && <button type="button" class="quiet small" onClick={() => setDialog("delete")}>Delete</button>}
+        </div>
       </header>
       <Conversation names={names} effects={effects} simulated={names.length > 0 && names.every((n) => n.startsWith("sim/"))} />
       <Box longest={limits.data?.max_text ?? Infinity} largest={limits.data?.max_body_bytes ?? Infinity} />
@@ -260,7 +264,7 @@ function Box({ longest, largest }: { longest: number; largest: number }) {
     {attached.length > 0 && <ul class="attached" aria-label="Files of the message">{attached.map((a, i) => <li key={i}>{a.part.mediaType?.startsWith("image/") && <FileView file={{ mediaType: a.part.mediaType, url: a.part.url ?? "" }} name={a.name} />}<span><bdi>{visible(a.name)}</bdi> <span class="soft">{bytes(a.size)}</span></span>
       <button type="button" class="quiet small" aria-label={`Remove ${visible(a.name)}`} onClick={() => setAttached((all) => all.filter((o) => o !== a))}>×</button></li>)}</ul>}
     <label for="prompt" class="unseen">Message</label>
-    <textarea id="prompt" ref={box} rows={1} dir="auto" placeholder="Ask something that needs a tool…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
+    <textarea id="prompt" ref={box} rows={1} dir="auto" placeholder="Ask something…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
       onInput={(e) => { chat.draft.value = e.currentTarget.value; }}
       onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void add(files); } }}
       onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); } }} />

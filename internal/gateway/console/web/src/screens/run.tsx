@@ -1,7 +1,7 @@
 // One run: conversation, timeline, events and exchange, as they happen.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { enc, getText, now, send, type Refusal } from "../api";
+import { enc, get, getText, now, query, send, type Refusal } from "../api";
 import { Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
 import { causeIn } from "../chat/cause";
 import { CauseLines } from "../components/Cause";
@@ -11,15 +11,40 @@ import { Events } from "../run/Events";
 import { Exchange } from "../run/Exchange";
 import { Timeline } from "../run/Timeline";
 import { useEvents } from "../run/follow";
-import { kindOf, lasted, money, type Run } from "../run/types";
+import { kindOf, lasted, money, type Run, type RunPage } from "../run/types";
 import { download } from "../download";
 import { useResource } from "../resource";
-import { param, setParams } from "../router";
+import { go, param, setParams } from "../router";
 import { bytes, count, duration, words } from "../text/format";
+import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
 
 const tabs = ["conversation", "timeline", "events", "exchange"] as const;
 type Tab = (typeof tabs)[number];
+
+// failedBefore returns the newest failed run that is older than a run, failedAfter the oldest one that is newer.
+const failedBefore = async (run: Run) => (await get<RunPage>(query("api/runs", { status: "failed", until: run.started, limit: 1 }))).data[0];
+
+async function failedAfter(run: Run): Promise<Run | undefined> {
+  for (const hours of [1, 24, 24 * 30, undefined]) { // lists have the newest first: the end of a short one is near
+    let found: Run | undefined, after: string | undefined;
+    do {
+      const page: RunPage = await get(query("api/runs", { status: "failed", since: run.started, until: hours && new Date(Date.parse(run.started) + hours * 36e5).toISOString(), limit: 200, after }));
+      found = page.data.findLast((r) => r.run_id !== run.run_id) ?? found;
+      after = page.next;
+    } while (after);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+// Failed leads to the failed runs next to a run, which are looked for when they are asked for.
+function Failed({ run }: { run: Run }) {
+  const [note, set] = useState("");
+  useEffect(() => set(""), [run.run_id]);
+  const seek = (find: typeof failedAfter, none: string) => () => find(run).then((r) => r ? go(`/runs/${enc(r.run_id)}`) : set(none), (e: Error) => set(visible(e.message)));
+  return <span class="run-failed" role="group" aria-label="Failed runs"><button type="button" class="link small" onClick={seek(failedBefore, "No earlier run failed.")}>‹ Previous failed</button><button type="button" class="link small" onClick={seek(failedAfter, "No later run failed.")}>Next failed ›</button><span class="soft small" role="status">{note}</span></span>;
+}
 
 export default function RunScreen({ params }: ScreenProps) {
   const id = params.id!;
@@ -50,7 +75,7 @@ export default function RunScreen({ params }: ScreenProps) {
   const question = questionOf(stored), cause = run.status === "failed" ? causeIn(stored) : undefined;
   const live = run.status === "running" || run.status === "parked";
   return <div class="page run">
-    <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
+    <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} beside={<Failed run={run} />} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
       {live && <button type="button" class="quiet" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>}
       {live && <button type="button" class="danger" onClick={() => setAsking(true)}>Cancel the run</button>}
       <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>

@@ -23,7 +23,7 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
   { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
-  { key: "question", title: "Question", width: "minmax(12rem, 3fr)", phone: true, cell: (r) => <span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span> },
+  { key: "question", title: "Question, answer", width: "minmax(12rem, 4fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
@@ -187,6 +187,6 @@ export default function Runs() {
     {ending && <Cancel run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={52} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
   </div>;
 }
