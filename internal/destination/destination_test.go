@@ -114,7 +114,7 @@ func TestAccepts(t *testing.T) {
 		t.Errorf("%+v", with)
 	}
 	for _, c := range []struct{ column, value, want string }{
-		{"systen", "one", "did you mean system?"}, {"system", "onn", "did you mean any or one?"}, {"max_user", "0", "neither a number above 0 nor any"}, {"max_user", "lots", "neither a number above 0 nor any"},
+		{"systen", "one", "did you mean system?"}, {"system", "onn", "did you mean one?"}, {"max_user", "0", "neither a number above 0 nor any"}, {"max_user", "lots", "neither a number above 0 nor any"},
 	} {
 		if _, err := Accepts(map[string]string{c.column: c.value}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %s: %v", c.column, c.value, err)
