@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-// The version is that of the changelog: of its first entry, or the next minor version while the first entry is not released.
+// The version is that of the changelog: of its first entry, or the next minor version while the first entry is not released. The Helm chart
+// has it without the suffix, since its default image is a released one.
 func TestVersionIsThatOfTheChangelog(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "CHANGELOG.md"))
@@ -30,6 +32,14 @@ func TestVersionIsThatOfTheChangelog(t *testing.T) {
 	}
 	if version != want {
 		t.Errorf("the version is %s, and CHANGELOG.md wants %s", version, want)
+	}
+	chart, err := os.ReadFile(filepath.Join("..", "..", "deploy", "chart", "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := strings.TrimSuffix(strings.TrimPrefix(version, "v"), "-dev")
+	if !strings.Contains(string(chart), "\nversion: "+released+"\nappVersion: "+released+"\n") {
+		t.Errorf("version and appVersion of deploy/chart/Chart.yaml are not %s", released)
 	}
 }
 

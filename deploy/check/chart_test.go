@@ -199,7 +199,7 @@ func TestChart(t *testing.T) {
 		}
 	}
 	c := pod.Spec.Containers[0]
-	if *d.Spec.Replicas != 2 || pod.Spec.ServiceAccountName != account.Name || c.Image != "lathe:0.1.0" {
+	if *d.Spec.Replicas != 2 || pod.Spec.ServiceAccountName != account.Name || c.Image != "lathe:0.2.0" {
 		t.Errorf("%d replicas, account %s, image %s", *d.Spec.Replicas, pod.Spec.ServiceAccountName, c.Image)
 	}
 	if s := c.SecurityContext; !*pod.Spec.SecurityContext.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Contains(s.Capabilities.Drop, "ALL") || *pod.Spec.AutomountServiceAccountToken {
