@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lathe-run/lathe/bench/internal/load"
 	"github.com/lathe-run/lathe/bench/internal/proc"
 	"github.com/lathe-run/lathe/internal/report"
 )
@@ -47,7 +48,7 @@ func ready(dir string, rounds int, paths ...string) error {
 		}
 		for i, path := range paths {
 			if path != "" {
-				t.Row(filepath.Base(path), s.what, fmt.Sprintf("%.1f", milliseconds(median(took[i]))), fmt.Sprintf("%.1f", milliseconds(median(cpu[i]))))
+				t.Row(filepath.Base(path), s.what, fmt.Sprintf("%.1f", milliseconds(load.Median(took[i]))), fmt.Sprintf("%.1f", milliseconds(load.Median(cpu[i]))))
 			}
 		}
 	}

@@ -9,15 +9,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lathe-run/lathe/bench/internal/load"
 	"github.com/lathe-run/lathe/internal/report"
 )
 
 // A row is what one contender came to in each round.
 type row struct {
-	p50, p99, first                    []time.Duration
-	request, event                     []float64 // µs
-	rate                               []float64 // a second
-	rss, failed, answers, pieces, idle int
+	p50, p99, first      []time.Duration
+	request, event       []float64 // µs
+	rate                 []float64 // a second
+	rss, failed, answers int
 }
 
 // tables measures all contenders in alternation, under the loads whose title has only in it.
@@ -66,17 +67,17 @@ func (r *rig) table(what, model string, stream bool, clients, rounds, most int, 
 	var failed error
 	for range rounds {
 		for i, p := range r.gateways {
-			s := load(p, newClient(p.Base, model, stream), clients, most, span)
+			s := load.Run(p, newClient(p.Base, model, stream), clients, most, span)
 			x := &rows[i]
-			x.failed, x.answers, x.rss = x.failed+s.failed, x.answers+len(s.answers), max(x.rss, s.rss)
-			if len(s.answers) == 0 {
-				return fmt.Errorf("%s, %s: %w", what, p.Name, s.first)
+			x.failed, x.answers, x.rss = x.failed+s.Failed, x.answers+len(s.Answers), max(x.rss, s.RSS)
+			if len(s.Answers) == 0 {
+				return fmt.Errorf("%s, %s: %w", what, p.Name, s.First)
 			}
-			failed = errors.Join(failed, s.first)
-			x.p50, x.p99, x.first = append(x.p50, s.at(0.5, whole)), append(x.p99, s.at(0.99, whole)), append(x.first, s.at(0.5, first))
-			cpu := float64(s.cpu.Nanoseconds()) / 1e3
-			x.request, x.event = append(x.request, cpu/float64(len(s.answers))), append(x.event, cpu/float64(max(s.events, 1)))
-			x.rate = append(x.rate, float64(len(s.answers))/s.took.Seconds())
+			failed = errors.Join(failed, s.First)
+			x.p50, x.p99, x.first = append(x.p50, s.At(0.5, load.Whole)), append(x.p99, s.At(0.99, load.Whole)), append(x.first, s.At(0.5, load.First))
+			cpu := float64(s.CPU.Nanoseconds()) / 1e3
+			x.request, x.event = append(x.request, cpu/float64(len(s.Answers))), append(x.event, cpu/float64(max(s.Events, 1)))
+			x.rate = append(x.rate, float64(len(s.Answers))/s.Took.Seconds())
 		}
 	}
 	var t report.Table
@@ -86,10 +87,10 @@ func (r *rig) table(what, model string, stream bool, clients, rounds, most int, 
 		x := &rows[i]
 		event := "–"
 		if stream {
-			event = fmt.Sprintf("%.2f", median(x.event))
+			event = fmt.Sprintf("%.2f", load.Median(x.event))
 		}
-		t.Row(p.Name, us(median(x.p50)), added(median(x.p50)-median(rows[0].p50)), us(median(x.p99)), added(median(x.p99)-median(rows[0].p99)), us(median(x.first)),
-			fmt.Sprintf("%.1f", median(x.request)), event, fmt.Sprintf("%.0f", median(x.rate)), fmt.Sprintf("%.1f", float64(x.rss)/1024), x.failed)
+		t.Row(p.Name, us(load.Median(x.p50)), added(load.Median(x.p50)-load.Median(rows[0].p50)), us(load.Median(x.p99)), added(load.Median(x.p99)-load.Median(rows[0].p99)), us(load.Median(x.first)),
+			fmt.Sprintf("%.1f", load.Median(x.request)), event, fmt.Sprintf("%.0f", load.Median(x.rate)), fmt.Sprintf("%.1f", float64(x.rss)/1024), x.failed)
 	}
 	fmt.Printf("\n**%s**\n\n", what)
 	if err := t.WriteMarkdown(os.Stdout, "lrrrrrrrrrr"); err != nil {
@@ -109,8 +110,8 @@ func (r *rig) soak(streams int, length time.Duration) error {
 	p := r.gateways[3]
 	fmt.Printf("%d streams of 2 000 tokens on lathe, one token each 5 ms, for %s; idle %.1f MiB\n", streams, length, float64(p.Memory())/1024)
 	c := newClient(p.Base, "p2000", true)
-	done := make(chan *sample, 1)
-	go func() { done <- load(p, c, streams, 0, length) }()
+	done := make(chan *load.Sample, 1)
+	go func() { done <- load.Run(p, c, streams, 0, length) }()
 	began := time.Now()
 	var thirds [3][]int
 	tick := time.NewTicker(time.Second)
@@ -119,11 +120,11 @@ func (r *rig) soak(streams int, length time.Duration) error {
 	for {
 		select {
 		case s := <-done:
-			middle, end := median(thirds[1]), slices.Min(thirds[2])
+			middle, end := load.Median(thirds[1]), slices.Min(thirds[2])
 			fmt.Printf("%d answers, %d failed, %d events, %.2f µs of CPU an event, %.1f MiB at most, %.1f in the middle third, %.1f at least in the last\n",
-				len(s.answers), s.failed, s.events, float64(s.cpu.Nanoseconds())/1e3/float64(max(s.events, 1)), float64(s.rss)/1024, float64(middle)/1024, float64(end)/1024)
-			if s.failed > 0 {
-				return fmt.Errorf("%d requests failed: %w", s.failed, s.first)
+				len(s.Answers), s.Failed, s.Events, float64(s.CPU.Nanoseconds())/1e3/float64(max(s.Events, 1)), float64(s.RSS)/1024, float64(middle)/1024, float64(end)/1024)
+			if s.Failed > 0 {
+				return fmt.Errorf("%d requests failed: %w", s.Failed, s.First)
 			}
 			if end > middle+middle/10 {
 				return errors.New("the memory is not flat")

@@ -33,10 +33,12 @@ const patience = 30 * time.Second
 
 var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
-// Start starts a process on one core and waits until it says where it listens.
+// Start starts a process on one core, or on all if core is negative, and waits until it says where it listens.
 func Start(name string, core int, path string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...)}
-	p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	if core >= 0 {
+		p.cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -45,8 +47,10 @@ func Start(name string, core int, path string, args ...string) (*Process, error)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := Pin(p.cmd.Process.Pid, core); err != nil {
-		return nil, err
+	if core >= 0 {
+		if err := Pin(p.cmd.Process.Pid, core); err != nil {
+			return nil, err
+		}
 	}
 	said, last := make(chan string, 1), ""
 	go func() {
@@ -73,6 +77,37 @@ func Start(name string, core int, path string, args ...string) (*Process, error)
 		p.Stop()
 		return nil, fmt.Errorf("%s did not say where it listens", name)
 	}
+}
+
+// StartServer starts a process on all cores, with env in addition to the environment, and waits until ready says so of the address base, at which
+// the arguments tell it to listen. Ready is the time until then.
+func StartServer(name, base string, env []string, ready func(base string) bool, path string, args ...string) (*Process, error) {
+	p := &Process{Name: name, Base: base, cmd: exec.Command(path, args...)}
+	p.cmd.Env = append(os.Environ(), env...)
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for !ready(base) {
+		if time.Since(began) > patience {
+			p.Stop()
+			return nil, fmt.Errorf("%s does not answer", name)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	p.Ready = time.Since(began)
+	return p, nil
+}
+
+// FreePort returns a port of the loopback interface that nothing listened on a moment ago.
+func FreePort() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = ln.Close() }()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	return port, err
 }
 
 // Stop ends the process and waits for its end.
