@@ -128,6 +128,14 @@ func TestASearchIsBounded(t *testing.T) {
 	if rest := h.list("text=needle&after=" + first.Next); rest.ids() != "run_0001" || rest.Truncated || rest.Next != "" {
 		t.Errorf("%+v", rest)
 	}
+	for query, truncated := range map[string]bool{"": false, "?q=needle": true} {
+		_, body := h.do("GET", "/api/sessions"+query, "")
+		if got := parse[struct {
+			Truncated bool `json:"truncated"`
+		}](t, body); got.Truncated != truncated {
+			t.Errorf("the sessions %q are truncated: %v", query, got.Truncated)
+		}
+	}
 	if got := h.list("text=nothing&limit=20"); len(got.Data) != 20 || got.Truncated || got.Next == "" {
 		t.Errorf("a full page: %d rows, truncated %v, next %q", len(got.Data), got.Truncated, got.Next)
 	}

@@ -70,7 +70,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	matching, err := h.sessionsWith(r.Context(), c.key.Name, search)
+	matching, searched, err := h.sessionsWith(r.Context(), c.key.Name, search)
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
@@ -104,7 +104,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 		}
 		page = append(page, s)
 	}
-	return answerList(w, page, next, false)
+	return answerList(w, page, next, !whole || !searched)
 }
 
 // sessionsOf returns the sessions of a principal without their titles, the one with the newest run first. whole is false if
@@ -139,18 +139,18 @@ func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all
 	return all, false, nil
 }
 
-// sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search. For "" it
-// returns none.
-func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (map[string]bool, error) {
+// sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search; whole is false if
+// there are more. For "" it returns none.
+func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text string) (ids map[string]bool, whole bool, err error) {
 	if text == "" {
-		return nil, nil
+		return nil, true, nil
 	}
-	rows, _, _, err := store.Find(ctx, h.opts.Index, &store.RunFilter{Principal: principal, Limit: maxPage}, &store.RunQuery{Text: text})
-	out := make(map[string]bool, len(rows))
+	rows, next, _, err := store.Find(ctx, h.opts.Index, &store.RunFilter{Principal: principal, Limit: maxPage}, &store.RunQuery{Text: text})
+	ids = make(map[string]bool, len(rows))
 	for i := range rows {
-		out[rows[i].SessionID] = true
+		ids[rows[i].SessionID] = true
 	}
-	return out, err
+	return ids, next == "", err
 }
 
 // question returns what lists show of the first question of a run, or of the newest of the conversation that it began with; "" if the store has no
