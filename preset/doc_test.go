@@ -20,8 +20,8 @@ type table struct{ name, text string }
 // The tables of the documents are those of the code.
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(profiles, Profile, "profile", defaultToolCalling().Entries())}, table{"models", modelTable(t)},
-		table{"presets", tableOf(presets, Named, "preset", nil)})
+	hasTables(t, "../docs/presets.md", table{"profiles", tableOf(known().Profiles, Profile, "profile", own("default_tool_calling").Entries())}, table{"models", modelTable(t)},
+		table{"presets", tableOf(known().Presets, Named, "preset", nil)})
 	hasTables(t, "../docs/internals/presets.md", table{"prices", priceTable()}, table{"transforms", transformTable()})
 }
 
@@ -57,11 +57,11 @@ func tableOf(rows []row, find func(string) (*Patch, error), what string, include
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s | for | sets |\n|---|---|---|\n", what)
 	for _, info := range rows {
-		p, err := find(info.name)
+		p, err := find(info.Name)
 		if err != nil {
 			panic(err)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.name, info.purpose, sets(p, included))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", info.Name, info.Purpose, sets(p, included))
 	}
 	return b.String()
 }

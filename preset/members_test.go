@@ -7,9 +7,9 @@ import (
 
 func TestMembersOfEveryProfile(t *testing.T) {
 	t.Parallel()
-	for _, p := range profiles {
-		if _, ok := serverMembers[p.name]; !ok {
-			t.Errorf("profile %s lists no members", p.name)
+	for _, p := range known().Profiles {
+		if _, ok := serverMembers[p.Name]; !ok {
+			t.Errorf("profile %s lists no members", p.Name)
 		}
 	}
 	all := Members("")

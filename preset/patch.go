@@ -50,48 +50,6 @@ type Patch struct {
 	RequestOverrides     json.RawMessage `json:"request_overrides,omitzero"` // an object
 }
 
-// maxPatchBytes is the maximal size of the JSON of a patch.
-const maxPatchBytes = 64 << 10
-
-// parse parses the JSON form of a patch. An unknown key, a duplicate key, a value of the wrong type, an unknown transform and a reserved
-// member of request_overrides are errors. A key with the value null is not set.
-func parse(b []byte) (*Patch, error) {
-	fail := func(err error) (*Patch, error) {
-		return nil, lathe.CodeInvalidConfig.Wrap("preset: read a patch", err)
-	}
-	if len(b) > maxPatchBytes {
-		return fail(fmt.Errorf("more than %d bytes", maxPatchBytes))
-	}
-	if err := rawjson.Check(b, rawjson.Limits{}); err != nil {
-		return fail(err)
-	}
-	if !rawjson.IsObject(b, rawjson.Limits{}) {
-		return fail(fmt.Errorf("a patch is an object"))
-	}
-	p := &Patch{}
-	v := reflect.ValueOf(p).Elem()
-	for key, value := range rawjson.Members(b) {
-		name, err := rawjson.AppendUnquote(nil, key)
-		if err != nil {
-			return fail(err)
-		}
-		i := slices.Index(keys(), string(name))
-		if i < 0 {
-			return fail(unknown("key", string(name), keys(), nil))
-		}
-		if string(value) == "null" {
-			continue
-		}
-		if err := json.Unmarshal(value, v.Field(i).Addr().Interface()); err != nil {
-			return fail(fmt.Errorf("%s: not a value of this key", name))
-		}
-	}
-	if err := p.Check(); err != nil {
-		return fail(err)
-	}
-	return p, nil
-}
-
 // keys returns the keys of a patch, in the order of the fields.
 func keys() []string {
 	t := reflect.TypeFor[Patch]()
