@@ -94,7 +94,7 @@ const (
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" was:"mode"`
-	// With `enforced`, if tools failed: `fatal`: a tool whose last call failed fails the run; `tolerated`: one successful call is enough.
+	// With `enforced`: `fatal`, a tool whose last call failed fails the run; `tolerated`, one successful call is enough.
 	FailurePolicy FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
 	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
 	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"` // nil: unset
@@ -110,11 +110,11 @@ type Settings struct {
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
 	// Send that request without tools.
 	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
-	// Times that the model is asked again, with the errors, for an answer that does not match the JSON Schema of the request; `0`: never.
+	// Times that the model is asked again, with the errors, if its answer does not match the JSON Schema of the request; `0`: never.
 	MaxAnswerRepairs int `key:"max_answer_repairs" default:"1" range:"0..10" zero:"-1"` // negative: never
 	// Times a turn is repeated without tools when the server says that it cannot do tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
-	// `noop`: every stage but the tool itself, whose result is `{"ok":true}`.
+	// `noop`: every stage runs but the tool, whose result is `{"ok":true}`.
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
 	// After a call written as text that cannot be parsed: `tell` the model, or repeat the turn without tools (`retry_without_tools`).
 	OnParseError OnParseError `key:"on_parse_error" default:"tell" of:"tell retry_without_tools=retry"`
@@ -123,7 +123,7 @@ type Settings struct {
 	CallsInOpenThought OpenThought `key:"calls_in_open_thought" default:"run" of:"run=execute ignore=text"`
 	// At a limit: `finish` makes one last model call without tools, `stop` ends the run at once.
 	OnLimit OnLimit `key:"on_limit" default:"finish" of:"finish=answer stop=abort"`
-	// An output above `max_tool_output_bytes`: `error`: the call fails; `truncate`: its head and tail are kept.
+	// Above `max_tool_output_bytes`, `error` fails the call, and `truncate` keeps the head and tail of the output.
 	OversizeOutput OversizeOutput `key:"oversize_output" default:"error" of:"error=fail truncate=cut"`
 	// Repair arguments whose meaning is unambiguous: a code fence around them, an object written as a string, line ends and tabs in
 	// strings, a comma before a closing bracket, a byte order mark.
@@ -149,9 +149,9 @@ type Limits struct {
 	MaxToolCalls int `key:"max_total_tool_calls" default:"32" range:"1.." narrow:"request keys agents" guest:"10000" also:"max_tool_calls max_calls"`
 	// Maximum depth of runs that tools start inside a run; `0`: none.
 	MaxDepth int `key:"max_depth" default:"1" range:"0..100" zero:"-1"` // negative: none
-	// Equal calls with equal results, after which the run ends with the reason `tool_loop`.
+	// Maximum of equal calls with equal results; then the run ends with `tool_loop`.
 	MaxRepeatedCalls int `key:"max_repeated_calls" default:"3" range:"1.." narrow:"request"`
-	// Consecutive calls to unknown tools, after which the run ends with the reason `tool_loop`.
+	// Maximum of consecutive calls to unknown tools; then the run ends with `tool_loop`.
 	MaxUnknownTools int `key:"max_unknown_tools" default:"3" range:"1.." narrow:"request"`
 	// Maximum size of the arguments of one call.
 	MaxToolArgsBytes int `key:"max_tool_args_bytes" default:"200000" is:"size" range:"1.." narrow:"request" also:"max_args_bytes max_arguments_bytes"`

@@ -20,7 +20,7 @@ import (
 func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Check and export the record of what was done",
+		Short: "Check and export the audit log",
 		Long: `Reads the log that audit.path in lathe.yaml names, or the file that is given. Each of its lines holds
 the hash of the line before it, so that a change shows. It may be read while it is written.`,
 	}

@@ -79,7 +79,7 @@ func bareRoot(in io.Reader, out, errw io.Writer) *cobra.Command {
 executes the tool, returns the result to the model, and stores each step. ` + "`lathe run` and `lathe chat`" + ` do this in the
 terminal, ` + "`lathe serve`" + ` is a gateway with the APIs of OpenAI, Anthropic and Google.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 model server, 5 denied or waiting for an approval, 130 interrupted.`,
 		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"
   lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 "What is 7 + 35?"
   lathe tools list
@@ -101,7 +101,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 config, 4 upstream, 5 policy, 130 inter
 	root.SetUsageFunc(printUsage)
 	root.PersistentFlags().String("config", "", "configuration `file`; default lathe.yaml where it exists")
 	root.PersistentFlags().Bool("no-color", false, "no colours, as with NO_COLOR")
-	root.PersistentFlags().Bool("plain", false, "no colours, no lines that are written over, and answers as they were written")
+	root.PersistentFlags().Bool("plain", false, "no colours, no overwritten lines, and answers as the model wrote them")
 	root.InitDefaultHelpFlag() // before --version, in the order of the help text
 	// Cobra's own flag uses a template, and a program that executes templates contains the methods of all of its types.
 	root.Flags().BoolP("version", "v", false, "version for lathe")

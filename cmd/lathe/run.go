@@ -82,7 +82,7 @@ func runCommand() *cobra.Command {
 		Use:   "run [flags] PROMPT",
 		Short: "Run one prompt to its answer, with tools",
 		Long: `Runs one prompt to its answer. The text streams to stdout, tool activity goes to stderr. With --json
-every event is one JSON line on stdout. PROMPT - reads standard input.
+every event is one JSON line on stdout. With - as PROMPT it is read from standard input.
 
 Without a model configured the simulated one answers. Tools that only read are allowed; the rest is asked
 for on a terminal, and denied if no approver can be asked. policy.tools in lathe.yaml decides by name.`,

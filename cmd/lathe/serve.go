@@ -38,7 +38,7 @@ wait for an approval; policy.tools in lathe.yaml decides by name. Runs are kept 
 
 SIGHUP, or POST /api/reload with an admin key, reads the configuration again: runs in progress keep the old one, and
 a bad file changes nothing.
-SIGTERM lets requests finish.`,
+SIGTERM stops it after serve.drain_timeout, in which requests may finish.`,
 		Example: `  lathe serve
   curl -s http://127.0.0.1:8700/v1/chat/completions -d '{"model":"sim/demo","messages":[{"role":"user","content":"What is 7 + 35?"}]}'
   lathe serve --base-url http://127.0.0.1:11434/v1 --model qwen3
@@ -58,7 +58,7 @@ SIGTERM lets requests finish.`,
 	}
 	fl := cmd.Flags()
 	f.daemon.AddressFlags(fl)
-	fl.BoolVar(&f.ready, "ready", false, "start nothing: ask the gateway at --addr for /readyz, print ready, and exit with 1 if it is not")
+	fl.BoolVar(&f.ready, "ready", false, "start nothing: print ready if /readyz at --addr reports it, else exit with 1")
 	withFlags(cmd, &f)
 	f.daemon.StoreFlag(fl)
 	fl.StringVar(&f.engine, "engine", "", "`URL` of an engine that executes detached runs: temporal://HOST:PORT/NAMESPACE; only the program lathe-temporal accepts it")

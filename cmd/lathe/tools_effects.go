@@ -18,7 +18,7 @@ import (
 func toolsEffectsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "effects SERVER",
-		Short: "Print a block of effects for the tools of an MCP server, to review and paste",
+		Short: "Print the effects of an MCP server's tools, to review and paste into lathe.yaml",
 		Long: `Starts the MCP server and prints the effects of its tools in the form of lathe.yaml. What the configuration does not declare
 is taken from the server's own hints, which are claims: review each line before you paste the block.`,
 		Example: `  lathe tools effects files`,

@@ -33,7 +33,7 @@ func toolsSearchCommand() *cobra.Command {
 	}
 	return withFlags(&cobra.Command{
 		Use:   "search QUERY...",
-		Short: "Show which tools a query of tool_search finds, with their scores",
+		Short: "Show which tools tool_search finds for a query, with scores",
 		Long: `Searches the tools that policy may allow, as the tool tool_search of a run does: by words of names, descriptions
 and parameters, the best first. Scores of one query can be compared with each other only. The command works whether
 tools.search is on or off.`,

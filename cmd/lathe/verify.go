@@ -43,7 +43,7 @@ func verifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := withFlags(&cobra.Command{
 		Use:   "verify [flags] URL|MODEL",
-		Short: "Measure how well an endpoint calls tools, alone or against another one",
+		Short: "Measure how well a server passes calls on, alone or against another",
 		Long: `Makes a fixed number of requests to an endpoint and counts: arguments that fit their schemas (whole and
 streamed), tool_choice, parallel calls off, strict, structured output, exactness of arguments, histories that
 are accepted, usage, finish reasons, and the form of the stream. With --against it measures another server of

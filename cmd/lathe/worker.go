@@ -36,7 +36,7 @@ func workerCommand() *cobra.Command {
 	var f workerFlags
 	return withFlags(&cobra.Command{
 		Use:   "worker --connect URL",
-		Short: "Execute the configured tools for a gateway elsewhere",
+		Short: "Execute this machine's tools for a gateway elsewhere",
 		Long: `Connects to a gateway, ` + "`lathe serve`" + ` on another machine, and executes the tools of the configuration here for it. The
 connection goes outwards and stays open; it is made again whenever it is lost.
 

@@ -339,7 +339,7 @@ func TestBudgetsLimitAnswers(t *testing.T) {
 func TestBudgetsOfConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	s := serveBudgets(t, "budget: {day: {cost: 0.55}}", "none", "")
-	hold := make(chan struct{})
+	hold, checked := make(chan struct{}), make(chan struct{})
 	arrived := make(chan struct{}, 64)
 	usual := func(w http.ResponseWriter) {
 		arrived <- struct{}{}
@@ -359,6 +359,7 @@ func TestBudgetsOfConcurrentCalls(t *testing.T) {
 					t.Errorf("calls in progress have the budget: %v", rec.Header())
 				}
 				if refused.Add(1) == 64-5 {
+					<-checked
 					close(hold)
 				}
 			case rec.Code != 200:
@@ -372,6 +373,7 @@ func TestBudgetsOfConcurrentCalls(t *testing.T) {
 	if spent, reserved := s.balance(store.AccountKey, "app", "2026-11-29"); spent != 0 || reserved != 500 {
 		t.Errorf("%d spent, %d reserved, want 500 reserved", spent, reserved)
 	}
+	close(checked)
 	all.Wait()
 	if got := refused.Load(); got != 64-5 || s.model.calls.Load() != 5 {
 		t.Errorf("%d were refused and %d made, want 59 and 5", got, s.model.calls.Load())

@@ -198,7 +198,7 @@ type Retention struct {
 
 // Tools says which tools there are.
 type Tools struct {
-	// Built-in tools that runs may use, by name; `all` for every one, an empty list for none.
+	// Built-in tools that runs may use, by name; `all` for those that keep no state, an empty list for none.
 	Builtin []string `key:"builtin" default:"all" is:"tool" also:"enabled"`
 	// Tools that are one HTTP request each; see docs/tools-http.md.
 	HTTP map[string]*HTTPTool `key:"http" names:"tool" per:"tool name" also:"rest"`

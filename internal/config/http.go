@@ -14,7 +14,7 @@ type Egress struct {
 	Private []string `key:"private" also:"allow_private"`
 	// Hosts besides a tool's own to which its server may redirect: names, addresses, `*.example.com`.
 	RedirectHosts []string `key:"redirect_hosts" also:"hosts allow_hosts"`
-	// Redirects that one request of a tool follows.
+	// Maximum redirects of one request of a tool.
 	MaxRedirects int `key:"max_redirects" default:"5" range:"0..20"`
 	// What one request of a tool may answer, decompressed.
 	MaxResponseBytes int `key:"max_response_bytes" default:"8MiB" is:"size" range:"1.." also:"max_body_bytes"`

@@ -23,7 +23,7 @@ type Policy struct {
 	Labels map[string][]string `key:"labels" names:"pattern" per:"pattern of tool names to list of labels, separated by commas" also:"label"`
 	// The call with which a run would have used tools of all three labels; `allow` turns it off.
 	Trifecta lathe.Decision `key:"trifecta" default:"ask" also:"lethal_trifecta"`
-	// Tools that change something, in a run that has used a tool labelled `reads_untrusted`; `allow` turns it off.
+	// Calls that change something, after the run used a tool labelled `reads_untrusted`; `allow` turns this off.
 	Taint  lathe.Decision `key:"taint" default:"ask"`
 	Budget Budget         `key:"budget"`
 }

@@ -33,7 +33,7 @@ policy:
     send_mail: ask
 ` + "```" + `
 
-What is not listed is an error that names the file, the line and the nearest right word; ` + "`lathe config check`" + ` reports all of them.
+An unknown key is an error that names the file, the line and the nearest valid key; ` + "`lathe config check`" + ` reports every error.
 [Further settings](internals/config.md) has the keys of ` + "%s" + `.
 
 Flags win over the environment, and the environment wins over the file. The variable of a key is ` + "`LATHE_`" + `

@@ -25,7 +25,7 @@ func (d *daemon) listenConsole(ctx context.Context, cfg *config.Config) (net.Lis
 // in as the first admin key. The link is not written to a log.
 func (d *daemon) announceConsole(cfg *config.Config, url string) {
 	w := d.stderr
-	fmt.Fprintf(w, "the page with models, tools, a chat and runs is %s/\n", url)
+	fmt.Fprintf(w, "the console is %s/\n", url)
 	if !d.opts.Terminal || !httpname.IsLoopback(url[strings.Index(url, "//")+2:]) {
 		return
 	}
