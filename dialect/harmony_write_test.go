@@ -17,14 +17,6 @@ func tool(name, description, schema string) *lathe.ToolSpec {
 	return &lathe.ToolSpec{Name: name, Description: description, Schema: json.RawMessage(schema)}
 }
 
-func reasoned(thought string, parts ...lathe.Part) lathe.Message {
-	return lathe.Message{Role: lathe.RoleAssistant, Parts: append([]lathe.Part{lathe.Reasoning{Text: thought}}, parts...)}
-}
-
-func result(name, content string) lathe.Message {
-	return lathe.Message{Role: lathe.RoleTool, Parts: []lathe.Part{lathe.ToolResult{Name: name, Content: content}}}
-}
-
 // kitchen are the tools whose rendering the reference shows.
 var kitchen = []*lathe.ToolSpec{
 	tool("get_location", "Gets the location of the user.", `{"type":"object","properties":{}}`),

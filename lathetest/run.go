@@ -84,21 +84,8 @@ type Recorder struct {
 	events []event.Event
 }
 
-// Emit stores a copy of e.
+// Emit stores e.
 func (r *Recorder) Emit(_ context.Context, e event.Event) {
-	switch d := e.Data.(type) { // the loop reuses the data of delta events
-	case *event.TextDelta:
-		e.Data = new(*d)
-	case *event.ReasoningDelta:
-		e.Data = new(*d)
-	case *event.CommentaryDelta:
-		e.Data = new(*d)
-	case *event.ToolCallDelta:
-		e.Data = new(*d)
-	case *event.ToolCallProgress:
-		e.Data = new(*d)
-	default: // other data is not reused
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)

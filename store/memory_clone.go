@@ -1,7 +1,7 @@
 package store
 
 import (
-	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -9,127 +9,97 @@ import (
 )
 
 // Copy returns a deep copy of e. It omits the Result of RunFinished and RunPaused, and the request of ModelCallStarted, which stores do not
-// store.
+// store. Delta events are not copied, since they are not stored.
 func Copy(e event.Event) event.Event {
+	if event.IsDelta(e.Data) {
+		return e
+	}
 	switch d := e.Data.(type) {
-	case *event.RunStarted:
-		c := *d
-		c.Messages, c.Tools.Withheld, c.Labels = cloneMessages(d.Messages), slices.Clone(d.Tools.Withheld), maps.Clone(d.Labels)
-		c.Retention, c.Input = clonePointer(d.Retention), slices.Clone(d.Input)
-		e.Data = &c
 	case *event.ModelCallStarted:
 		c := *d
 		c.Request = nil // it would retain the conversation and the memory of the run
 		e.Data = &c
-	case *event.ModelCallFinished:
-		c := *d
-		c.Faults, c.Dropped = slices.Clone(d.Faults), slices.Clone(d.Dropped)
-		c.ProviderCost, c.Cost = clonePointer(d.ProviderCost), clonePointer(d.Cost)
-		if c.Message = clonePointer(d.Message); c.Message != nil {
-			c.Message.Parts = slices.Clone(c.Message.Parts)
-			cloneInner(c.Message)
-		}
-		e.Data = &c
-	case *event.ToolCallProposed:
-		e.Data = clonePointer(d)
-	case *event.ToolCallParseError:
-		e.Data = clonePointer(d)
-	case *event.ToolCallPlanned:
-		e.Data = clonePointer(d)
-	case *event.ApprovalRequested:
-		c := *d
-		c.Arguments = slices.Clone(d.Arguments)
-		e.Data = &c
-	case *event.ApprovalResolved:
-		c := *d
-		c.Arguments = slices.Clone(d.Arguments)
-		e.Data = &c
-	case *event.ToolCallExecuted:
-		c := *d
-		c.RC, c.ChildUsage = clonePointer(d.RC), clonePointer(d.ChildUsage)
-		e.Data = &c
-	case *event.ToolsLoaded:
-		c := *d
-		c.Tools = slices.Clone(d.Tools)
-		e.Data = &c
-	case *event.ToolCallResult:
-		c := *d
-		c.Blobs = cloneBlobs(d.Blobs)
-		e.Data = &c
 	case *event.RunPaused:
 		c := *d
-		c.Pending, c.Result = slices.Clone(d.Pending), nil
-		e.Data = &c
-	case *event.RunResumed:
-		c := *d
-		c.Pending = slices.Clone(d.Pending)
+		c.Result = nil
 		e.Data = &c
 	case *event.RunFinished:
 		c := *d
 		c.Result = nil
 		e.Data = &c
-	default: // delta events, which are not stored
+	default: // stored whole
 	}
-	return e
+	return clone(e)
 }
 
-func cloneMessages(ms []lathe.Message) []lathe.Message {
-	out := slices.Clone(ms)
-	for i := range out {
-		out[i].Parts = slices.Clone(out[i].Parts)
-		cloneInner(&out[i])
-	}
-	return out
+// clone returns a deep copy of v. It shares only strings with v, and what unexported fields refer to.
+func clone[T any](v T) T {
+	own(reflect.ValueOf(&v).Elem())
+	return v
 }
 
-// cloneInner replaces the data to which the members and parts of m refer by copies. It changes m.Parts.
-func cloneInner(m *lathe.Message) {
-	m.Extra = cloneMembers(m.Extra)
-	for i, p := range m.Parts {
-		switch p := p.(type) {
-		case lathe.Blob:
-			m.Parts[i] = cloneBlob(p)
-		case lathe.ToolCall:
-			if p.Extra != nil {
-				p.Extra = cloneMembers(p.Extra)
-				m.Parts[i] = p
-			}
-		case lathe.ToolResult:
-			if p.Blobs != nil || p.Extra != nil {
-				p.Blobs, p.Extra = cloneBlobs(p.Blobs), cloneMembers(p.Extra)
-				m.Parts[i] = p
-			}
-		case lathe.Opaque:
-			p.JSON = slices.Clone(p.JSON)
-			m.Parts[i] = p
-		case lathe.Text:
-			if p.Extra != nil {
-				p.Extra = cloneMembers(p.Extra)
-				m.Parts[i] = p
-			}
-		case lathe.Reasoning, lathe.Refusal: // contain only strings
+// own replaces everything to which v refers by copies.
+func own(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || v.Kind() == reflect.Interface && !refers(v.Elem()) { // most parts of messages hold only strings
+			return
 		}
+		c := reflect.New(v.Elem().Type()).Elem()
+		c.Set(v.Elem())
+		own(c)
+		if v.Kind() == reflect.Pointer {
+			c = c.Addr()
+		}
+		v.Set(c)
+	case reflect.Slice:
+		if v.IsNil() {
+			return
+		}
+		if parts, ok := v.Addr().Interface().(*[]lathe.Part); ok { // each message has some, and MakeSlice allocates more than the slice
+			*parts = slices.Clone(*parts)
+		} else {
+			c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+			reflect.Copy(c, v)
+			v.Set(c)
+		}
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			own(v.Index(i))
+		}
+	case reflect.Map: // of strings
+		if v.IsNil() {
+			return
+		}
+		c := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for key, value := range v.Seq2() {
+			c.SetMapIndex(key, value)
+		}
+		v.Set(c)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				own(f)
+			}
+		}
+	default: // refers to nothing that can be changed
 	}
 }
 
-func cloneBlob(b lathe.Blob) lathe.Blob {
-	b.Data = slices.Clone(b.Data)
-	b.Raw = slices.Clone(b.Raw)
-	return b
-}
-
-func cloneBlobs(bs []lathe.Blob) []lathe.Blob {
-	out := slices.Clone(bs)
-	for i := range out {
-		out[i] = cloneBlob(out[i])
+// refers reports whether v refers to anything that own copies.
+func refers(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		return !v.IsNil()
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if refers(v.Field(i)) {
+				return true
+			}
+		}
+	default: // refers to nothing that can be changed
 	}
-	return out
-}
-
-func cloneMembers(ms []lathe.Member) []lathe.Member {
-	out := slices.Clone(ms)
-	for i := range out {
-		out[i].Value = slices.Clone(out[i].Value)
-	}
-	return out
+	return false
 }

@@ -10,28 +10,16 @@ var _ RunIndex = (*Memory)(nil)
 
 // Runs implements [RunIndex].
 func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, error) {
-	return pageOf(ctx, s, f, (*RunSummary).Cursor, (*RunSummary).clone, func(sum *Summary, yield func(*RunSummary)) { yield(&sum.Run) })
+	return pageOf(ctx, s, f, (*RunSummary).Cursor, func(sum *Summary, yield func(*RunSummary)) { yield(&sum.Run) })
 }
 
 // ModelCalls implements [RunIndex].
 func (s *Memory) ModelCalls(ctx context.Context, f *RunFilter) ([]CallSummary, string, error) {
-	return pageOf(ctx, s, f, (*CallSummary).Cursor, (*CallSummary).clone, func(sum *Summary, yield func(*CallSummary)) {
+	return pageOf(ctx, s, f, (*CallSummary).Cursor, func(sum *Summary, yield func(*CallSummary)) {
 		for i := range sum.Calls {
 			yield(&sum.Calls[i])
 		}
 	})
-}
-
-func (r *RunSummary) clone() RunSummary {
-	out := *r
-	out.Pending, out.Tools = slices.Clone(r.Pending), slices.Clone(r.Tools)
-	return out
-}
-
-func (r *CallSummary) clone() CallSummary {
-	out := *r
-	out.Cost, out.Tools = clonePointer(r.Cost), slices.Clone(r.Tools)
-	return out
 }
 
 // fits reports whether the filter selects the run, without its times.
@@ -67,7 +55,7 @@ func (f *firsts[T]) all() []T {
 }
 
 // pageOf returns one page of the rows of all runs that match the filter, and the cursor behind it; "" if no row follows.
-func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, copied func(*T) T, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
+func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) Cursor, rowsOf func(*Summary, func(*T))) (rows []T, next string, err error) {
 	if f == nil {
 		f = &RunFilter{}
 	}
@@ -96,7 +84,7 @@ func pageOf[T any](ctx context.Context, s *Memory, f *RunFilter, place func(*T) 
 			found, next = found[:limit], place(found[limit-1]).String()
 		}
 		for _, row := range found {
-			rows = append(rows, copied(row))
+			rows = append(rows, clone(*row))
 		}
 		return nil
 	})

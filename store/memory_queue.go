@@ -142,7 +142,7 @@ func (m *memoryCalls) Workers() ([]remote.Worker, error) {
 	var out []remote.Worker
 	for _, w := range rows {
 		if m.at.Before(w.until) {
-			out = append(out, cloneWorker(&w.Worker))
+			out = append(out, clone(w.Worker))
 		}
 	}
 	return out, nil

@@ -99,7 +99,7 @@ func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time,
 			}
 		}
 		for _, r := range found.all() {
-			out = append(out, r.clone())
+			out = append(out, clone(*r))
 		}
 		return nil
 	})

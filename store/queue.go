@@ -31,29 +31,9 @@ type QueuedCall struct {
 
 // row returns a copy of the call for the caller of the queue, with Left.
 func (c *QueuedCall) row(now time.Time) *remote.Call {
-	out := c.Call
-	out.Arguments, out.Left = bytes.Clone(c.Arguments), c.Deadline.Sub(now)
-	if c.Result != nil {
-		out.Result = cloneResult(c.Result)
-	}
+	out := clone(c.Call)
+	out.Left = c.Deadline.Sub(now)
 	return &out
-}
-
-func cloneResult(r *remote.Result) *remote.Result {
-	out := *r
-	out.Data, out.Blobs = bytes.Clone(r.Data), cloneBlobs(r.Blobs)
-	return &out
-}
-
-func cloneWorker(w *remote.Worker) remote.Worker {
-	out := *w
-	out.Tools = slices.Clone(w.Tools)
-	for i := range out.Tools {
-		t := &out.Tools[i]
-		t.Schema, t.OutputSchema = bytes.Clone(t.Schema), bytes.Clone(t.OutputSchema)
-		t.Allowlist, t.Target, t.Labels, t.Principals = slices.Clone(t.Allowlist), slices.Clone(t.Target), slices.Clone(t.Labels), slices.Clone(t.Principals)
-	}
-	return out
 }
 
 // end sets an ended state, and removes the arguments.
@@ -224,7 +204,7 @@ func (q *callQueue) StartCall(ctx context.Context, ref remote.Ref, lease time.Du
 
 // FinishCall implements [remote.Queue].
 func (q *callQueue) FinishCall(ctx context.Context, ref remote.Ref, r *remote.Result) error {
-	r = cloneResult(r)
+	r = clone(r)
 	return q.withClaim(ctx, "finish a call", ref, func(c *QueuedCall, now time.Time) error {
 		switch {
 		case c.State == remote.Done:
@@ -349,7 +329,7 @@ func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)
 
 // PutWorker implements [remote.WorkerIndex].
 func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Duration) error {
-	changed, row := ttl <= 0, cloneWorker(w) // a removed worker may have expired, but watchers still list it
+	changed, row := ttl <= 0, clone(*w) // a removed worker may have expired, but watchers still list it
 	err := q.begin(ctx, "keep a worker", true, func(rows Rows, now time.Time) error {
 		row.Since = now
 		has, _, err := rows.Worker(row.ID)

@@ -93,7 +93,7 @@ func (s *Summary) called(e *event.Event, d *event.ModelCallFinished) {
 	}
 	s.Calls = append(s.Calls, CallSummary{RunID: s.Run.RunID, EventID: e.ID, RequestID: e.RequestID, SessionID: s.Run.SessionID, Principal: s.Run.Principal,
 		Time: e.Time, Turn: e.Turn, Attempt: d.Attempt, PromptHash: s.started.PromptHash, PromptHashV2: s.started.PromptHashV2,
-		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clonePointer(cost),
+		Provider: d.Provider, Model: d.Model, Status: d.Status, ErrorCode: d.ErrorCode, Usage: d.Usage, Cost: clone(cost),
 		LatencyMS: d.LatencyMS, FirstTokenMS: d.FirstTokenMS, ToolCalls: d.ToolCalls})
 }
 
@@ -107,12 +107,4 @@ func (s *Summary) executed(d *event.ToolCallExecuted) {
 	if len(c.Tools) < maxRowTools && d.ToolName != "" && !s.replay {
 		c.Tools = append(slices.Clip(c.Tools), ToolTiming{Tool: d.ToolName, Success: d.Success, LatencyMS: d.LatencyMS})
 	}
-}
-
-func clonePointer[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
 }
