@@ -18,7 +18,11 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	encoded, err := conversation.EncodeAll(events)
+	run, err := s.row(ctx, runID, last)
+	if err != nil {
+		return 0, failure(ctx, op, err)
+	}
+	encoded, err := conversation.EncodeAll(&run, events)
 	if err != nil {
 		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
@@ -50,6 +54,21 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 		return last + int64(len(events)), s.index(ctx, tx, runID, last, copies)
 	})
 	return end, failure(ctx, op, err)
+}
+
+// row returns the row of the run before an append after last, or the zero value if the run does not exist.
+func (s *Store) row(ctx context.Context, runID string, last int64) (store.RunSummary, error) {
+	if last == 0 {
+		return store.RunSummary{}, nil
+	}
+	if row, ok := s.runs.row(runID); ok {
+		return row, nil
+	}
+	row, err := readRun(ctx, s.read, runID)
+	if errors.Is(err, sql.ErrNoRows) { // the append will not find the run
+		err = nil
+	}
+	return row, err
 }
 
 // lastOf returns the last ID of the run's log. It does not read the file if the summary up to last is in memory.

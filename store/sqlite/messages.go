@@ -12,8 +12,8 @@ import (
 
 // The beginnings of the queries that read events.
 const (
-	selectEvents = "SELECT body, last FROM event LEFT JOIN conversation c ON c.run_id = event.run_id AND c.event_id = event.id"
-	selectBodies = "SELECT body, NULL FROM event" // of schemas before version 11, which have all messages in the body
+	selectEvents = "SELECT id, body, last FROM event LEFT JOIN conversation c ON c.run_id = event.run_id AND c.event_id = event.id"
+	selectBodies = "SELECT id, body, NULL FROM event" // of schemas before version 11, which have all messages in the body
 )
 
 // events returns the beginning of the query that reads the events of the file.
@@ -25,18 +25,20 @@ func (d *database) events() string {
 }
 
 // scanEvent scans a row of events without the messages that are stored apart.
-func scanEvent(scan scanner) (event.Event, error) {
+func scanEvent(log *conversation.Log, scan scanner) (event.Event, error) {
+	var id int64
 	var body, last []byte
-	if err := scan(&body, &last); err != nil {
+	if err := scan(&id, &body, &last); err != nil {
 		return event.Event{}, err
 	}
-	return conversation.Decode(body, last, nil)
+	return log.Decode(id, body, last, nil)
 }
 
 // scanWhole scans a row of events, and reads its messages in the same transaction.
-func scanWhole(ctx context.Context, tx *sql.Tx, scan scanner) (e event.Event, err error) {
+func scanWhole(ctx context.Context, tx *sql.Tx, log *conversation.Log, scan scanner) (e event.Event, err error) {
+	var id int64
 	var body, last []byte
-	if err = scan(&body, &last); err != nil {
+	if err = scan(&id, &body, &last); err != nil {
 		return e, err
 	}
 	var messages [][]byte
@@ -45,7 +47,7 @@ func scanWhole(ctx context.Context, tx *sql.Tx, scan scanner) (e event.Event, er
 			return e, err
 		}
 	}
-	return conversation.Decode(body, last, messages)
+	return log.Decode(id, body, last, messages)
 }
 
 // readMessages returns the bodies of the messages up to the one with the digest last.

@@ -3,26 +3,44 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"sync"
 
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
 // maxSummaries is the maximum number of runs whose summaries are in memory between appends.
 const maxSummaries = 1_024
 
-// summaries contains the summaries of running runs, so that an append need not read the log. Only the writer uses it.
-type summaries struct{ byRun map[string]*store.Summary }
+// summaries contains the summaries of running runs, so that an append need not read the log. Only the writer takes and changes them.
+type summaries struct {
+	mu    sync.Mutex
+	byRun map[string]*store.Summary
+}
+
+// row returns a copy of the row of the run. ok is false if it is not in memory.
+func (m *summaries) row(runID string) (row store.RunSummary, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.byRun[runID]
+	if s == nil {
+		return row, false
+	}
+	return s.Run, true
+}
 
 // knows reports whether the summary of the run up to last is in memory.
 func (m *summaries) knows(runID string, last int64) bool {
-	s := m.byRun[runID]
-	return s != nil && s.Run.LastID == last && last > 0
+	row, ok := m.row(runID)
+	return ok && row.LastID == last && last > 0
 }
 
 // take returns the summary of the run up to last, and removes it from memory. If it is not in memory, take reads the log.
 func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
+	m.mu.Lock()
 	s := m.byRun[runID]
 	delete(m.byRun, runID)
+	m.mu.Unlock()
 	if s != nil && s.Run.LastID == last {
 		return s, nil
 	}
@@ -35,8 +53,9 @@ func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int
 
 // summarize applies the events of the run up to last.
 func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID string, last int64) error {
+	log := conversation.Log{Run: store.RunSummary{RunID: runID}}
 	return each(ctx, tx, func(scan scanner) error {
-		e, err := scanEvent(scan)
+		e, err := scanEvent(&log, scan)
 		if err == nil {
 			s.Apply(&e)
 		}
@@ -45,6 +64,8 @@ func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID s
 }
 
 func (m *summaries) put(runID string, s *store.Summary) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.byRun == nil || len(m.byRun) >= maxSummaries {
 		m.byRun = map[string]*store.Summary{}
 	}
@@ -53,4 +74,8 @@ func (m *summaries) put(runID string, s *store.Summary) {
 	}
 }
 
-func (m *summaries) clear() { m.byRun = nil }
+func (m *summaries) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byRun = nil
+}
