@@ -65,11 +65,11 @@ func readMessages(ctx context.Context, tx *sql.Tx, last []byte) ([][]byte, error
 }
 
 // addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are.
-func (s *Store) addMessages(ctx context.Context, tx *sql.Tx, messages []conversation.Message) error {
+func addMessages(ctx context.Context, tx querier, messages []conversation.Message) error {
 	var failed error
 	stored := sort.Search(len(messages), func(i int) bool {
 		var one int
-		err := s.does.query(ctx, tx, hasMessage, messages[i].Digest).Scan(&one)
+		err := tx.QueryRowContext(ctx, hasMessage, messages[i].Digest).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			failed = err
 		}
@@ -77,7 +77,7 @@ func (s *Store) addMessages(ctx context.Context, tx *sql.Tx, messages []conversa
 	})
 	for i := stored; i < len(messages) && failed == nil; i++ {
 		m := &messages[i]
-		failed = s.does.exec(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
+		failed = put(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
 	}
 	return failed
 }
@@ -91,24 +91,24 @@ func orNull(b []byte) any {
 }
 
 // refer records the last message of an event.
-func (s *Store) refer(ctx context.Context, tx *sql.Tx, runID string, id int64, e *conversation.Event) error {
+func refer(ctx context.Context, tx querier, runID string, id int64, e *conversation.Event) error {
 	if e.Messages == nil {
 		return nil
 	}
-	if err := s.addMessages(ctx, tx, e.Messages); err != nil {
+	if err := addMessages(ctx, tx, e.Messages); err != nil {
 		return err
 	}
-	return s.does.exec(ctx, tx, addConversation, runID, id, e.Last())
+	return put(ctx, tx, addConversation, runID, id, e.Last())
 }
 
 // unrefer deletes the records of the last messages of the runs that match where, and returns these messages.
-func unrefer(ctx context.Context, tx *sql.Tx, where string, args ...any) ([][]byte, error) {
+func unrefer(ctx context.Context, tx querier, where string, args ...any) ([][]byte, error) {
 	return collect(ctx, tx, func(scan scanner) (digest []byte, err error) { return digest, scan(&digest) },
 		"DELETE FROM conversation WHERE "+where+" RETURNING last", args...)
 }
 
 // dropMessages deletes those of the messages, and of the messages before them, to which no run and no other message refers.
-func dropMessages(ctx context.Context, tx *sql.Tx, last [][]byte) error {
+func dropMessages(ctx context.Context, tx querier, last [][]byte) error {
 	for _, digest := range last {
 		for digest != nil {
 			err := tx.QueryRowContext(ctx, `DELETE FROM message WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE last = ?1)

@@ -12,43 +12,34 @@ import (
 // maxSummaries is the maximum number of runs whose summaries are in memory between appends.
 const maxSummaries = 1_024
 
-// summaries contains the summaries of running runs, so that an append need not read the log. Only the writer takes and changes them.
+// summaries contains the summaries of running runs, so that an append need not read the log.
 type summaries struct {
 	mu    sync.Mutex
 	byRun map[string]*store.Summary
 }
 
-// row returns a copy of the row of the run. ok is false if it is not in memory.
-func (m *summaries) row(runID string) (row store.RunSummary, ok bool) {
+// take returns the summary of the run up to last and removes it from memory, or nil.
+func (m *summaries) take(runID string, last int64) *store.Summary {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.byRun[runID]
-	if s == nil {
-		return row, false
-	}
-	return s.Run, true
-}
-
-// knows reports whether the summary of the run up to last is in memory.
-func (m *summaries) knows(runID string, last int64) bool {
-	row, ok := m.row(runID)
-	return ok && row.LastID == last && last > 0
-}
-
-// take returns the summary of the run up to last, and removes it from memory. If it is not in memory, take reads the log.
-func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
-	m.mu.Lock()
-	s := m.byRun[runID]
 	delete(m.byRun, runID)
-	m.mu.Unlock()
-	if s != nil && s.Run.LastID == last {
-		return s, nil
+	if s == nil || s.Run.LastID != last {
+		return nil
 	}
-	s = &store.Summary{}
+	return s
+}
+
+// summary returns the summary of the run up to last, for the caller to change. If it is not in memory, summary reads the log.
+func (s *Store) summary(ctx context.Context, runID string, last int64) (*store.Summary, error) {
+	if sum := s.runs.take(runID, last); sum != nil && last > 0 {
+		return sum, nil
+	}
+	sum := &store.Summary{}
 	if last == 0 {
-		return s, nil
+		return sum, nil
 	}
-	return s, summarize(ctx, tx, s, selectEvents, runID, last)
+	return sum, s.snapshot(ctx, func(tx *sql.Tx) error { return summarize(ctx, tx, sum, s.events(), runID, last) })
 }
 
 // summarize applies the events of the run up to last.
