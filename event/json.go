@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// eventJSON is the JSON form of an event, as it is read: the line that `lathe run --json` prints and that stores keep.
+// eventJSON is the JSON form of an event, as it is read: the line that `lathe run --json` prints, from which stores make the form that they keep.
 type eventJSON struct {
 	ID        int64           `json:"event_id"`
 	After     int64           `json:"after"`

@@ -13,10 +13,8 @@ import (
 // A Compaction contains the changes that a [Compactor] writes in one transaction.
 type Compaction struct {
 	Events []event.Event // the changed events
-	Bodies [][]byte      // the JSON forms of Events, with content
 	Row    []byte        // JSON form of the row of the run
-
-	sum Summary
+	Sum    Summary       // of the run after the changes
 }
 
 // PlanCompaction reads the log of a run that has ended, applies shrink to each event, and returns the changes. It returns nil if nothing
@@ -39,17 +37,17 @@ func PlanCompaction(ctx context.Context, op, runID string, read func(context.Con
 			return nil, err
 		}
 		if string(before) != string(after) || slices.Contains(again, e.ID) {
-			c.Events, c.Bodies = append(c.Events, e), append(c.Bodies, after)
+			c.Events = append(c.Events, e)
 		}
-		c.sum.Apply(&e)
+		c.Sum.Apply(&e)
 	}
-	if status := c.sum.Run.Status; status == "running" || status == "parked" {
+	if status := c.Sum.Run.Status; status == "running" || status == "parked" {
 		return nil, lathe.CodeConflict.Wrap(op, lathe.ErrConflict)
 	}
 	if len(c.Events) == 0 {
 		return nil, nil
 	}
 	var err error
-	c.Row, err = json.Marshal(&c.sum.Run)
+	c.Row, err = json.Marshal(&c.Sum.Run)
 	return &c, err
 }

@@ -118,7 +118,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 		switch {
 		case j == nil: // the run was deleted in the meantime
 			return nil
-		case j.over == nil || int64(len(j.events)) != c.sum.Run.LastID:
+		case j.over == nil || int64(len(j.events)) != c.Sum.Run.LastID:
 			return lathe.ErrConflict
 		}
 		var more int64
@@ -128,7 +128,7 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 			more += weightOf(&e) - weightOf(&events[e.ID-1])
 			events[e.ID-1] = e
 		}
-		j.events, j.sum = events, c.sum
+		j.events, j.sum = events, c.Sum
 		s.kept.weigh(j, more)
 		return nil
 	})

@@ -1,5 +1,5 @@
 // Package conversation encodes the events of runs so that a store has each message of a conversation once, although every run of
-// the conversation starts with all messages before it.
+// the conversation starts with all messages before it, and once what all events of a run have in common.
 //
 // A message is identified by a digest over itself and the message before it, so that equal beginnings of two conversations have equal
 // digests. An event refers to the last of its messages, and each message to the one before it. Digests depend on the principal of the run:
@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/store"
 )
 
 // MinBytes is the size of the messages of a run, as [lathe.Message.Size] counts it, from which they are encoded apart from the event.
@@ -30,7 +31,7 @@ type Message struct {
 
 // An Event is the encoded form of an event.
 type Event struct {
-	Body []byte // JSON of [event.Event]. If Messages is not empty, the digest of the last one stands in the place of the messages.
+	Body []byte // JSON, as [Log] describes it. If Messages is not empty, the digest of the last one stands in the place of the messages.
 	// Messages are the messages of a RunStarted in their order; nil: the event has none, or Body contains them.
 	Messages []Message
 }
@@ -43,8 +44,9 @@ func (e *Event) Last() []byte {
 	return e.Messages[len(e.Messages)-1].Digest
 }
 
-// Encode returns the encoded form of e, with its content.
-func Encode(e *event.Event) (Event, error) {
+// Encode returns the encoded form of e, with its content. Unless e is the first event, l must have its row.
+func (l *Log) Encode(e *event.Event) (Event, error) {
+	l.begins(e)
 	d, ok := e.Data.(*event.RunStarted)
 	size := 0
 	if ok {
@@ -54,6 +56,9 @@ func Encode(e *event.Event) (Event, error) {
 	}
 	if size < MinBytes {
 		body, err := e.MarshalJSON()
+		if err == nil {
+			body, err = l.pack(e, body)
+		}
 		return Event{Body: body}, err
 	}
 	apart, bare := *e, *d
@@ -67,16 +72,19 @@ func Encode(e *event.Event) (Event, error) {
 		return Event{}, err
 	}
 	out := Event{Messages: messages}
-	out.Body, err = replace(body, []byte("null"), reference(out.Last()))
+	if body, err = replace(body, []byte("null"), reference(out.Last())); err == nil {
+		out.Body, err = l.pack(e, body)
+	}
 	return out, err
 }
 
-// EncodeAll returns the encoded forms of events.
-func EncodeAll(events []event.Event) ([]Event, error) {
+// EncodeAll returns the encoded forms of events of the run, the first of which is the first one of the run unless run is its row.
+func EncodeAll(run *store.RunSummary, events []event.Event) ([]Event, error) {
+	l := Log{Run: *run}
 	out := make([]Event, len(events))
 	for i := range events {
 		var err error
-		if out[i], err = Encode(&events[i]); err != nil {
+		if out[i], err = l.Encode(&events[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -110,9 +118,9 @@ func chain(principal string, messages []lathe.Message) ([]Message, error) {
 	return out, nil
 }
 
-// Decode returns the event of an encoded form: its body, the digest of its last message (nil: the body contains the messages), and the
-// bodies of its messages in their order.
-func Decode(body, last []byte, messages [][]byte) (e event.Event, err error) {
+// Decode returns the event with the id from its encoded form: its body, the digest of its last message (nil: the body contains the
+// messages), and the bodies of its messages in their order. Unless l has the row of the run, the first event is decoded first.
+func (l *Log) Decode(id int64, body, last []byte, messages [][]byte) (e event.Event, err error) {
 	if last != nil {
 		size := len(body) + 2
 		for _, m := range messages {
@@ -124,7 +132,10 @@ func Decode(body, last []byte, messages [][]byte) (e event.Event, err error) {
 			return e, err
 		}
 	}
-	return e, json.Unmarshal(body, &e)
+	if e, err = l.unpack(id, body); err == nil {
+		l.begins(&e)
+	}
+	return e, err
 }
 
 // ErrMissing means that a message of a run is not stored.

@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/conversation"
+	"github.com/lathe-run/lathe/store"
 )
 
 // started returns a RunStarted with the texts as messages, whose other members hold what could be taken for the place of the messages.
@@ -21,6 +23,9 @@ func started(principal string, texts ...string) *event.Event {
 	}
 	return &event.Event{ID: 1, RunID: "run_1", Data: d}
 }
+
+// encode encodes the first event of a run.
+func encode(e *event.Event) (conversation.Event, error) { return new(conversation.Log).Encode(e) }
 
 // decode decodes e with the messages that a store would read for it, from the last one to the first.
 func decode(t *testing.T, e *conversation.Event) event.Event {
@@ -36,7 +41,8 @@ func decode(t *testing.T, e *conversation.Event) event.Event {
 			t.Fatal(err)
 		}
 	}
-	out, err := conversation.Decode(e.Body, e.Last(), bodies)
+	log := conversation.Log{Run: store.RunSummary{RunID: "run_1"}}
+	out, err := log.Decode(1, e.Body, e.Last(), bodies)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +57,7 @@ func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, principal, text string, times int) {
 		text = strings.Repeat(text, min(max(times, 1), 10_000)%(1<<16/(len(text)+1)+1)+1)
 		e := started(principal, text, "", text+"!")
-		encoded, err := conversation.Encode(e)
+		encoded, err := encode(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +80,7 @@ func FuzzEncode(f *testing.F) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("decoded %+v, want %+v", got, want)
 		}
-		bare, err := conversation.Decode(encoded.Body, encoded.Last(), nil)
+		bare, err := (&conversation.Log{Run: store.RunSummary{RunID: "run_1"}}).Decode(1, encoded.Body, encoded.Last(), nil)
 		if err != nil || bare.RunID != "run_1" || bare.Data.(*event.RunStarted).Principal != got.Data.(*event.RunStarted).Principal {
 			t.Errorf("without its messages: %v", err)
 		}
@@ -86,7 +92,7 @@ func TestDigests(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", conversation.MinBytes)
 	digests := func(e *event.Event) (out []string) {
-		encoded, err := conversation.Encode(e)
+		encoded, err := encode(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +118,7 @@ func TestDigests(t *testing.T) {
 // A chain that is incomplete, or not the one that an event refers to, is an error.
 func TestIncompleteChain(t *testing.T) {
 	t.Parallel()
-	e, err := conversation.Encode(started("ann", strings.Repeat("x", conversation.MinBytes), "1", "2"))
+	e, err := encode(started("ann", strings.Repeat("x", conversation.MinBytes), "1", "2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +130,67 @@ func TestIncompleteChain(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := conversation.Decode([]byte(`{"event_id":1}`), e.Last(), nil); err == nil {
+	if _, err := new(conversation.Log).Decode(1, []byte(`{"event_id":1}`), e.Last(), nil); err == nil {
 		t.Error("a body without the place of its messages was decoded")
+	}
+}
+
+// The events of a log are decoded as they were encoded, from the first one on and from any other one with the row of the run, whether they
+// are encoded, or whole as earlier versions stored them.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 29, 12, 0, 0, 5, time.UTC)
+	first := started("ann", "hello")
+	first.Time, first.RequestID, first.SessionID = start, "req_1", "s1"
+	zero := 0
+	events := []event.Event{*first,
+		{Time: start.Add(time.Second), RequestID: "req_1", SessionID: "s1", Turn: 1, Data: &event.ModelCallStarted{Model: "m"}},
+		{Time: start.Add(-time.Hour), RequestID: `,"turn":1`, SessionID: "s2", Turn: 1, Data: &event.ToolCallExecuted{RC: &zero}},
+		{Time: start.AddDate(1000, 0, 0), Turn: 1, Removed: 7, Data: &event.RunPaused{Pending: []string{}}},
+		{RequestID: "req_1", SessionID: "s1", Data: &event.RunFinished{Answer: `"data":{}`}},
+	}
+	row := store.Summary{}
+	for i := range events {
+		events[i].ID, events[i].RunID = int64(i)+1, "run_1"
+	}
+	encoded, err := conversation.EncodeAll(&row.Run, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.Apply(&events[0])
+	later, err := conversation.EncodeAll(&row.Run, events[2:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from := range events {
+		log := conversation.Log{Run: row.Run}
+		if from == 0 {
+			log.Run = store.RunSummary{RunID: "run_1"}
+		}
+		for i := from; i < len(events); i++ {
+			want, err := events[i].MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			bodies := [][]byte{encoded[i].Body, want}
+			if i >= 2 {
+				bodies = append(bodies, later[i-2].Body)
+			}
+			for _, body := range bodies {
+				e, err := log.Decode(int64(i)+1, body, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := e.MarshalJSON(); err != nil || string(got) != string(want) {
+					t.Errorf("%s: %s, want %s, %v", body, got, want, err)
+				}
+			}
+		}
+	}
+	if n := len(encoded[1].Body); n > 100 {
+		t.Errorf("an event without values has %d bytes: %s", n, encoded[1].Body)
+	}
+	if _, err := new(conversation.Log).Decode(2, []byte(`{"time":1}`), nil, nil); err == nil {
+		t.Error("an event without a turn was decoded")
 	}
 }

@@ -92,7 +92,7 @@ var rules = []rule{
 	{path: "approval", imports: []string{"", "internal/digest", "internal/rawjson", "loop", "store", "tool", "internal/text"}},
 	{path: "policy", imports: []string{""}},
 	{path: "policy/rules", imports: []string{"", "policy", "internal/lazy", "internal/rawjson", "internal/text"}, outside: []string{"cel.dev/cel-go"}},
-	{path: "internal/conversation", imports: []string{"", "event"}},
+	{path: "internal/conversation", imports: []string{"", "event", "internal/rawjson", "store"}},
 	{path: "store", imports: []string{"", "event", "remote"}},
 	{path: "internal/testkit/storetest", imports: []string{"", "event", "remote", "store"}, outside: []string{"github.com/google/go-cmp"}},
 	{path: "internal/migrate"},

@@ -143,7 +143,7 @@ func (r *request) encode(st state, events []event.Event) (err error) {
 	r.was, r.run = st.mark, &st.sum.Run
 	before := max(0, len(st.sum.Calls)-1) // the tool latency of the last call may change
 	r.bodies = make([][]byte, len(events))
-	encoded, err := conversation.EncodeAll(events)
+	encoded, err := conversation.EncodeAll(&st.sum.Run, events)
 	if err != nil {
 		return err
 	}

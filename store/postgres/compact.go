@@ -40,7 +40,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}
-	encoded, err := conversation.EncodeAll(c.Events)
+	encoded, err := conversation.EncodeAll(&c.Sum.Run, c.Events)
 	if err != nil {
 		return failure(ctx, op, err)
 	}

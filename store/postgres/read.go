@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 
@@ -17,9 +18,9 @@ import (
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "postgres: read"
 	return func(yield func(event.Event, error) bool) {
-		bodies, err := s.fetch(ctx, op, runID, after)
+		log, bodies, err := s.fetch(ctx, op, runID, after)
 		if errors.Is(err, conversation.ErrMissing) { // the run may have been deleted after its events were read
-			bodies, err = s.fetch(ctx, op, runID, after)
+			log, bodies, err = s.fetch(ctx, op, runID, after)
 		}
 		if err != nil {
 			yield(event.Event{}, failure(ctx, op, err))
@@ -27,7 +28,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 		}
 		for i := range bodies {
 			b := &bodies[i]
-			e, err := conversation.Decode(b.body, b.last, b.messages)
+			e, err := log.Decode(after+int64(i)+1, b.body, b.last, b.messages)
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
@@ -49,25 +50,29 @@ type storedEvent struct {
 	messages   [][]byte
 }
 
-// fetch returns all events after the given one, or an error.
-func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([]storedEvent, error) {
+// fetch returns all events after the given one and the log that decodes them, or an error.
+func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log conversation.Log, _ []storedEvent, _ error) {
 	if after < 0 {
-		return nil, notFound(op)
+		return log, nil, notFound(op)
 	}
 	var last int64
+	var row []byte
 	var bodies []storedEvent
 	there := false
 	err := s.again(ctx, func(ctx context.Context) error {
 		bodies, there = nil, false
-		rows, err := s.pool.Query(ctx, `SELECT r.last_id, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, CASE WHEN e.id = $2 + 1 THEN r.summary END, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
 			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
 		if err != nil {
 			return err
 		}
 		var id *int64
-		var body, messages []byte
-		_, err = pgx.ForEachRow(rows, []any{&last, &id, &body, &messages}, func() error {
+		var summary, body, messages []byte
+		_, err = pgx.ForEachRow(rows, []any{&last, &summary, &id, &body, &messages}, func() error {
 			there = true
+			if summary != nil {
+				row = summary
+			}
 			if id == nil {
 				return nil
 			}
@@ -87,16 +92,20 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) ([]sto
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return log, nil, err
 	case !there:
 		if err = s.missing(ctx, runID); errors.Is(err, lathe.ErrNotFound) {
 			err = lathe.CodeNotFound.Wrap(op, err)
 		}
-		return nil, err
+		return log, nil, err
 	case after > last:
-		return nil, notFound(op)
+		return log, nil, notFound(op)
 	case after+int64(len(bodies)) != last:
-		return nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), last-after)
+		return log, nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), last-after)
 	}
-	return bodies, nil
+	if row != nil {
+		err = json.Unmarshal(row, &log.Run)
+	}
+	log.Run.RunID = runID
+	return log, bodies, err
 }

@@ -65,17 +65,19 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 	}
 	err = s.again(ctx, func(ctx context.Context) error {
 		st, end = state{sum: &store.Summary{}}, 0
-		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
+		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
 			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, last)
 		if err != nil {
 			return err
 		}
+		log := conversation.Log{Run: store.RunSummary{RunID: runID}}
+		var id *int64
 		var body, messages []byte
-		_, err = pgx.ForEachRow(rows, []any{&end, &st.mark, (*pgtype.PreallocBytes)(&body), &messages}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&end, &st.mark, &id, (*pgtype.PreallocBytes)(&body), &messages}, func() error {
 			if end != last {
 				return nil
 			}
-			e, err := conversation.Decode(body, messages, nil)
+			e, err := log.Decode(*id, body, messages, nil)
 			if err != nil {
 				return lathe.CodeInternal.Wrap(op, err)
 			}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -18,91 +19,116 @@ func (s *Store) Append(ctx context.Context, runID string, last int64, events ...
 	if err := store.CheckAppend(runID, last, events); err != nil {
 		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 	}
-	encoded, err := conversation.EncodeAll(events)
-	if err != nil {
-		return 0, lathe.CodeInvalidRequest.Wrap(op, err)
-	}
-	copies := make([]event.Event, len(events))
-	for i := range events {
-		copies[i] = store.Copy(events[i])
-		copies[i].Time = events[i].Time.Round(0).UTC() // the form in which it is read
-	}
-	end, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
-		has, err := s.lastOf(ctx, tx, runID, last)
+	a := &appending{run: runID, last: last}
+	if len(events) > 0 {
+		sum, err := s.summary(ctx, runID, last)
 		if err != nil {
-			return 0, err
+			return 0, failure(ctx, op, err)
 		}
-		if has != last {
-			return has, lathe.ErrConflict
+		if err := a.encode(sum, events); err != nil {
+			return 0, lathe.CodeInvalidRequest.Wrap(op, err)
 		}
-		if len(events) == 0 {
-			return has, nil
-		}
-		for i := range encoded {
-			e := &encoded[i]
-			if err := s.does.exec(ctx, tx, addEvent, runID, last+int64(i)+1, e.Body); err != nil {
-				return 0, err
-			}
-			if err := s.refer(ctx, tx, runID, last+int64(i)+1, e); err != nil {
-				return 0, err
-			}
-		}
-		return last + int64(len(events)), s.index(ctx, tx, runID, last, copies)
-	})
+	}
+	end, err := s.submit(ctx, a.write)
+	if err == nil && a.sum != nil {
+		s.runs.put(runID, a.sum)
+	}
 	return end, failure(ctx, op, err)
 }
 
-// lastOf returns the last ID of the run's log. It does not read the file if the summary up to last is in memory.
-func (s *Store) lastOf(ctx context.Context, tx *sql.Tx, runID string, last int64) (has int64, err error) {
-	if s.runs.knows(runID, last) {
-		return last, nil
+// An appending has the rows that an append writes. They are made before the writer executes it.
+type appending struct {
+	run    string
+	last   int64
+	sum    *store.Summary // of the run after the append; nil: the append has no events
+	status string         // of the run before it
+	events []conversation.Event
+	row    []byte // JSON of the row of the run
+	calls  []call // rows of the model calls that are new or have changed
+}
+
+type call struct {
+	id, time int64
+	summary  []byte
+}
+
+// encode sets the rows of an append to the run with the summary sum, which it changes.
+func (a *appending) encode(sum *store.Summary, events []event.Event) (err error) {
+	if a.events, err = conversation.EncodeAll(&sum.Run, events); err != nil {
+		return err
 	}
-	err = s.does.query(ctx, tx, lastEvent, runID).Scan(&has)
+	before := max(0, len(sum.Calls)-1) // the tool latency of the last call may have changed
+	a.sum, a.status = sum, sum.Run.Status
+	for i := range events {
+		e := events[i]
+		e.Time = e.Time.Round(0).UTC() // the form in which it is read
+		sum.Apply(&e)
+	}
+	for i := before; i < len(sum.Calls) && err == nil; i++ {
+		c := call{id: sum.Calls[i].EventID, time: sum.Calls[i].Time.UnixNano()}
+		c.summary, err = json.Marshal(&sum.Calls[i])
+		a.calls = append(a.calls, c)
+	}
+	if err == nil {
+		a.row, err = json.Marshal(&sum.Run)
+	}
+	return err
+}
+
+// write writes the rows, unless the log does not end at last. It returns the end of the log.
+func (a *appending) write(ctx context.Context, tx querier) (int64, error) {
+	if a.sum == nil {
+		return a.end(ctx, tx)
+	}
+	switch moved, err := a.move(ctx, tx); {
+	case err != nil:
+		return 0, err
+	case moved == 0:
+		end, err := a.end(ctx, tx)
+		return end, cmp.Or(err, lathe.ErrConflict)
+	}
+	for i := range a.events {
+		id, e := a.last+int64(i)+1, &a.events[i]
+		if err := put(ctx, tx, addEvent, a.run, id, e.Body); err != nil {
+			return 0, err
+		}
+		if err := refer(ctx, tx, a.run, id, e); err != nil {
+			return 0, err
+		}
+	}
+	for _, c := range a.calls {
+		if err := put(ctx, tx, addCall, a.run, c.id, c.time, c.summary); err != nil {
+			return 0, err
+		}
+	}
+	return a.sum.Run.LastID, nil
+}
+
+// move inserts or updates the row of the run if the log ends at last, and returns the number of changed rows.
+func (a *appending) move(ctx context.Context, tx querier) (int64, error) {
+	r := &a.sum.Run
+	query, args := turnRun, []any{r.LastID, r.Updated.UnixNano(), a.row, a.run, a.last, r.Status}
+	switch {
+	case a.last == 0:
+		query, args = addRun, []any{a.run, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, a.row}
+	case r.Status == a.status: // the index on the status need not be written
+		query, args = moveRun, args[:5]
+	}
+	done, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// end returns the last ID of the log, and [lathe.ErrConflict] if it is not last.
+func (a *appending) end(ctx context.Context, tx querier) (end int64, err error) {
+	err = tx.QueryRowContext(ctx, lastEvent, a.run).Scan(&end)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return has, err
-}
-
-// index updates the rows of the run and its model calls for the events after last.
-func (s *Store) index(ctx context.Context, tx *sql.Tx, runID string, last int64, events []event.Event) error {
-	sum, err := s.runs.take(ctx, tx, runID, last)
-	if err != nil {
-		return err
+	if err == nil && end != a.last {
+		err = lathe.ErrConflict
 	}
-	before, status := len(sum.Calls), sum.Run.Status
-	if before > 0 {
-		before-- // the tool latency of the last call may have changed
-	}
-	for i := range events {
-		sum.Apply(&events[i])
-	}
-	row, err := json.Marshal(&sum.Run)
-	if err != nil {
-		return err
-	}
-	r := &sum.Run
-	switch {
-	case last == 0:
-		err = s.does.exec(ctx, tx, addRun, runID, r.LastID, r.Started.UnixNano(), r.Updated.UnixNano(), r.SessionID, r.Principal, r.Status, row)
-	case r.Status == status: // the index on the status need not be written
-		err = s.does.exec(ctx, tx, moveRun, r.LastID, r.Updated.UnixNano(), row, runID)
-	default:
-		err = s.does.exec(ctx, tx, turnRun, r.LastID, r.Updated.UnixNano(), row, r.Status, runID)
-	}
-	if err != nil {
-		return err
-	}
-	for i := before; i < len(sum.Calls); i++ {
-		c := &sum.Calls[i]
-		row, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		if err := s.does.exec(ctx, tx, addCall, runID, c.EventID, c.Time.UnixNano(), row); err != nil {
-			return err
-		}
-	}
-	s.runs.put(runID, sum)
-	return nil
+	return end, err
 }

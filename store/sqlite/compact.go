@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -37,12 +36,12 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}
-	encoded, err := conversation.EncodeAll(c.Events)
+	encoded, err := conversation.EncodeAll(&c.Sum.Run, c.Events)
 	if err != nil {
 		return failure(ctx, op, err)
 	}
 	// The run has ended, so only a deletion can change it since the read, and then no row is updated.
-	_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+	_, err = s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
 		done, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
 		if err != nil {
 			return 0, err
@@ -58,7 +57,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 				return 0, err
 			}
 			before = append(before, last...)
-			if err := s.refer(ctx, tx, runID, id, e); err != nil {
+			if err := refer(ctx, tx, runID, id, e); err != nil {
 				return 0, err
 			}
 			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", e.Body, runID, id); err != nil {

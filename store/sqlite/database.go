@@ -30,12 +30,16 @@ type database struct {
 	does     statements
 	files    files
 	schema   int // version of the file; less than the current one only if the file is open for reading only
+	careful  int // batches of which each request gets a savepoint, since one failed lately; only the writer uses it
 }
+
+// A change changes the database in a transaction. It may be executed again after a transaction that was rolled back.
+type change func(ctx context.Context, tx querier) (int64, error)
 
 // A request is a change that the writer commits, possibly together with others.
 type request struct {
 	ctx  context.Context
-	do   func(ctx context.Context, tx *sql.Tx) (int64, error)
+	do   change
 	done chan answer // buffers one answer
 }
 
@@ -69,7 +73,7 @@ func (d *database) snapshot(ctx context.Context, read func(*sql.Tx) error) error
 var errReadOnly = errors.New("the file is open for reading only")
 
 // submit queues do for the writer and waits for the commit. It returns the number and the error of do.
-func (d *database) submit(ctx context.Context, do func(context.Context, *sql.Tx) (int64, error)) (int64, error) {
+func (d *database) submit(ctx context.Context, do change) (int64, error) {
 	if d.write == nil {
 		return 0, lathe.CodeInvalidRequest.Wrap("sqlite: write", errReadOnly)
 	}
@@ -116,42 +120,22 @@ func (d *database) serve() {
 	}
 }
 
+// carefulBatches is the number of batches with savepoints after one in which a request has failed.
+const carefulBatches = 16
+
 // commit executes the requests of a batch, so that the failure of one does not affect the others, and sends their answers after the
-// transaction is on the disk.
+// transaction is on the disk. Savepoints make each change twice as expensive, so a batch is executed without them first. If a request fails,
+// it is executed again with them, as the next ones are.
 func (d *database) commit(batch []*request) {
 	answers := make([]answer, len(batch))
-	ctx := context.Background() // not the context of a request: the batch contains others
-	err := func() error {
-		if err := d.files.check(); err != nil {
-			return err
-		}
-		tx, err := d.write.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }() // no effect after a commit
-		for i, r := range batch {
-			if err := r.ctx.Err(); err != nil {
-				answers[i].err = err
-				continue
-			}
-			if len(batch) == 1 { // without a savepoint, since its failure may undo everything
-				if answers[i].end, answers[i].err = r.do(ctx, tx); answers[i].err != nil {
-					return nil
-				}
-				break
-			}
-			if answers[i], err = d.apart(ctx, tx, r.do); err != nil {
-				return err
-			}
-		}
-		if err := tx.Commit(); err != nil {
-			return err
-		}
-		return d.files.check() // a file that was removed in the meantime does not contain the data
-	}()
+	err := d.execute(batch, answers, d.careful > 0)
+	d.careful = max(0, d.careful-1)
+	if errors.Is(err, errTogether) {
+		clear(answers)
+		d.careful = carefulBatches
+		err = d.execute(batch, answers, true)
+	}
 	if err != nil {
-		d.runs.clear() // the summaries may include events that were not committed
 		err = fmt.Errorf("the file could not be written: %w", cause(err))
 	}
 	failed := err
@@ -168,15 +152,49 @@ func (d *database) commit(batch []*request) {
 	}
 }
 
+// errTogether means that a request failed whose changes cannot be undone without those of others.
+var errTogether = errors.New("a request of the batch failed")
+
+// execute executes the requests of a batch in one transaction, or each in a savepoint of it. An error is that of the whole transaction.
+func (d *database) execute(batch []*request, answers []answer, savepoints bool) error {
+	ctx := context.Background() // not the context of a request: the batch contains others
+	if err := d.files.check(); err != nil {
+		return err
+	}
+	tx, err := d.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
+	in := prepared{tx, d.does}
+	for i, r := range batch {
+		if err := r.ctx.Err(); err != nil {
+			answers[i].err = err
+			continue
+		}
+		if !savepoints {
+			if answers[i].end, err = r.do(ctx, in); err != nil {
+				return errTogether
+			}
+		} else if answers[i], err = apart(ctx, in, r.do); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return d.files.check() // a file that was removed in the meantime does not contain the data
+}
+
 // apart executes do in a savepoint, so that its failure undoes only its own changes. fatal is not nil if the whole transaction is lost.
-func (d *database) apart(ctx context.Context, tx *sql.Tx, do func(context.Context, *sql.Tx) (int64, error)) (a answer, fatal error) {
-	if err := d.does.exec(ctx, tx, setPoint); err != nil {
+func apart(ctx context.Context, tx querier, do change) (a answer, fatal error) {
+	if err := put(ctx, tx, setPoint); err != nil {
 		return answer{err: err}, err
 	}
 	if a.end, a.err = do(ctx, tx); a.err != nil {
-		if _, err := tx.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
+		if err := put(ctx, tx, "ROLLBACK TO one"); err != nil {
 			return a, err
 		}
 	}
-	return a, d.does.exec(ctx, tx, releasePoint)
+	return a, put(ctx, tx, releasePoint)
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -147,7 +146,7 @@ func (s *Store) Check(ctx context.Context) error {
 	const op = "sqlite: check"
 	err := s.files.check()
 	if err == nil && s.write != nil && s.files.fails() {
-		_, err = s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+		_, err = s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
 			_, err := tx.ExecContext(ctx, setVersion(s.schema))
 			return 0, err
 		})

@@ -12,8 +12,8 @@ import (
 
 // The beginnings of the queries that read events.
 const (
-	selectEvents = "SELECT body, last FROM event LEFT JOIN conversation c ON c.run_id = event.run_id AND c.event_id = event.id"
-	selectBodies = "SELECT body, NULL FROM event" // of schemas before version 11, which have all messages in the body
+	selectEvents = "SELECT id, body, last FROM event LEFT JOIN conversation c ON c.run_id = event.run_id AND c.event_id = event.id"
+	selectBodies = "SELECT id, body, NULL FROM event" // of schemas before version 11, which have all messages in the body
 )
 
 // events returns the beginning of the query that reads the events of the file.
@@ -25,18 +25,20 @@ func (d *database) events() string {
 }
 
 // scanEvent scans a row of events without the messages that are stored apart.
-func scanEvent(scan scanner) (event.Event, error) {
+func scanEvent(log *conversation.Log, scan scanner) (event.Event, error) {
+	var id int64
 	var body, last []byte
-	if err := scan(&body, &last); err != nil {
+	if err := scan(&id, &body, &last); err != nil {
 		return event.Event{}, err
 	}
-	return conversation.Decode(body, last, nil)
+	return log.Decode(id, body, last, nil)
 }
 
 // scanWhole scans a row of events, and reads its messages in the same transaction.
-func scanWhole(ctx context.Context, tx *sql.Tx, scan scanner) (e event.Event, err error) {
+func scanWhole(ctx context.Context, tx *sql.Tx, log *conversation.Log, scan scanner) (e event.Event, err error) {
+	var id int64
 	var body, last []byte
-	if err = scan(&body, &last); err != nil {
+	if err = scan(&id, &body, &last); err != nil {
 		return e, err
 	}
 	var messages [][]byte
@@ -45,7 +47,7 @@ func scanWhole(ctx context.Context, tx *sql.Tx, scan scanner) (e event.Event, er
 			return e, err
 		}
 	}
-	return conversation.Decode(body, last, messages)
+	return log.Decode(id, body, last, messages)
 }
 
 // readMessages returns the bodies of the messages up to the one with the digest last.
@@ -63,11 +65,11 @@ func readMessages(ctx context.Context, tx *sql.Tx, last []byte) ([][]byte, error
 }
 
 // addMessages stores the messages that are not stored yet. If a message is stored, the ones before it are.
-func (s *Store) addMessages(ctx context.Context, tx *sql.Tx, messages []conversation.Message) error {
+func addMessages(ctx context.Context, tx querier, messages []conversation.Message) error {
 	var failed error
 	stored := sort.Search(len(messages), func(i int) bool {
 		var one int
-		err := s.does.query(ctx, tx, hasMessage, messages[i].Digest).Scan(&one)
+		err := tx.QueryRowContext(ctx, hasMessage, messages[i].Digest).Scan(&one)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			failed = err
 		}
@@ -75,7 +77,7 @@ func (s *Store) addMessages(ctx context.Context, tx *sql.Tx, messages []conversa
 	})
 	for i := stored; i < len(messages) && failed == nil; i++ {
 		m := &messages[i]
-		failed = s.does.exec(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
+		failed = put(ctx, tx, addMessage, m.Digest, orNull(m.Before), m.Body)
 	}
 	return failed
 }
@@ -89,24 +91,24 @@ func orNull(b []byte) any {
 }
 
 // refer records the last message of an event.
-func (s *Store) refer(ctx context.Context, tx *sql.Tx, runID string, id int64, e *conversation.Event) error {
+func refer(ctx context.Context, tx querier, runID string, id int64, e *conversation.Event) error {
 	if e.Messages == nil {
 		return nil
 	}
-	if err := s.addMessages(ctx, tx, e.Messages); err != nil {
+	if err := addMessages(ctx, tx, e.Messages); err != nil {
 		return err
 	}
-	return s.does.exec(ctx, tx, addConversation, runID, id, e.Last())
+	return put(ctx, tx, addConversation, runID, id, e.Last())
 }
 
 // unrefer deletes the records of the last messages of the runs that match where, and returns these messages.
-func unrefer(ctx context.Context, tx *sql.Tx, where string, args ...any) ([][]byte, error) {
+func unrefer(ctx context.Context, tx querier, where string, args ...any) ([][]byte, error) {
 	return collect(ctx, tx, func(scan scanner) (digest []byte, err error) { return digest, scan(&digest) },
 		"DELETE FROM conversation WHERE "+where+" RETURNING last", args...)
 }
 
 // dropMessages deletes those of the messages, and of the messages before them, to which no run and no other message refers.
-func dropMessages(ctx context.Context, tx *sql.Tx, last [][]byte) error {
+func dropMessages(ctx context.Context, tx querier, last [][]byte) error {
 	for _, digest := range last {
 		for digest != nil {
 			err := tx.QueryRowContext(ctx, `DELETE FROM message WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM conversation WHERE last = ?1)

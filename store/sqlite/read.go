@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -20,18 +21,20 @@ var errStopped = errors.New("the caller reads no further")
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		err := s.snapshot(ctx, func(tx *sql.Tx) error {
-			var last int64
-			err := tx.QueryRowContext(ctx, "SELECT last_id FROM run WHERE run_id = ?", runID).Scan(&last)
+			var log conversation.Log
+			var err error
+			log.Run, err = readRun(ctx, tx, runID)
+			log.Run.RunID = runID
 			switch {
 			case errors.Is(err, sql.ErrNoRows):
 				return s.missing(ctx, tx, runID)
-			case err == nil && (after < 0 || after > last):
+			case err == nil && (after < 0 || after > log.Run.LastID):
 				return lathe.ErrNotFound
 			case err != nil:
 				return err
 			}
 			return each(ctx, tx, func(scan scanner) error {
-				e, err := scanWhole(ctx, tx, scan)
+				e, err := scanWhole(ctx, tx, &log, scan)
 				if err == nil {
 					err = ctx.Err()
 				}
@@ -45,6 +48,11 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 			yield(event.Event{}, failure(ctx, "sqlite: read", err))
 		}
 	}
+}
+
+// readRun returns the row of a run.
+func readRun(ctx context.Context, db querier, runID string) (store.RunSummary, error) {
+	return scanJSON[store.RunSummary](db.QueryRowContext(ctx, "SELECT summary FROM run WHERE run_id = ?", runID).Scan)
 }
 
 // Runs implements [store.RunIndex].

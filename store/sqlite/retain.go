@@ -37,7 +37,7 @@ func (s *Store) DeletePrincipal(ctx context.Context, principal string) error {
 
 // remove deletes the runs that match which, and the records of earlier removals.
 func (s *Store) remove(ctx context.Context, which string, arg any) error {
-	_, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+	_, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
 		if !strings.HasPrefix(which, "session") { // the records have no session
 			if _, err := tx.ExecContext(ctx, "DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", arg); err != nil {
 				return 0, err
@@ -58,7 +58,7 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 }
 
 // drop deletes the rows of the runs that match which, and returns their number.
-func (s *Store) drop(ctx context.Context, tx *sql.Tx, which string, args ...any) (int64, error) {
+func (s *Store) drop(ctx context.Context, tx querier, which string, args ...any) (int64, error) {
 	last, err := unrefer(ctx, tx, "run_id IN (SELECT run_id FROM run WHERE "+which+")", args...)
 	if err != nil {
 		return 0, err
@@ -111,7 +111,7 @@ func (s *Store) retire(ctx context.Context, more func(context.Context) (bool, er
 			if again, err := more(ctx); err != nil || !again {
 				return err
 			}
-			n, err := s.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) {
+			n, err := s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
 				if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO gone (run_id, principal, time) SELECT run_id, principal, ? FROM run WHERE "+which,
 					append([]any{time.Now().UnixNano()}, args...)...); err != nil {
 					return 0, err

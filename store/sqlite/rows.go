@@ -32,7 +32,7 @@ func (d *database) records() *store.Records {
 		if !write {
 			return failure(ctx, op, do(ctx, d.read))
 		}
-		_, err := d.submit(ctx, func(ctx context.Context, tx *sql.Tx) (int64, error) { return 0, do(ctx, tx) })
+		_, err := d.submit(ctx, func(ctx context.Context, tx querier) (int64, error) { return 0, do(ctx, tx) })
 		return failure(ctx, op, err)
 	})
 }
@@ -75,17 +75,16 @@ func (r *rows) Request(digest store.RequestDigest) (runID string, at, delivered 
 		return "", at, delivered, lathe.ErrNotFound
 	}
 	var recorded, sent int64
-	err = r.one("SELECT run_id, time, coalesce(delivered, 0) FROM request WHERE digest = ?", digest[:])(&runID, &recorded, &sent)
+	err = r.one(findRequest, digest[:])(&runID, &recorded, &sent)
 	return runID, timeOf(recorded), timeOf(sent), err
 }
 
 func (r *rows) PutRequest(digest store.RequestDigest, runID string, at, delivered time.Time) error {
-	return r.put(`INSERT INTO request (digest, run_id, time, delivered) VALUES (?, ?, ?, nullif(?, 0))
-		ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, time = excluded.time, delivered = excluded.delivered`, digest[:], runID, nanos(at), nanos(delivered))
+	return r.put(addRequest, digest[:], runID, nanos(at), nanos(delivered))
 }
 
 func (r *rows) ForgetRequests(before time.Time) error {
-	return r.put("DELETE FROM request WHERE time < ?", before.UnixNano())
+	return r.put(forgetRequests, before.UnixNano())
 }
 
 // Value reads the table of secrets, which also contains the named values.

@@ -7,29 +7,33 @@ import (
 	"time"
 )
 
-// The statements of an append, which are prepared once.
+// The statements of most transactions, which are prepared once.
 const (
 	lastEvent = "SELECT last_id FROM run WHERE run_id = ?"
 	addEvent  = "INSERT INTO event (run_id, id, body) VALUES (?, ?, ?)"
-	addRun    = "INSERT INTO run (run_id, last_id, started, updated, session_id, principal, status, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-	moveRun   = "UPDATE run SET last_id = ?, updated = ?, summary = ? WHERE run_id = ?"
-	turnRun   = "UPDATE run SET last_id = ?, updated = ?, summary = ?, status = ? WHERE run_id = ?"
+	addRun    = "INSERT INTO run (run_id, last_id, started, updated, session_id, principal, status, summary) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING"
+	moveRun   = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3 WHERE run_id = ?4 AND last_id = ?5"
+	turnRun   = "UPDATE run SET last_id = ?1, updated = ?2, summary = ?3, status = ?6 WHERE run_id = ?4 AND last_id = ?5"
 	addCall   = `INSERT INTO model_call (run_id, event_id, time, summary) VALUES (?, ?, ?, ?)
 		ON CONFLICT (run_id, event_id) DO UPDATE SET summary = excluded.summary`
 	addConversation = "INSERT INTO conversation (run_id, event_id, last) VALUES (?, ?, ?)"
 	hasMessage      = "SELECT 1 FROM message WHERE digest = ?"
 	addMessage      = "INSERT INTO message (digest, previous, body) VALUES (?, ?, ?)"
-	setPoint        = "SAVEPOINT one"
-	releasePoint    = "RELEASE one"
+	findRequest     = "SELECT run_id, time, coalesce(delivered, 0) FROM request WHERE digest = ?"
+	addRequest      = `INSERT INTO request (digest, run_id, time, delivered) VALUES (?, ?, ?, nullif(?, 0))
+		ON CONFLICT (digest) DO UPDATE SET run_id = excluded.run_id, time = excluded.time, delivered = excluded.delivered`
+	forgetRequests = "DELETE FROM request WHERE time < ?"
+	setPoint       = "SAVEPOINT one"
+	releasePoint   = "RELEASE one"
 )
 
 // statements are the prepared statements of the writer, by their text.
 type statements map[string]*sql.Stmt
 
-// prepare prepares the statements of an append. They are closed with the file.
+// prepare prepares the statements. They are closed with the file.
 func (d *database) prepare(ctx context.Context) error {
 	d.does = statements{}
-	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, addConversation, hasMessage, addMessage, setPoint, releasePoint} {
+	for _, query := range []string{lastEvent, addEvent, addRun, moveRun, turnRun, addCall, addConversation, hasMessage, addMessage, findRequest, addRequest, forgetRequests, setPoint, releasePoint} {
 		st, err := d.write.PrepareContext(ctx, query)
 		if err != nil {
 			return err
@@ -39,13 +43,26 @@ func (d *database) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (d statements) exec(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
-	_, err := tx.StmtContext(ctx, d[query]).ExecContext(ctx, args...)
-	return err
+// prepared is a transaction that executes prepared statements where there are any.
+type prepared struct {
+	*sql.Tx
+	does statements
 }
 
-func (d statements) query(ctx context.Context, tx *sql.Tx, query string, args ...any) *sql.Row {
-	return tx.StmtContext(ctx, d[query]).QueryRowContext(ctx, args...)
+// ExecContext implements [querier].
+func (p prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if st := p.does[query]; st != nil {
+		return p.StmtContext(ctx, st).ExecContext(ctx, args...)
+	}
+	return p.Tx.ExecContext(ctx, query, args...)
+}
+
+// QueryRowContext implements [querier].
+func (p prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if st := p.does[query]; st != nil {
+		return p.StmtContext(ctx, st).QueryRowContext(ctx, args...)
+	}
+	return p.Tx.QueryRowContext(ctx, query, args...)
 }
 
 // A querier is a transaction or a database.
@@ -57,6 +74,12 @@ type querier interface {
 
 // A scanner is the Scan method of one row.
 type scanner func(to ...any) error
+
+// put executes a statement.
+func put(ctx context.Context, db querier, query string, args ...any) error {
+	_, err := db.ExecContext(ctx, query, args...)
+	return err
+}
 
 // each calls row for each row of a query, until it returns an error.
 func each(ctx context.Context, db querier, row func(scanner) error, query string, args ...any) error {

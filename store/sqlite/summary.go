@@ -3,40 +3,50 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"sync"
 
+	"github.com/lathe-run/lathe/internal/conversation"
 	"github.com/lathe-run/lathe/store"
 )
 
 // maxSummaries is the maximum number of runs whose summaries are in memory between appends.
 const maxSummaries = 1_024
 
-// summaries contains the summaries of running runs, so that an append need not read the log. Only the writer uses it.
-type summaries struct{ byRun map[string]*store.Summary }
-
-// knows reports whether the summary of the run up to last is in memory.
-func (m *summaries) knows(runID string, last int64) bool {
-	s := m.byRun[runID]
-	return s != nil && s.Run.LastID == last && last > 0
+// summaries contains the summaries of running runs, so that an append need not read the log.
+type summaries struct {
+	mu    sync.Mutex
+	byRun map[string]*store.Summary
 }
 
-// take returns the summary of the run up to last, and removes it from memory. If it is not in memory, take reads the log.
-func (m *summaries) take(ctx context.Context, tx *sql.Tx, runID string, last int64) (*store.Summary, error) {
+// take returns the summary of the run up to last and removes it from memory, or nil.
+func (m *summaries) take(runID string, last int64) *store.Summary {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	s := m.byRun[runID]
 	delete(m.byRun, runID)
-	if s != nil && s.Run.LastID == last {
-		return s, nil
+	if s == nil || s.Run.LastID != last {
+		return nil
 	}
-	s = &store.Summary{}
+	return s
+}
+
+// summary returns the summary of the run up to last, for the caller to change. If it is not in memory, summary reads the log.
+func (s *Store) summary(ctx context.Context, runID string, last int64) (*store.Summary, error) {
+	if sum := s.runs.take(runID, last); sum != nil && last > 0 {
+		return sum, nil
+	}
+	sum := &store.Summary{}
 	if last == 0 {
-		return s, nil
+		return sum, nil
 	}
-	return s, summarize(ctx, tx, s, selectEvents, runID, last)
+	return sum, s.snapshot(ctx, func(tx *sql.Tx) error { return summarize(ctx, tx, sum, s.events(), runID, last) })
 }
 
 // summarize applies the events of the run up to last.
 func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID string, last int64) error {
+	log := conversation.Log{Run: store.RunSummary{RunID: runID}}
 	return each(ctx, tx, func(scan scanner) error {
-		e, err := scanEvent(scan)
+		e, err := scanEvent(&log, scan)
 		if err == nil {
 			s.Apply(&e)
 		}
@@ -45,6 +55,8 @@ func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID s
 }
 
 func (m *summaries) put(runID string, s *store.Summary) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.byRun == nil || len(m.byRun) >= maxSummaries {
 		m.byRun = map[string]*store.Summary{}
 	}
@@ -53,4 +65,8 @@ func (m *summaries) put(runID string, s *store.Summary) {
 	}
 }
 
-func (m *summaries) clear() { m.byRun = nil }
+func (m *summaries) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byRun = nil
+}
