@@ -71,6 +71,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   }
 
   // Filters are in the address and survive a reload; Back leaves them.
+  if (view.isMobile) await page.getByRole("button", { name: "Filters", exact: true }).click();
   await page.getByLabel("Tool", { exact: true }).fill("calculator");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 2);

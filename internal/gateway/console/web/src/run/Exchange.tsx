@@ -1,7 +1,7 @@
 // What is known of the requests to model servers.
 
 import { Badge, Copy, Empty, Seen } from "../components/basics";
-import { duration, words } from "../text/format";
+import { count, duration, words } from "../text/format";
 import type { RunEvent } from "./types";
 
 export function Exchange({ events }: { events: RunEvent[] }) {
@@ -19,7 +19,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
         <div class="run-who"><b><Seen text={`${started.data.provider ?? ""} ${started.data.model ?? ""}`} /></b><Badge>turn {started.turn}, attempt {started.data.attempt}</Badge>
           {d && <Badge kind={d.status === "success" ? "ok" : "bad"}>{d.error_code ?? d.status}</Badge>}{d?.upstream_status ? <Badge kind="bad">HTTP {d.upstream_status}</Badge> : null}</div>
         <dl class="facts">
-          <dt>Sent</dt><dd>{started.data.messages} messages, {String(started.data.tools)} tools</dd>
+          <dt>Sent</dt><dd>{count(started.data.messages ?? 0, "message")}, {count(Number(started.data.tools ?? 0), "tool")}</dd>
           <dt>Prompt hash</dt><dd class="mono"><Seen text={started.data.prompt_hash_v2 ?? ""} /> <Copy text={started.data.prompt_hash_v2 ?? ""} /></dd>
           {d && <><dt>Answered</dt><dd>{words(d.finish_reason ?? "")} after {duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</dd>
             <dt>Tokens</dt><dd class="num">{d.usage?.input_tokens} in, {d.usage?.output_tokens} out</dd></>}

@@ -15,10 +15,13 @@ const columns: Column<Setting>[] = [
   { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)" },
 ];
 
+// rank puts what is set first, then what a section that is set leaves out, then the defaults.
+const rank = (s: Setting) => s.origin === "default" ? 2 : s.value === "" ? 1 : 0;
+
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
   const text = param("q").toLowerCase(), set = param("set") === "yes";
-  const rows = data?.data.filter((s) => (!text || `${s.key} ${s.value}`.toLowerCase().includes(text)) && (!set || s.origin !== "default")).toSorted((a, b) => Number(a.origin === "default") - Number(b.origin === "default"));
+  const rows = data?.data.filter((s) => (!text || `${s.key} ${s.value}`.toLowerCase().includes(text)) && (!set || s.origin !== "default")).toSorted((a, b) => rank(a) - rank(b));
   return <div class="page fill">
     <PageHeader title="Settings" note="The configuration in force, what is set first. Secrets are shown as references. Change lathe.yaml and send SIGHUP, or start again." />
     <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
