@@ -147,6 +147,7 @@ func TestLog(t *testing.T) {
 		{Time: start.Add(time.Second), RequestID: "req_1", SessionID: "s1", Turn: 1, Data: &event.ModelCallStarted{Model: "m"}},
 		{Time: start.Add(-time.Hour), RequestID: `,"turn":1`, SessionID: "s2", Turn: 1, Data: &event.ToolCallExecuted{RC: &zero}},
 		{Time: start.AddDate(1000, 0, 0), Turn: 1, Removed: 7, Data: &event.RunPaused{Pending: []string{}}},
+		{Time: start.In(time.FixedZone("", 3600)), RequestID: "req_1", SessionID: "s1", Data: &event.RunResumed{}},
 		{RequestID: "req_1", SessionID: "s1", Data: &event.RunFinished{Answer: `"data":{}`}},
 	}
 	row := store.Summary{}
