@@ -88,7 +88,7 @@ func TestDestinations(t *testing.T) {
 				groups[i].names = append(groups[i].names, name)
 			}
 			add("unknown", "", "m")
-			for _, s := range destination.Servers {
+			for _, s := range destination.Servers() {
 				add(s.Name, s.Name, "m")
 			}
 			for _, model := range familyModels {
@@ -119,7 +119,7 @@ func TestDestinations(t *testing.T) {
 // Each rule's family has a model in the table of TestDestinations.
 func TestEveryFamilyIsTested(t *testing.T) {
 	t.Parallel()
-	for _, r := range destination.Rules {
+	for _, r := range destination.Rules() {
 		if r.Family == "" {
 			continue
 		}

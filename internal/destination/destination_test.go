@@ -27,11 +27,11 @@ var template = Row{System: one, Developer: no, Documents: asText, Reasoning: own
 func TestRulesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{"": true}
-	for _, s := range Servers {
+	for _, s := range Servers() {
 		named[s.Name] = false
 	}
-	for i := range Rules {
-		r := &Rules[i]
+	for i := range Rules() {
+		r := &Rules()[i]
 		at := fmt.Sprintf("rule %d (%s %s %s)", i, r.Server, r.Wire, r.Family)
 		if _, known := named[r.Server]; !known {
 			t.Errorf("%s: no such server", at)

@@ -46,8 +46,8 @@ func TestDocument(t *testing.T) {
 func ruleTable() string {
 	var b strings.Builder
 	b.WriteString("| server | wire | models | rules | source | read |\n|---|---|---|---|---|---|\n")
-	for i := range Rules {
-		r := &Rules[i]
+	for i := range Rules() {
+		r := &Rules()[i]
 		var set []string
 		v := reflect.ValueOf(r.Row)
 		for j := range v.NumField() {

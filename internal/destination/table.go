@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/text"
@@ -36,12 +37,22 @@ type Server struct {
 //go:embed rules.json
 var table []byte
 
-// Servers are the kinds of servers. Rules are the rules: those of each wire for unknown servers, then those of kinds of servers, then those
-// of models. If several apply, a later one overrides the columns that it sets.
-var Servers, Rules = readTable()
+// Servers returns the kinds of servers. The caller must not change them.
+func Servers() []Server { return known().servers }
+
+// Rules returns the rules: those of each wire for unknown servers, then those of kinds of servers, then those of models. If several apply, a
+// later one overrides the columns that it sets. The caller must not change them.
+func Rules() []Rule { return known().rules }
+
+type registry struct {
+	servers []Server
+	rules   []Rule
+}
+
+var known = sync.OnceValue(readTable)
 
 // readTable reads the table. The columns of a rule are written as [Accepts] reads them.
-func readTable() ([]Server, []Rule) {
+func readTable() registry {
 	var file struct {
 		Servers []Server
 		Rules   []struct {
@@ -59,7 +70,7 @@ func readTable() ([]Server, []Rule) {
 	if err != nil {
 		panic(err) // cannot happen: each test of this package reads the table
 	}
-	return file.Servers, rules
+	return registry{file.Servers, rules}
 }
 
 // Check returns an error if server is no kind of server or accepts has an unknown rule, with key, the name of the setting at fault. server
@@ -68,8 +79,8 @@ func Check(server string, accepts map[string]string) (key string, err error) {
 	if _, err := Accepts(accepts); err != nil {
 		return "accepts", err
 	}
-	names := make([]string, len(Servers))
-	for i, s := range Servers {
+	names := make([]string, len(Servers()))
+	for i, s := range Servers() {
 		names[i] = s.Name
 	}
 	if server == "" || slices.Contains(names, server) {
@@ -108,9 +119,10 @@ func For(w lathe.Wire, server, host, model string) Row {
 		server = "openai"
 	}
 	var r Row
-	for i := range Rules {
-		if Rules[i].fits(w, server, f) {
-			r = r.With(&Rules[i].Row)
+	rules := Rules()
+	for i := range rules {
+		if rules[i].fits(w, server, f) {
+			r = r.With(&rules[i].Row)
 		}
 	}
 	return r
@@ -119,7 +131,7 @@ func For(w lathe.Wire, server, host, model string) Row {
 // serverOf returns the kind of the server with a host name, or "" if it is not known.
 func serverOf(host string) string {
 	host, _, _ = strings.Cut(strings.ToLower(host), ":")
-	for _, s := range Servers {
+	for _, s := range Servers() {
 		for _, end := range s.Hosts {
 			if host == end || (end[0] == '.' || end[0] == '-') && strings.HasSuffix(host, end) {
 				return s.Name

@@ -43,18 +43,6 @@ func (n *Names) Exact(key []byte) (name string, ok bool) {
 	return name, ok
 }
 
-// Text returns the decoded text of key, a string literal, as [AppendUnquoteLossy] does. It does not allocate if the name is in the set and
-// written without escapes.
-func (n *Names) Text(key []byte) string {
-	if len(key) >= 2 {
-		n.make()
-		if name, ok := n.exact[string(key[1:len(key)-1])]; ok {
-			return name
-		}
-	}
-	return Text(key)
-}
-
 // Like returns the name in the set that differs from name only in case (Unicode simple case folding), or "" if none exists or name itself
 // is in the set.
 func (n *Names) Like(name string) string {

@@ -47,7 +47,6 @@ func TestNamesAreReadByManyAtFirst(t *testing.T) {
 	for _, read := range []func() bool{
 		func() bool { return n.Has("model") && !n.Has("Model") },
 		func() bool { name, ok := n.Exact([]byte(`"store"`)); return ok && name == "store" },
-		func() bool { return n.Text([]byte(`"store"`)) == "store" },
 		func() bool { return n.Like("STORE") == "store" },
 		func() bool { member, name := n.LikeKey([]byte(`"Model"`)); return member == "Model" && name == "model" },
 	} {
