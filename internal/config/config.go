@@ -53,8 +53,10 @@ type Config struct {
 	FileKeys map[string]FileKey `key:"-"`
 
 	origin map[string]string // by key; a key that is not in it has its default
-	dir    string
-	noted  []Problem // by Warn
+	// entries are the entries of maps of structs that files have, such as tools.mcp.notes.
+	entries map[string]bool
+	dir     string
+	noted   []Problem // by Warn
 }
 
 // Dir is the folder of the file, where its relative paths start; "": where the program runs.

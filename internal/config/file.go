@@ -237,6 +237,7 @@ func (l *loader) setEntry(k *kind, m reflect.Value, name, n *yaml.Node, full str
 	if full != "models" {
 		l.note(path, name.Line)
 	}
+	l.cfg.entries[path] = true
 	l.section(n, path+".", "", rowsOf(entry(m, name.Value)))
 }
 

@@ -51,7 +51,7 @@ type Override struct {
 
 // Default returns the configuration of an empty file.
 func Default() *Config {
-	c := &Config{Models: map[string]*Model{}, origin: map[string]string{}}
+	c := &Config{Models: map[string]*Model{}, origin: map[string]string{}, entries: map[string]bool{}}
 	applyDefaults(c.rows())
 	return c
 }

@@ -35,7 +35,9 @@ func (c *Config) Shown() ([]Shown, error) {
 			if dot < 0 {
 				break
 			}
-			above = above[:dot]
+			if above = above[:dot]; c.entries[above] { // its keys that are not set have their defaults
+				break
+			}
 			origin = c.Origin(above)
 		}
 		rows = append(rows, Shown{key, valueText(n), origin})
