@@ -369,7 +369,10 @@ func TestSubscribersAreNotified(t *testing.T) {
 	l.await(`"method":"notifications/resources/list_changed"`)
 	l.send(`{"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"f:///a.txt"}}`)
 	l.await(`"id":3,"result":{}`)
-	r.server.ResourceChanged("f:///a.txt")
+	if err := os.WriteFile(name, []byte("after the end"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.server.Refresh()
 	l.send(`{"jsonrpc":"2.0","id":4,"method":"ping"}`)
 	if seen := l.await(`"id":4,"result":{}`); strings.Contains(strings.Join(seen, ""), "updated") {
 		t.Errorf("told after the subscription had ended: %q", seen)

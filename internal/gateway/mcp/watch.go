@@ -110,11 +110,3 @@ func (s *Server) apart(f func()) (ok bool) {
 func (t *tenant) updated(uri string) {
 	_ = t.server.ResourceUpdated(t.s.ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}) // the client may have left
 }
-
-// ResourceChanged notifies the clients that have subscribed to the resource at uri that it has changed. For files of folders, Refresh does
-// so.
-func (s *Server) ResourceChanged(uri string) {
-	for _, t := range s.everyTenant() {
-		s.apart(func() { t.updated(uri) })
-	}
-}
