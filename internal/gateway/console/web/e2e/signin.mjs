@@ -26,7 +26,7 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   await axe("the key dialog");
   await shot("dialog");
-  check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with http://127.0.0.1:9" }).getAttribute("href"), "/api/session/oidc");
+  check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with 127.0.0.1:9" }).getAttribute("href"), "/api/session/oidc");
   await page.keyboard.press("Escape");
   check("Escape leaves the question open", await page.getByRole("dialog").isVisible());
   check("the key is not shown", await key.getAttribute("type"), "password");

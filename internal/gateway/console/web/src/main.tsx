@@ -97,7 +97,7 @@ function KeyDialog() {
       <label for="key-text">Key</label>
       <input id="key-text" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       <div class="answers"><button type="submit">Use the key</button></div>
-      {provider && <p><a href={provider}>Sign in with {session.value?.issuer}</a></p>}
+      {provider && <p><a href={provider}>Sign in with {URL.parse(session.value?.issuer ?? "")?.host ?? session.value?.issuer}</a></p>}
     </form>
   </Dialog>;
 }

@@ -1,8 +1,9 @@
 // The audit log: its newest lines, and whether its chain is whole.
 
 import { enc, Refusal } from "../api";
-import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
+import { download } from "../download";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { count } from "../text/format";
@@ -12,7 +13,7 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 
 const columns: Column<Line>[] = [
   { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem" },
-  { key: "time", title: "Time", cell: (l) => <Time at={l.time} />, width: "8rem", phone: true },
+  { key: "time", title: "Time", cell: (l) => <time dateTime={l.time}>{`${l.time.slice(0, 19).replace("T", " ")} UTC`}</time>, width: "12.5rem", phone: true },
   { key: "what", title: "What", cell: (l) => <Seen text={l.type || l.kind} />, width: "minmax(7rem, 1.2fr)", phone: true },
   { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} /> },
   { key: "decision", title: "Decision", cell: (l) => <Seen text={[l.decision, l.rule && `(${l.rule})`].filter(Boolean).join(" ")} /> },
@@ -29,7 +30,8 @@ export default function AuditScreen() {
     {error && !data && (error instanceof Refusal && error.code === "no_audit_log" ? <Empty title="This gateway keeps no audit log."><code>audit.path</code> in lathe.yaml names its file.</Empty> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading what="Checking the chain" />}
     {data && <><p role="status">{data.ok ? <><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}</> : <><Badge kind="bad">broken</Badge> <Seen text={data.broken ?? ""} /></>} {data.head && <span class="soft small mono"><Seen text={data.head} /> <Copy text={data.head} label="Copy head" /></span>}</p>
-      <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label></div>
+      <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+        <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export these lines</button></div>
       <DataTable label="Audit log" columns={columns} rows={rows ?? []} rowKey={(l) => String(l.n)} empty={<Empty title="No line fits." />} /></>}
   </div>;
 }

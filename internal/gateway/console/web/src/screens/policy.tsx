@@ -39,6 +39,7 @@ export default function Policy() {
   };
   const rules = config.data && rulesIn(config.data.data), of = (source: string) => rules?.find((r) => r.key === source);
   const means = (r: Rule) => named !== "" && r.rule === named && (!r.tool || r.tool === tool || !r.key.startsWith("policy.tools."));
+  const conditions = rules?.some((r) => r.when);
   return <div class="page">
     <PageHeader title="Policy" note="The rules in force, and which of them decides a call. Nothing is called." />
     {tools.error && !tools.data && <ErrorState error={tools.error} retry={tools.reload} />}
@@ -63,8 +64,8 @@ export default function Policy() {
     <section class="stack" aria-labelledby="rules-h"><h2 id="rules-h">Rules in force</h2>
       {config.error && <p class="soft">Only admin keys can list the rules. Explain names those that apply to a call.</p>}
       {rules && <><p class="soft small">The strictest rule that applies decides. If none does, the decision for the effect of the tool holds. The guards below can make a decision stricter.</p>
-        <PlainTable label="Rules and their lines" head={["Rule", "Decision", "Applies to", "Condition", "From"]}>{rules.map((r) => <tr key={r.key} class={means(r) ? "decides" : ""}>
-          <th scope="row"><Seen text={r.label} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td><Seen text={r.applies} /></td><td class="mono"><Seen text={r.when} /></td><td><Where rule={r} source={r.key} /></td></tr>)}</PlainTable></>}
+        <PlainTable label="Rules and their lines" head={["Rule", "Decision", "Applies to", ...(conditions ? ["Condition"] : []), "From"]}>{rules.map((r) => <tr key={r.key} class={means(r) ? "decides" : ""}>
+          <th scope="row"><Seen text={r.label} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td><Seen text={r.applies} /></td>{conditions && <td class="mono"><Seen text={r.when} /></td>}<td><Where rule={r} source={r.key} /></td></tr>)}</PlainTable></>}
     </section>
   </div>;
 }

@@ -25,13 +25,19 @@ const charts: { title: string; shape: "bars" | "lines"; unit: (n: number) => str
   { title: "Tokens", shape: "bars", unit: (n) => n.toLocaleString(), series: [{ label: "in", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "tool", value: (r) => r.output_tokens }] },
 ];
 
+// roundUp returns the next number of which the axis has a round half: 1, 2, 4, 6, 8, 10 and so on.
+function roundUp(n: number): number {
+  const unit = 10 ** Math.floor(Math.log10(n));
+  return [1, 2, 4, 6, 8].map((k) => k * unit).find((t) => t >= n) ?? 10 * unit;
+}
+
 const wide = 600, high = 120; // of the drawing, in its own units
 
 // Chart draws one bar or point for each bucket. A stretch that is dragged over leads to its runs.
 function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats }) {
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null);
-  const rows = stats.buckets, top = Math.max(1, ...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0)));
+  const rows = stats.buckets, top = roundUp(Math.max(1, ...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))));
   const [over, setOver] = useState<number>();
   const clockOf = (i: number) => { const t = rows[i]?.time; return t ? new Date(t).toLocaleString([], Date.parse(stats.until) - Date.parse(rows[0]!.time!) > 864e5 ? { month: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : ""; };
   const step = wide / rows.length, y = (n: number) => high - n / top * (high - 4);
@@ -67,7 +73,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
           const from = rows[a]!.time!, to = rows[b + 1]?.time ?? stats.until;
           go(query("/runs", { since: from, until: to }));
         }}>
-        <path class="stats-base" d={`M0 ${high - .5}H${wide}`} />
+        <path class="stats-base" d={`M0 ${high - .5}H${wide}M0 ${y(top / 2)}H${wide}M0 ${y(top)}H${wide}`} />
         {chart.shape === "bars" ? chart.series.map((s) => <path key={s.label} class={`fill ${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v ? `M${i * step + step * .1} ${high}V${y(v)}h${step * .8}V${high}z` : ""; }).join("")} />)
           : chart.series.map((s) => <g key={s.label}><path class={`line ${s.kind}`} d={lines(s)} /><path class={`line point ${s.kind}`} d={points(s)} /></g>)}
         {over !== undefined && <path class="stats-over" d={`M${(over + .5) * step} 0V${high}`} />}
