@@ -193,7 +193,7 @@ const readers = `  decide    loop/state.go, lab/replay/model.go   what of it doe
 
 func places(t *testing.T) []place {
 	t.Helper()
-	page, clone, compared := documented(t), readFile(t, "../store/memory_clone.go"), readFile(t, "../lab/replay/compare.go")
+	page, compared := documented(t), readFile(t, "../lab/replay/compare.go")
 	_, schemas, _ := cutSchemas(t)
 	types, setters := readFile(t, console), codeOf(t, "../loop")+codeOf(t, "../tool")
 	spans, metrics := shownInSpans(t), shownInMetrics(t)
@@ -228,10 +228,6 @@ func places(t *testing.T) []place {
 		{"lab/replay/compare.go", "a row in times if it is a time or a duration", func(f *field) bool {
 			timed := f.typ == reflect.TypeFor[time.Time]() || strings.HasSuffix(f.member, "_ms")
 			return f.part != "data" || !timed || strings.Contains(compared, `"data.`+f.member+`": true`)
-		}},
-		{"store/memory_clone.go", "a copy if it refers to other memory", func(f *field) bool {
-			return !refers(f.typ) || f.event == "TextDelta" || // which is not stored
-				regexp.MustCompile(`\b[cd]\.`+f.name+`\b`).MatchString(caseOf(clone, f.event))
 		}},
 	}
 }
@@ -276,29 +272,6 @@ func sectionOf(text string, f *field, line, block string) string {
 	_, rest, _ := strings.Cut(text, fmt.Sprintf(start, f.event))
 	section, _, _ := strings.Cut(rest, end)
 	return section
-}
-
-// caseOf returns the case of an event type in a Go file.
-func caseOf(text, name string) string {
-	_, rest, _ := strings.Cut(text, "case *event."+name+":")
-	section, _, _ := strings.Cut(rest, "\n\tcase ")
-	return section
-}
-
-// refers reports whether values of a type share memory with their copies.
-func refers(typ reflect.Type) bool {
-	switch typ.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return true
-	case reflect.Struct:
-		for i := range typ.NumField() {
-			if typ != reflect.TypeFor[time.Time]() && refers(typ.Field(i).Type) {
-				return true
-			}
-		}
-	default:
-	}
-	return false
 }
 
 func countable(f *field) bool { return f.part == "data" && counts(f.typ) }
