@@ -149,7 +149,7 @@ func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary)
 		if d, ok := e.Data.(*event.RunFinished); ok && err == nil {
 			return text.Clip(strings.Join(strings.Fields(d.Answer), " "), maxSessionTitle)
 		}
-		return "" // the run goes on, or was deleted in the meantime
+		break // the run goes on, or was deleted in the meantime
 	}
 	return ""
 }

@@ -245,6 +245,7 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 	var out []remote.Call
 	err = q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		calls, err := rows.QueuedCalls(definitions, limit)
+		out = nil // of a transaction that was rolled back
 		for i := 0; i < len(calls) && err == nil; i++ {
 			c := calls[i]
 			c.State, c.Worker, c.Lease = remote.Claimed, worker, now.Add(lease)
@@ -264,6 +265,7 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote.Ref, lease time.Duration) ([]remote.Ref, error) {
 	var stop []remote.Ref
 	err := q.begin(ctx, "renew calls", len(held) > 0, func(rows Rows, now time.Time) error {
+		stop = nil // of a transaction that was rolled back
 		for _, ref := range held {
 			cancelled, err := rows.RenewCall(remote.Ref{Key: ref.Key, Attempt: ref.Attempt, Worker: worker}, now.Add(lease))
 			if err != nil && !errors.Is(err, lathe.ErrNotFound) {
@@ -302,6 +304,7 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	var changed []*remote.Call
 	err := q.begin(ctx, op, true, func(rows Rows, now time.Time) error {
 		err := look(rows, now)
+		changed = nil // of a transaction that was rolled back
 		for i := 0; i < len(due) && err == nil; i++ {
 			due[i].expire(now)
 			changed = append(changed, due[i].row(now))

@@ -22,9 +22,9 @@ type Records struct {
 type transaction func(ctx context.Context, op string, write bool, fn func(rows Rows, now time.Time) error) error
 
 // NewRecords returns the records of a store. begin executes fn with the rows and the time of the store's clock, in one transaction. The
-// transaction changes nothing if fn returns an error or write is false. If write is false, each method of the rows may read a different
-// state. If ctx is done, begin may return while fn executes: values that fn sets count only if begin returns nil. Errors of fn may be
-// [lathe.ErrConflict] and [lathe.ErrNotFound]; begin returns a *[lathe.Error].
+// transaction changes nothing if fn returns an error or write is false. begin may execute fn again if the transaction was rolled back. If
+// write is false, each method of the rows may read a different state. If ctx is done, begin may return while fn executes: values that fn sets
+// count only if begin returns nil. Errors of fn may be [lathe.ErrConflict] and [lathe.ErrNotFound]; begin returns a *[lathe.Error].
 func NewRecords(begin func(ctx context.Context, op string, write bool, fn func(rows Rows, now time.Time) error) error) *Records {
 	named := namedRecords{begin}
 	return &Records{&callQueue{begin: begin}, ledgerRecords{begin}, requestRecords{begin}, named, named, signalRecords{begin}}

@@ -162,7 +162,7 @@ func (r *rig) report(w io.Writer) error {
 		for _, g := range r.gateways {
 			x := r.results[g.name]
 			if g.serves(v) {
-				t.Row(g.name, g.form[v.api], middle("%.2f", x.p50[v]), middle("%.2f", x.p99[v]), middle("%.2f", x.first[v]), middle("%.0f", x.rate[v]), middle("%.0f", x.cpu[v]), x.failed[v])
+				t.Row(g.name, g.form[v.api], formatMedian("%.2f", x.p50[v]), formatMedian("%.2f", x.p99[v]), formatMedian("%.2f", x.first[v]), formatMedian("%.0f", x.rate[v]), formatMedian("%.0f", x.cpu[v]), x.failed[v])
 			}
 		}
 		fmt.Fprintf(w, "\n**%s, %d at once**\n\n", v, atOnce)
@@ -187,7 +187,7 @@ func (r *rig) report(w io.Writer) error {
 			sweep.Row(row...)
 		}
 		if g.run != nil {
-			process.Row(g.name, middle("%.0f", x.cold), middle("%.1f", x.idle), middle("%.1f", x.peak), g.notServed())
+			process.Row(g.name, formatMedian("%.0f", x.cold), formatMedian("%.1f", x.idle), formatMedian("%.1f", x.peak), g.notServed())
 		}
 	}
 	fmt.Fprint(w, "\n**requests/s by connections, chat, whole**\n\n")
@@ -198,8 +198,8 @@ func (r *rig) report(w io.Writer) error {
 	return process.WriteMarkdown(w, "lrrrl")
 }
 
-// middle is the median of v, or a dash if there is none.
-func middle(format string, v []float64) string {
+// formatMedian formats the median of v. It returns a dash if v is empty.
+func formatMedian(format string, v []float64) string {
 	if len(v) == 0 {
 		return "–"
 	}

@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/lathe-run/lathe/remote"
+	"github.com/lathe-run/lathe/store"
 )
 
 // A request that fails after a write changes nothing, and those before and behind it in the same batch are committed, whether the batch
@@ -53,5 +57,47 @@ func TestFailureInBatch(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("the file has %q, want %q", got, want)
 		}
+	}
+}
+
+// What a change returns is that of the transaction that was committed, and nothing of one that was rolled back before.
+func TestChangesMayBeExecutedAgain(t *testing.T) {
+	t.Parallel()
+	s, err := Open(filepath.Join(t.TempDir(), "runs.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	queue := store.NewRecords(func(ctx context.Context, op string, write bool, fn func(store.Rows, time.Time) error) error {
+		for _, commit := range []bool{false, true} {
+			tx, err := s.write.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			err = fn(&rows{session{ctx, tx}, op, now, write, s.schema}, now)
+			if commit && write && err == nil {
+				err = tx.Commit()
+			} else {
+				err = errors.Join(err, tx.Rollback())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, key := range []string{"a", "b"} {
+		if _, err := queue.PutCall(t.Context(), &remote.Call{Key: key, RunID: "run_1", CallID: key, Tool: "act", Definition: "d", Arguments: []byte("{}")}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claimed, err := queue.ClaimCalls(t.Context(), "worker", []string{"d"}, time.Hour, 10)
+	if err != nil || len(claimed) != 2 {
+		t.Fatalf("%d calls were claimed, want 2: %v", len(claimed), err)
+	}
+	lost := remote.Ref{Key: "c", Attempt: 1}
+	if stop, err := queue.RenewCalls(t.Context(), "worker", []remote.Ref{lost}, time.Hour); err != nil || !slices.Equal(stop, []remote.Ref{lost}) {
+		t.Errorf("%v is to stop, want %v: %v", stop, lost, err)
 	}
 }
