@@ -255,14 +255,6 @@ func (o Object) Elements(name string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { o.r.elements(o.path(name), o.Get(name), yield) }
 }
 
-// Len returns the number of elements of a member that is an array; 0 for other values.
-func (o Object) Len(name string) (n int) {
-	for range rawjson.Elements(o.Get(name)) {
-		n++
-	}
-	return n
-}
-
 // String returns the text of a member. It fails if the member is absent or no string. Invalid UTF-8 becomes U+FFFD.
 func (o Object) String(name string) string {
 	v := o.Get(name)

@@ -37,8 +37,8 @@ func (r *reader) readContents(body wire.Object) {
 	if wire.Kind(body.Get("contents")) != '[' {
 		body.Fail("contents", "Must be an array of contents.")
 	}
-	n := min(body.Len("contents"), len(r.Body)/200) // an estimate: most contents are longer
-	c := &conversation{r: r, messages: slices.Grow(r.Messages, n), byID: map[string][]int{}, byName: map[string][]int{}}
+	messages := slices.Grow(r.Messages, len(r.Body)/1000) // an estimate that saves most of the copies of a growing slice
+	c := &conversation{r: r, messages: messages, byID: map[string][]int{}, byName: map[string][]int{}}
 	for el := range body.Elements("contents") {
 		c.add(r.object("", el, contentNames))
 	}

@@ -12,6 +12,7 @@ import (
 // AppendRelayed appends the body of the client's request unchanged, except for the model's name, the members of req.Overrides, stream, and
 // tool_choice if that of req differs. body must be valid. opts may be nil.
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.EncodeOptions) []byte {
+	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
 	for _, m := range req.Overrides {
 		if !reserved(req, m.Name) {
@@ -22,11 +23,11 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	if opts != nil {
-		if given, _ := rawjson.Get(body, "stream"); (string(given) == "true") != opts.Stream {
+		if given, _ := rawjson.Get(settings, "stream"); (string(given) == "true") != opts.Stream {
 			changes.Set("stream", strconv.AppendBool(nil, opts.Stream))
 		}
 	}
-	if len(req.Tools)+len(req.HostedTools) > 0 && !sameChoice(get(body, "tool_choice"), req) {
+	if len(req.Tools)+len(req.HostedTools) > 0 && !sameChoice(get(settings, "tool_choice"), req) {
 		choice := (&encoder{req: req}).choice([]byte("{"))
 		changes.Set("tool_choice", get(append(choice, '}'), "tool_choice"))
 	}

@@ -17,6 +17,7 @@ func Cut(body []byte, drop func(name string) bool) []byte {
 // req.Overrides; stream_options, so that the server sends the usage; the name of the token limit, if opts sets it; and tool_choice and
 // parallel_tool_calls, if those of req differ. body must be valid.
 func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
 	for _, m := range req.Overrides {
 		if !reserved(m.Name) {
@@ -28,16 +29,16 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	}
 	usage := opts.Stream && opts.IncludeUsage
 	if usage && !changes.Has("stream_options") {
-		given, _ := rawjson.Get(body, "stream_options")
+		given, _ := rawjson.Get(settings, "stream_options")
 		changes.Set("stream_options", withUsage(given))
 	}
-	if given, _ := rawjson.Get(body, "tool_choice"); len(req.Tools) > 0 && req.ToolChoice.Mode != "" && (given == nil || !sameChoice(given, req.ToolChoice)) {
+	if given, _ := rawjson.Get(settings, "tool_choice"); len(req.Tools) > 0 && req.ToolChoice.Mode != "" && (given == nil || !sameChoice(given, req.ToolChoice)) {
 		changes.Set("tool_choice", appendToolChoice(nil, req.ToolChoice))
 	}
 	if len(req.Tools) > 0 && req.ParallelToolCalls != nil && !changes.Has("parallel_tool_calls") {
 		changes.Set("parallel_tool_calls", strconv.AppendBool(nil, *req.ParallelToolCalls))
 	}
-	_, newName := rawjson.Get(body, "max_completion_tokens")
+	_, newName := rawjson.Get(settings, "max_completion_tokens")
 	return changes.Append(dst, body, func(name string, value []byte) (key, to []byte, keep bool) {
 		switch {
 		case name == "stream_options":
