@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -96,16 +95,13 @@ func chain(principal string, messages []lathe.Message) ([]Message, error) {
 	out := make([]Message, len(messages))
 	seed := sha256.Sum256([]byte(principal))
 	before := seed[:]
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // as in events
 	for i := range messages {
-		b.Reset()
-		if err := enc.Encode(&messages[i]); err != nil {
+		body, err := messages[i].MarshalJSON() // compact, as events have it
+		if err != nil {
 			return nil, err
 		}
 		m := &out[i]
-		m.Body = bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+		m.Body = body
 		h := sha256.New()
 		_, _ = h.Write(before) // a hash returns no error
 		_, _ = h.Write(m.Body)
