@@ -13,7 +13,7 @@ func config(dir, upstream string, tools bool) (string, error) {
 		builtin = "[calculator]"
 	}
 	text := "tools: {builtin: " + builtin + "}\nserve: {max_concurrent: 8192}\ntool_calling: {max_repeated_calls: 1000000}\nmodels:\n"
-	for _, name := range []string{"t50", "t500", "p100", "p2000"} {
+	for _, name := range []string{"t50", "t500", "p100", "p2000", "n50"} {
 		text += fmt.Sprintf("  %s: {base_url: %q, client_timeout: 10m, max_attempts: 1}\n", name, upstream+"/v1")
 	}
 	path := filepath.Join(dir, fmt.Sprintf("lathe-%v.yaml", tools))

@@ -7,5 +7,6 @@
 //	go run ./gateway -only 32 -against ../old   some of them, with another binary of lathe beside this one
 //	go run ./gateway -lathe new -against old    two binaries beside each other, without a build
 //	go run ./gateway -ready                     only the time until lathe listens, without tools and with 100 of each kind
+//	go run ./gateway -long -against ../old      histories of 1 MB, runs on SQLite at 64 connections, disk and memory of 100 turns
 //	go run ./gateway -streams 1000 -for 10m     one load on lathe alone, and whether its memory stays flat
 package main

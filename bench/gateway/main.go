@@ -22,6 +22,8 @@ func main() {
 	streams := flag.Int("streams", 0, "streams at once, of the one load on lathe alone")
 	length := flag.Duration("for", 10*time.Minute, "how long that load takes")
 	starts := flag.Bool("ready", false, "measure the time until lathe listens, without tools and with 100 of each kind, and nothing else")
+	conversations := flag.Bool("long", false, "measure long histories, runs on SQLite, and a conversation that grows, and nothing else")
+	shared := flag.Bool("shared", false, "with -long: all processes on the same cores")
 	only := flag.String("only", "", "make only the tables whose title has this `text`")
 	lathe := flag.String("lathe", "", "`path` of the binary of lathe to measure; without it the one of this source is built")
 	against := flag.String("against", "", "`path` of another binary of lathe, such as one of before a change, measured beside this one")
@@ -34,6 +36,10 @@ func main() {
 		err = withRig(*lathe, "", func(r *rig) error { return r.soak(*streams, *length) })
 	case *starts:
 		err = withBinary(*lathe, func(dir, path string) error { return ready(dir, *rounds, path, *against) })
+	case *conversations:
+		err = withBinary(*lathe, func(dir, path string) error {
+			return longTables(dir, path, *against, *only, *rounds, *span, !*shared)
+		})
 	default:
 		err = withRig(*lathe, *against, func(r *rig) error { return r.tables(*only, *rounds, *span) })
 	}

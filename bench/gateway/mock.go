@@ -11,7 +11,7 @@ import (
 )
 
 // The model server. The name of the model says what it does: tN answers with N pieces of text, pN the same
-// with a wait of 5 ms before each. A request with tools, and without an answer of one, is answered with a call.
+// with a wait of 5 ms before each, nN the same as tN, and calls no tool. Another request with tools, and without an answer of one, is answered with a call.
 
 const pace = 5 * time.Millisecond
 
@@ -28,10 +28,10 @@ func modelServer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tokens, wait := script(body)
-	called := bytes.Contains(body, []byte(`"tools":`)) && !bytes.Contains(body, []byte(`"role":"tool"`))
+	called := bytes.Contains(body, []byte(`"tools":`)) && !bytes.Contains(body, []byte(`"role":"tool"`)) && !bytes.Contains(body, []byte(`"model":"n`))
 	if !bytes.Contains(body, []byte(`"stream":true`)) {
 		w.Header().Set("Content-Type", "application/json")
-		message, finish := `"content":"`+strings.Repeat("word ", tokens)+`"`, "stop"
+		message, finish := fmt.Sprintf(`"content":"%s %s"`, strconv.FormatInt(time.Now().UnixNano(), 36), strings.Repeat("word ", tokens-1)), "stop"
 		if called {
 			message, finish = `"content":null,`+fmt.Sprintf(calling, "", time.Now().UnixNano()), "tool_calls"
 		}
@@ -53,7 +53,8 @@ func modelServer(w http.ResponseWriter, r *http.Request) {
 		finish = "tool_calls"
 		send(head + `{` + fmt.Sprintf(calling, `"index":0,`, time.Now().UnixNano()) + `}` + tail)
 	} else {
-		for range tokens {
+		send(head + `{"content":"` + strconv.FormatInt(time.Now().UnixNano(), 36) + ` "}` + tail) // no two answers are equal
+		for range tokens - 1 {
 			if !send(head + `{"content":"word "}` + tail) {
 				return
 			}
