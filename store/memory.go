@@ -40,8 +40,8 @@ type MemoryOptions struct {
 	MaxFinished int
 	// MaxEvents is the maximum number of events of one run; 0: 100,000. Events beyond it are refused.
 	MaxEvents int
-	// MaxBytes is the maximum memory of all runs, in bytes, as estimated from their texts; 0: no limit. Beyond it, the runs that finished
-	// first are removed. If that would not be enough for a new run, the new run is refused and none is removed. Running and parked runs are
+	// MaxBytes is the maximum memory of all runs, in bytes, as estimated from all their texts, of which equal ones are held
+	// once; 0: no limit. Beyond it, the runs that finished first are removed. If that would not be enough for a new run, the new run is refused and none is removed. Running and parked runs are
 	// never removed.
 	MaxBytes int64
 	// Share limits the part of one principal if principals share the store. With 4, the unfinished runs of a principal are at most a
@@ -149,6 +149,7 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		copies[i] = Copy(events[i])
 		size += weightOf(&copies[i])
 	}
+	texts := share(copies)
 	err = s.do(ctx, op, func(now time.Time) error {
 		j := s.kept.runs[runID]
 		if j != nil {
@@ -172,6 +173,7 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 		} else {
 			j.events = append(j.events, copies...)
 		}
+		j.texts = append(j.texts, texts...)
 		s.kept.weigh(j, size)
 		for i := range copies {
 			j.sum.Apply(&copies[i])

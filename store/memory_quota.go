@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"fmt"
 	"maps"
+	"unique"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
@@ -34,7 +35,8 @@ type journal struct {
 	ended   int64         // value of journals.ends when the run finished
 	claim   claim
 	signals []Signal
-	bytes   int64 // estimated memory
+	bytes   int64                   // estimated memory
+	texts   []unique.Handle[string] // of [share]
 }
 
 // A usage is the memory and the runs of one principal.

@@ -122,13 +122,15 @@ func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Ev
 			return lathe.ErrConflict
 		}
 		var more int64
-		events := slices.Clone(j.events)
+		events, texts := slices.Clone(j.events), j.texts
 		for _, e := range c.Events {
-			e = Copy(e)
+			if e = Copy(e); e.ID == 1 {
+				texts = share([]event.Event{e})
+			}
 			more += weightOf(&e) - weightOf(&events[e.ID-1])
 			events[e.ID-1] = e
 		}
-		j.events, j.sum = events, c.Sum
+		j.events, j.sum, j.texts = events, c.Sum, texts
 		s.kept.weigh(j, more)
 		return nil
 	})
