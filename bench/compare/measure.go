@@ -35,7 +35,6 @@ var suites = []suite{
 	{pkg: "dialect", bench: "^BenchmarkPieces$", count: 100, instructions: true},
 	{pkg: "tool", bench: "^BenchmarkRunner$", count: 200, concurrent: true},
 	{pkg: "loop", bench: ".", count: 200, concurrent: true},
-	{pkg: "server", bench: "^BenchmarkHistory$/^(relayed|tools|messages|responses|gemini)$/^1000KB$", count: 10, concurrent: true},
 }
 
 // A result is what one operation of a benchmark takes, apart from time.
