@@ -95,7 +95,7 @@ type Request struct {
 		// Tools are the tools of the run, if the request has none or may call none: their calls are read all the same, and the caller
 		// ignores them, so that no markup is shown.
 		Tools []*ToolSpec
-		// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not, in bytes; 0: 200 000.
+		// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not, in bytes; 0: 200,000.
 		MaxArgsBytes int
 		// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls in a thought that is not closed a part of the thought.
 		IgnoreOpenThoughts bool

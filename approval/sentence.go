@@ -12,7 +12,7 @@ import (
 const maxSentence = 2000
 
 // DefaultSentence is the template of the sentence by which an answer reports that its run waits for an approval.
-const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the gateway's page, then go on with this conversation."
+const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or in the console, then go on with this conversation."
 
 // A Sentence reports, in the text of an answer, that the run of the answer waits for an approval. Split recognises it if a client sends the
 // answer again. Its methods may be called from several goroutines at once.

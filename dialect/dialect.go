@@ -41,7 +41,7 @@ type Options struct {
 	// MaxPayloadBytes (max_payload_bytes) is the maximal length of a call. A longer call is a ParseError with the code
 	// tool_payload_too_large; the parser reads it to its end, so that the text after it is text. In harmony and tags the limit applies to
 	// the payload, in the JSON formats to the call from its mark to the end of its JSON, and in the others to the call from its mark to
-	// its end. If it is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8 192
+	// its end. If it is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8,192
 	// bytes.
 	MaxPayloadBytes int
 	// MaxArgsBytes (max_tool_args_bytes) limits a call if MaxPayloadBytes does not: to MaxArgsBytes and 4 KiB for its marks. 0 means 200

@@ -10,20 +10,20 @@ import (
 // others a call returns the error number.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary
-	Functions     int    // 50 000, in the module
+	Functions     int    // 50,000, in the module
 	FunctionBytes int    // 1 MiB; of the code of one function
-	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB; ends the guest if it requires more
-	TableElements uint32 // 100 000, in all tables together
-	HostCalls     int64  // 1 000 000; ends
+	MemoryPages   uint32 // 1,024, of 64 KiB each: 64 MiB; ends the guest if it requires more
+	TableElements uint32 // 100,000, in all tables together
+	HostCalls     int64  // 1,000,000; ends
 	StdoutBytes   int64  // 64 KiB, of both outputs together; ends
 	FileBytes     int64  // 64 MiB, read and written; ends
 	OpenFiles     int    // 64 at once; ends
-	NewFiles      int    // 1 000 files and folders made; ends
+	NewFiles      int    // 1,000 files and folders made; ends
 	LogBytes      int    // 256 KiB, of all log calls: -ENOSPC
 	Descriptors   int    // 256 open at once: -ENOMEM
 	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and the answers: -ENOMEM
 	SessionTools  int    // 128 functions in one session: -ENOMEM
-	Sends         int    // 1 000 runs: the answer is the error budget_exceeded
+	Sends         int    // 1,000 runs: the answer is the error budget_exceeded
 }
 
 // WithDefaults returns l with each zero field replaced by its default.

@@ -154,18 +154,18 @@ type Options struct {
 // Limits bound the memory, connections and time that clients can use. A zero field has the default in its comment.
 type Limits struct {
 	MaxBody       int `key:"max_body" default:"16MiB"`      // 16 MiB of a request body, decompressed
-	MaxMessages   int `key:"max_messages" default:"10000"`  // 10 000 messages in the conversation of a request
-	MaxParts      int `key:"max_parts" default:"20000"`     // 20 000 parts of the messages of a request together, without tool calls
-	MaxCalls      int `key:"max_calls" default:"10000"`     // 10 000 tool calls in the messages of a request together
-	MaxTools      int `key:"max_tools" default:"10000"`     // 10 000 tools that a request declares
-	MaxText       int `key:"max_text" default:"1000000"`    // 1 000 000 characters of one text that a user sends to /api/chat
-	MaxConcurrent int `key:"max_concurrent" default:"1024"` // 1 024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
-	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1 024 concurrent event streams of runs, and 1 024 WebSockets; neither count in MaxConcurrent. With several keys one key has at most a quarter of each
+	MaxMessages   int `key:"max_messages" default:"10000"`  // 10,000 messages in the conversation of a request
+	MaxParts      int `key:"max_parts" default:"20000"`     // 20,000 parts of the messages of a request together, without tool calls
+	MaxCalls      int `key:"max_calls" default:"10000"`     // 10,000 tool calls in the messages of a request together
+	MaxTools      int `key:"max_tools" default:"10000"`     // 10,000 tools that a request declares
+	MaxText       int `key:"max_text" default:"1000000"`    // 1,000,000 characters of one text that a user sends to /api/chat
+	MaxConcurrent int `key:"max_concurrent" default:"1024"` // 1,024 concurrent requests; further ones get 503. With several keys one key has at most a quarter of them
+	MaxWatchers   int `key:"max_watchers" default:"1024"`   // 1,024 concurrent event streams of runs, and 1,024 WebSockets; neither count in MaxConcurrent. With several keys one key has at most a quarter of each
 	// MaxInflightBytes bounds the memory for requests in progress: their decompressed bodies, the conversations decoded
 	// from them, and messages of WebSockets. If there are keys, one key has at most half of it. Default: a quarter of the
 	// limit in GOMEMLIMIT, or 1 GiB if that is not set.
 	MaxInflightBytes int64
-	MaxIdle          int           `key:"max_idle_connections" default:"4096"` // 4 096 idle connections; if there are more, the one that has been idle longest is closed
+	MaxIdle          int           `key:"max_idle_connections" default:"4096"` // 4,096 idle connections; if there are more, the one that has been idle longest is closed
 	MaxBuffer        int           `key:"max_buffer" default:"4MiB"`           // 4 MiB of unsent output for one slow client, which is disconnected beyond it
 	MaxHeader        int           `key:"max_header" default:"64KiB"`          // 64 KiB of the request line and headers of a request
 	HeaderTimeout    time.Duration `key:"header_timeout" default:"5s"`         // 5 s to receive the headers of a request
@@ -186,7 +186,7 @@ type Limits struct {
 	// RepeatWindow is the time after the delivery of an answer in which a repetition of its request gets the same answer.
 	// Default: 0.
 	RepeatWindow time.Duration
-	// MaxKept (10 000) and MaxKeptBytes (64 MiB) bound the number and the size of hidden turns in memory, and KeepFor (1 h)
+	// MaxKept (10,000) and MaxKeptBytes (64 MiB) bound the number and the size of hidden turns in memory, and KeepFor (1 h)
 	// bounds their age. Hidden turns are stored for runs that returned calls to the client or whose answer is text. After a
 	// hidden turn has been dropped, the conversation continues without the results of the server's tools in it.
 	MaxKept      int           `key:"max_kept" default:"10000"`

@@ -32,7 +32,7 @@ type WorkerOptions struct {
 	// Lease is 10 s: the time without a frame from a worker after which its calls are assigned to other workers, or end
 	// with an unknown outcome.
 	Lease        time.Duration
-	MaxWorkers   int           // 1 024 concurrent connections
+	MaxWorkers   int           // 1,024 concurrent connections
 	WriteTimeout time.Duration // 10 s to write one frame; a slower worker is disconnected
 	HelloTimeout time.Duration // 10 s to receive the first frame
 	Poll         time.Duration // 1 s between queries for waiting calls, which find those whose notification was lost

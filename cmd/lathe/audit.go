@@ -89,7 +89,7 @@ that was cut off, and a log that was written anew. Exit code 1 says that somethi
 			if r.First.N > 1 {
 				from = fmt.Sprintf(", from line %d on: the files before it are not here", r.First.N)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ok: %d lines in %d files%s\nhead %s\n", r.Lines, r.Files, from, r.Last)
+			fmt.Fprintf(cmd.OutOrStdout(), "ok: %s in %s%s\nhead %s\n", count(int(r.Lines), "line"), count(r.Files, "file"), from, r.Last)
 			return nil
 		},
 	}, &f)

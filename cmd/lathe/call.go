@@ -97,7 +97,7 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 		return err
 	}
 	withAsker(cmd, approver)
-	sinks := observe.Sinks{view}
+	var sinks observe.Sinks
 	if trail != nil {
 		defer func() { _ = trail.Close() }() // each line was synced when it was written
 		sinks = append(sinks, trail)
@@ -118,7 +118,14 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	n := int64(0)
 	outcome := work.Execute(cmd.Context(), 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, func(d event.Data) {
 		n++
-		sinks.Emit(cmd.Context(), event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d})
+		e := event.Event{ID: n, Time: time.Now(), RunID: run.RunID, RequestID: run.RequestID, Turn: 1, Data: d}
+		sinks.Emit(cmd.Context(), e)
+		if r, ok := d.(*event.ToolCallResult); ok && r.ErrorType == lathe.CodeUnknownTool { // events have "unknown" as its name
+			shown := *r
+			shown.Tool = printable(call.Name)
+			e.Data = &shown
+		}
+		view.Emit(cmd.Context(), e)
 	})
 	if lines != nil && lines.Err() != nil {
 		return failure("writing events: %w", lines.Err())

@@ -58,7 +58,7 @@ type timeFlags struct {
 // resultFlags select the destination of results, and further properties of runs.
 type resultFlags struct {
 	Out         string  `flag:"out" usage:"*folder* of results; default: eval-results and the time"`
-	Resume      bool    `flag:"resume" usage:"continue in --out: make only the runs that it does not hold, or that reached no server"`
+	Resume      bool    `flag:"resume" usage:"continue in --out: make only the runs that are missing or have no score"`
 	Seed        int64   `flag:"seed" usage:"*number* that the server is asked to sample with, where the scenario names none"`
 	Temperature float64 `flag:"temperature" usage:"*number*, the temperature, where the scenario names none"`
 	TopP        float64 `flag:"top-p" usage:"*number*, top_p, where the scenario names none"`
@@ -94,8 +94,8 @@ func evalMeasureCommand() *cobra.Command {
 	cmd := withFlags(&cobra.Command{
 		Use:   "eval [flags] [SUITE]",
 		Short: "Measure how well models use tools",
-		Long: `Tries each scenario of a suite with each model, and counts how often the state that is left, the way
-there and the last words are right. SUITE is a preset of the suite that comes with Lathe (default, simple,
+		Long: `Tries each scenario of a suite with each model, and counts how often the final state, the trace of
+calls and the final text are right. SUITE is a preset of the suite that comes with Lathe (default, simple,
 typical, extreme, all), retail, airline, skills, injection, faults, bfcl, or a file of scenarios. Without --model the one of
 default_model in lathe.yaml is measured, else a simulated one.
 
@@ -110,10 +110,11 @@ bfcl is the Berkeley Function Calling Leaderboard: the questions in the folder -
 calls of the model's first message (see docs/internals/eval-bfcl.md).
 
 Each run is kept as a file in the folder of results, beside summary.json, junit.xml and report.html. The
-folder must not hold results, but with --resume: then only what is missing is run.
+folder must not hold results, except with --resume: then only the runs that are missing or have no score
+are made.
 
 A run that reaches no server has no score. Once a server was reached, what breaks off, times out or is
-refused counts in the rate. Results that are there are never made again and never overwritten. Every flag may be given
+refused counts in the rate. A result with a score is never overwritten. Every flag may be given
 as a variable, LATHE_EVAL_ and its name: LATHE_EVAL_CLIENT_TIMEOUT=60.
 
 Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 nothing could be measured,
@@ -237,7 +238,7 @@ func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
 		return exit(exitInterrupted, "interrupted; give the same --out with --resume to go on")
 	}
 	if errors.Is(err, eval.ErrNotEmpty) {
-		return usageError("%s: give --resume to make only the runs that are missing, or name another folder", strings.TrimSuffix(err.Error(), ": "+eval.ErrNotEmpty.Error()))
+		return usageError("%s: give --resume to make only the runs that are missing or have no score, or name another folder", strings.TrimSuffix(err.Error(), ": "+eval.ErrNotEmpty.Error()))
 	}
 	if err != nil {
 		return harnessError(cmd, err)
@@ -381,12 +382,10 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	case eval.Failed:
 		return errReported
 	}
-	problem := fmt.Errorf("inconclusive: %s", inconclusive(rep))
-	if !rep.Scored() {
-		return harnessError(cmd, problem)
+	if err = harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep))); rep.Scored() {
+		return errReported
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", problem)
-	return errReported
+	return err
 }
 
 // inconclusive describes why an evaluation without failures did not pass.

@@ -18,7 +18,7 @@ import (
 func openCommand() *cobra.Command {
 	var f struct {
 		Server  string `flag:"server" usage:"*URL* of the gateway (default $LATHE_SERVER, else http://127.0.0.1:8700)"`
-		Store   string `flag:"store" usage:"the gateway that has this *store* open: sqlite:PATH"`
+		Store   string `flag:"store" usage:"find the gateway that uses this *store*: sqlite:PATH"`
 		KeyFile string `flag:"key-file" usage:"*file* that holds a key of the gateway"`
 		KeyEnv  string `flag:"key-env" usage:"*variable* of the environment that holds a key of the gateway (default LATHE_SERVER_KEY)"`
 		Print   bool   `flag:"print" usage:"print the address, and open nothing"`
@@ -30,8 +30,8 @@ func openCommand() *cobra.Command {
 --print, it only prints the address. The gateway is that of --server or $` + serverVariable + `, the one that has the store of --store
 open, or the one at ` + defaultServer + `.
 
-With --key-file, --key-env or $` + serverKeyVariable + ` the address is a link that signs the browser in once, with the rights of the key and without
-showing the key. Otherwise the console asks for a key, if the gateway has keys.`,
+With --key-file, --key-env or $` + serverKeyVariable + ` the address is a link that signs the browser in once, with the rights of the key; the
+key is not in it. Otherwise the console asks for a key, if the gateway has keys.`,
 		Example:           "  lathe open\n  lathe open --print --server http://10.0.3.7:8700",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

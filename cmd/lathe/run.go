@@ -51,7 +51,7 @@ type modelFlags struct {
 // logFlags select what is logged, and in which format.
 type logFlags struct {
 	Log    string `flag:"log" usage:"log to stderr from this *level* up: debug, info, warn, error"`
-	Format string `flag:"log-format" default:"text" usage:"write log lines as *form*: text, or json"`
+	Format string `flag:"log-format" default:"text" usage:"*format* of log lines: text or json"`
 }
 
 // runFlags select the model, the output, and where runs are stored.
@@ -84,8 +84,9 @@ func runCommand() *cobra.Command {
 		Long: `Runs one prompt to its answer. The text streams to stdout, tool activity goes to stderr. With --json
 every event is one JSON line on stdout. With - as PROMPT it is read from standard input.
 
-Without a model configured the simulated one answers. Tools that only read are allowed; the rest is asked
-for on a terminal, and denied if no approver can be asked. policy.tools in lathe.yaml decides by name.`,
+Without a configured model the simulated one answers. Tools that only read are allowed; other calls require
+an approval on the terminal. Without a terminal they are denied, or wait if --store keeps the run.
+policy.tools in lathe.yaml decides by name.`,
 		Example: `  lathe run "What is 7 + 35, and what time is it in Tokyo?"
   lathe run --json "What is 7 + 35?" | jq -c 'select(.type == "ToolCallResult")'
   lathe run --base-url http://127.0.0.1:11434/v1 --model qwen3 --tools calculator "What is 7 + 35?"

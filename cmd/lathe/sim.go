@@ -23,7 +23,7 @@ import (
 func simCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "The simulated model",
+		Short: "List or serve the simulated models",
 		Long: `The simulated model: no weights, no network, deterministic. Its models are named sim/… everywhere; with
 +DIALECT after the name, such as sim/demo+hermes, they write their calls as text.`,
 	}

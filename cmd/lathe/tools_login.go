@@ -52,7 +52,7 @@ If two have one name, write mcp:NAME, http:NAME or openapi:NAME. If a server lat
 				}
 			}
 			got, err := l.Obtain(ctx, func(address string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address; it is waited for %s\n", l.Name, f.Wait)
+				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address within %s\n", l.Name, f.Wait)
 				fmt.Fprintln(cmd.OutOrStdout(), address)
 				if f.Open {
 					return openBrowser(ctx, address)

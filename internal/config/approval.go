@@ -11,7 +11,7 @@ type Approval struct {
 	// Sentence at the end of a chat completion whose run waits for an approval. `{run}` stands for the run and must
 	// be there once, `{tool}` for the tools, `{command}` for the command that answers. It is taken out of what the
 	// model sees.
-	WaitingText string "key:\"waiting_text\" default:\"This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or on the gateway's page, then go on with this conversation.\" is:\"sentence\" also:\"pending_text\""
+	WaitingText string "key:\"waiting_text\" default:\"This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or in the console, then go on with this conversation.\" is:\"sentence\" also:\"pending_text\""
 	// Endpoint to which the gateway sends a signed request for each call that waits; see docs/policy.md. Changes take effect after a restart.
 	Webhook Webhook `key:"webhook"`
 }

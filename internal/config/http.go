@@ -110,7 +110,7 @@ type OpenAPI struct {
 	// Names of tools in place of `prefix` and `operationId`.
 	Rename map[string]string `key:"rename" names:"operation" per:"operationId" is:"tool name" also:"alias aliases names"`
 	// Allowlists of single operations; they come before `allowlist`.
-	Allowlists map[string][]string `key:"allowlists" names:"operation" per:"operationId to list of paths, separated by commas"`
+	Allowlists map[string][]string `key:"allowlists" names:"operation" per:"operationId to list of paths"`
 	// Effects of single operations; default: `read_only` for GET and HEAD, else `writes`.
 	Effects map[string]lathe.Effect `key:"effects" names:"operation" per:"operationId" also:"effect"`
 	// Credentials, by name of the document's security scheme: a key, a token, or `user:password`.

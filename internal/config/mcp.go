@@ -44,7 +44,7 @@ type MCPServer struct {
 	// where these are enough; `ask` asks the client of the call, at the terminal for instance; `ask-urls` also asks to
 	// visit addresses.
 	Elicitation string `key:"elicitation" default:"refuse" of:"refuse=off,deny defaults=accept ask=prompt ask-urls=urls" also:"input"`
-	// Whether nothing starts without it.
+	// Whether a start fails without the server.
 	Required bool `key:"required" default:"false" also:"mandatory"`
 	// Whether the tools that a server has when it is first seen are accepted, or wait for `lathe tools accept`. A
 	// definition that changes later always waits.

@@ -12,15 +12,15 @@ type Policy struct {
 	ReadOnly lathe.Decision `key:"effects.read_only" default:"allow" also:"readonly"`
 	// Tools that may run twice without harm.
 	Idempotent lathe.Decision `key:"effects.idempotent" default:"ask"`
-	// Tools that change something, or do not say.
+	// Tools that change something, or declare no effect.
 	Writes lathe.Decision `key:"effects.writes" default:"ask" also:"write"`
 	// Decisions by tool name; they come before `policy.effects`.
 	Tools map[string]lathe.Decision `key:"tools" names:"tool" per:"tool name"`
-	// Rules; see docs/policy.md. `deny` wins over `ask` and `ask` over `allow`, `policy.tools` included; what none
-	// fits goes by `policy.effects`.
+	// Rules; see docs/policy.md. `deny` wins over `ask` and `ask` over `allow`, `policy.tools` included. If no rule
+	// matches, `policy.effects` decides.
 	Rules map[string]*PolicyRule `key:"rules" names:"rule" per:"rule name" also:"rule"`
-	// What tools touch: `reads_private`, `reads_untrusted`, `can_exfiltrate`, or words of your own.
-	Labels map[string][]string `key:"labels" names:"pattern" per:"pattern of tool names to list of labels, separated by commas" also:"label"`
+	// Labels of tools: `reads_private`, `reads_untrusted`, `can_exfiltrate`, or words of your own.
+	Labels map[string][]string `key:"labels" names:"pattern" per:"pattern of tool names to list of labels" also:"label"`
 	// The call with which a run would have used tools of all three labels; `allow` turns it off.
 	Trifecta lathe.Decision `key:"trifecta" default:"ask" also:"lethal_trifecta"`
 	// Calls that change something, after the run used a tool labelled `reads_untrusted`; `allow` turns this off.
@@ -28,9 +28,9 @@ type Policy struct {
 	Budget Budget         `key:"budget"`
 }
 
-// A PolicyRule says what becomes of the calls that it fits.
+// A PolicyRule is the decision about the calls that match it.
 type PolicyRule struct {
-	// What becomes of the calls that the rule fits.
+	// Decision about the calls that match the rule.
 	Decision lathe.Decision `key:"decision" default:"deny" also:"action effect_of"`
 	// Pattern of the tool's name, `*` for any characters. Default: every tool.
 	Tool string `key:"tool" is:"pattern" also:"tools name"`
@@ -39,7 +39,7 @@ type PolicyRule struct {
 	// Condition in CEL over `args`, `tool`, `effect`, `origin`, `principal`, `session`, `labels`, `depth`, `turn`,
 	// `seq`, `used`.
 	When string `key:"when" also:"if condition args arguments"`
-	// Pattern of who runs, such as the name of an API key. Default: every principal.
+	// Pattern of the principal, such as the name of a key. Default: every principal.
 	Principal string `key:"principal" is:"pattern" also:"key user"`
 	// Labels that the run must have.
 	Labels map[string]string `key:"labels" per:"label of the run to pattern" is:"pattern" also:"label"`
@@ -84,5 +84,5 @@ type Secrets struct {
 	// Also take out what looks like a key of a known kind.
 	Patterns bool `key:"patterns" default:"false" also:"detect"`
 	// Secrets that tools may be given in place of their token, by name; what looked like a key is `found`.
-	Grants map[string][]string `key:"grants" names:"pattern" per:"pattern of tool names to list of names, separated by commas" also:"allow"`
+	Grants map[string][]string `key:"grants" names:"pattern" per:"pattern of tool names to list of names" also:"allow"`
 }

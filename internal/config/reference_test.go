@@ -17,7 +17,7 @@ import (
 
 const referenceHead = `# Configuration
 
-This page lists the settings of ` + "`lathe.yaml`" + `, one strict YAML file in which every key has a default:
+This page lists the common settings of ` + "`lathe.yaml`" + `, one strict YAML file in which every key has a default:
 
 ` + "```yaml" + `
 default_model: fast
@@ -79,9 +79,6 @@ func tables(comments map[string]string, rare bool) string {
 			continue
 		}
 		top, _, _ := strings.Cut(s.path, ".")
-		if top == "default_model" {
-			top = "models"
-		}
 		if top != section {
 			section = top
 			fmt.Fprintf(&b, "\n## %s\n\n| key | default | value | meaning |\n|---|---|---|---|\n", section)

@@ -77,7 +77,7 @@ type Serve struct {
 	// `postgres://USER@HOST/DATABASE`, a reference to one of these, or `none`. `--store` and `LATHE_STORE` come
 	// first. See docs/cluster.md.
 	Store Ref `key:"store" is:"store" also:"database db"`
-	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the page.
+	// Folder with results of `lathe eval`, one subfolder each, which admin keys see at `/api/evals` and in the console.
 	// They hold conversations. A relative path starts at the configuration file. Default: none are shown.
 	Evals string `key:"evals" also:"eval_results results"`
 	// File with further keys, read again at each reload. Each line is `NAME SHA256 ENTRY`: the name of the new key, its
@@ -106,12 +106,12 @@ type TLS struct {
 	Key string `key:"key" is:"file" also:"key_file private_key"`
 }
 
-// Console is the page of the gateway for people.
+// Console is the web console of the gateway.
 type Console struct {
-	// Whether the page is served.
+	// Whether the console is served.
 	Enabled bool `key:"enabled" default:"true" also:"page ui"`
-	// Address that serves the page alone, with the API that the page calls; the page is not at `serve.addr` then.
-	// One that others reach wants `keys`. Default: the page is served at `serve.addr`.
+	// Address that serves only the console and the API that it calls; the console is not at `serve.addr` then.
+	// One that others reach requires `keys`. Default: the console is served at `serve.addr`.
 	Listen string `key:"listen" is:"host:port" also:"addr port"`
 	// Time after which a browser that has signed in with a key has to sign in again.
 	SessionLife time.Duration `key:"session_lifetime" default:"12h" range:"1s.." also:"session_timeout"`

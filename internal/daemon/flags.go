@@ -5,7 +5,7 @@ import "github.com/spf13/pflag"
 // AddressFlags adds --addr and --metrics-addr.
 func (o *Options) AddressFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&o.Addr, "addr", "", "`address` to listen on (default serve.addr: 127.0.0.1:8700); port 0 picks a free one")
-	fl.StringVar(&o.MetricsAddr, "metrics-addr", "", "`address` that serves /metrics, /livez and /readyz alone (default serve.metrics_addr)")
+	fl.StringVar(&o.MetricsAddr, "metrics-addr", "", "`address` that serves only /metrics, /livez and /readyz (default serve.metrics_addr)")
 }
 
 // StoreFlag adds --store.
@@ -16,5 +16,5 @@ func (o *Options) StoreFlag(fl *pflag.FlagSet) {
 // LogFlags adds --log and --log-format.
 func (o *Options) LogFlags(fl *pflag.FlagSet) {
 	fl.StringVar(&o.LogLevel, "log", "info", "log to stderr from this `level` up: debug, info, warn, error")
-	fl.StringVar(&o.LogFormat, "log-format", "text", "write log lines as `form`: text, or json")
+	fl.StringVar(&o.LogFormat, "log-format", "text", "`format` of log lines: text or json")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Money is an amount of US dollars in whole nano-dollars: one dollar is 1 000 000 000. Amounts are never floating point numbers, whose sums
+// Money is an amount of US dollars in whole nano-dollars: one dollar is 1,000,000,000. Amounts are never floating point numbers, whose sums
 // depend on their order.
 type Money int64
 

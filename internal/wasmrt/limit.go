@@ -3,18 +3,18 @@ package wasmrt
 // Limits of a module and its instances. The comment of each field states its default, for 0, and its name in Error.Limit.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary ("module_bytes")
-	Functions     int    // 50 000 ("functions")
+	Functions     int    // 50,000 ("functions")
 	FunctionBytes int    // 1 MiB; of the code of one function ("function_bytes")
-	MemoryPages   uint32 // 1 024, of 64 KiB each: 64 MiB ("memory_pages"); at most 65 535
-	TableElements uint32 // 100 000, in all tables together ("table_elements")
-	HostCalls     int64  // 1 000 000 calls from the guest to the host ("host_calls")
+	MemoryPages   uint32 // 1,024, of 64 KiB each: 64 MiB ("memory_pages"); at most 65,535
+	TableElements uint32 // 100,000, in all tables together ("table_elements")
+	HostCalls     int64  // 1,000,000 calls from the guest to the host ("host_calls")
 	StdoutBytes   int64  // 64 KiB on standard output and standard error together ("stdout_bytes")
 	FileBytes     int64  // 64 MiB read from and written to files ("file_bytes")
 	OpenFiles     int    // 64 at once ("open_files")
-	NewFiles      int    // 1 000 files and folders created, including removed ones ("new_files")
+	NewFiles      int    // 1,000 files and folders created, including removed ones ("new_files")
 }
 
-// stackLimit is the name of the limit on nested calls, which no option changes: maxStack bytes, and 2 000 calls if they are interpreted.
+// stackLimit is the name of the limit on nested calls, which no option changes: maxStack bytes, and 2,000 calls if they are interpreted.
 const stackLimit = "stack"
 
 // Limits that no option changes. They limit the cost of compiling a small module.

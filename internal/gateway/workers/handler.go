@@ -36,7 +36,7 @@ type Options struct {
 	Registry     Registry     // required
 	Pools        []Pool
 	Lease        time.Duration `key:"lease" default:"10s"`         // 10 s: the time without a frame from a worker until its calls are given to others
-	MaxWorkers   int           `key:"max_workers" default:"1024"`  // 1 024 connections
+	MaxWorkers   int           `key:"max_workers" default:"1024"`  // 1,024 connections
 	WriteTimeout time.Duration `key:"write_timeout" default:"10s"` // 10 s for one frame; a slower worker is disconnected
 	HelloTimeout time.Duration `key:"hello_timeout" default:"10s"` // 10 s for the first frame
 	Poll         time.Duration `key:"poll" default:"1s"`           // 1 s between queries for calls, in case a notification was lost

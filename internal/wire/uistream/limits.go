@@ -9,14 +9,14 @@ import (
 
 // Limits bound a request. A zero field has the default in its comment. Sizes are numbers of characters, of text or of JSON as sent.
 type Limits struct {
-	MaxMessages   int // 1 000 messages
-	MaxParts      int // 1 000 parts of one message
+	MaxMessages   int // 1,000 messages
+	MaxParts      int // 1,000 parts of one message
 	MaxID         int // 128 characters of the id of a message, a call or an approval
 	MaxToolName   int // 64
-	MaxArgs       int // 8 192 characters of the arguments of a call
-	MaxResult     int // 32 768 characters of the result of a call
-	MaxText       int // 1 000 000 characters of a text of the role user
-	MaxAnswerText int // 200 000 characters of a text of other roles
+	MaxArgs       int // 8,192 characters of the arguments of a call
+	MaxResult     int // 32,768 characters of the result of a call
+	MaxText       int // 1,000,000 characters of a text of the role user
+	MaxAnswerText int // 200,000 characters of a text of other roles
 	MaxStateKey   int // 512
 	MaxFileBytes  int // 10 MiB of the URL of a file, including data URLs
 }
