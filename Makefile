@@ -1,12 +1,13 @@
 # `make help` lists the targets. ./test builds, checks and tests the project; ./test --all is what CI runs.
 .DEFAULT_GOAL := help
+SHELL := /bin/bash
 # With -trimpath the build cache does not depend on the folder, so that clones share it.
 export GOFLAGS := -trimpath $(GOFLAGS)
 FUZZTIME ?= 20s
 SEEDS ?= 10000
 CYCLES ?= 200
 
-.PHONY: help build check test testall race lint fuzz soak gen bench bench-compare conformance agents latest temporal temporalexample e2e screenshots release image releasetest
+.PHONY: help build check test testall first-run race lint fuzz soak gen bench bench-compare conformance agents latest temporal temporalexample e2e screenshots release image releasetest
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -24,6 +25,13 @@ test: ## before a merge: lint, tests with the race detector, an agent, an SDK, d
 
 testall: ## everything that CI runs, every test at its full length
 	./test --all
+
+first-run: ## README's first command with an empty HOME and empty caches: seconds, CPU seconds, megabytes
+	@d=$$(mktemp -d); trap 'chmod -R u+w "$$d"; rm -rf "$$d"' EXIT; unset GOFLAGS GOCACHE GOMODCACHE GOPATH; \
+	  export GOPROXY="$$(go env GOPROXY)" GOSUMDB="$$(go env GOSUMDB)" HOME="$$d" XDG_CACHE_HOME= TIMEFORMAT='%R seconds, %U CPU seconds of programs, %S of the system'; \
+	  time go run ./cmd/lathe run "What is 7 + 35, and what time is it in Tokyo?" || exit 1; \
+	  size() { du -sm "$$@" | awk '{n += $$1} END {print n}'; }; \
+	  echo "$$(size "$$d"/go/pkg/mod/cache/download) MB downloaded, $$(size "$$d") MB in Go's caches"
 
 race: ## tests under the race detector
 	go test -race ./...
