@@ -8,59 +8,60 @@ import (
 	"time"
 )
 
-// A Code names what went wrong, for programs. Codes are part of the contract and never change.
+// A Code names the kind of an error, for programs that branch on it. A released code never changes its meaning. docs/errors.md lists all codes,
+// each with what to do.
 type Code string
 
-// The codes of a tool call that was not answered with a result of the tool.
+// The codes of a failed tool call: those of its [ToolResult] if IsError is set. Other errors may have them too, such as CodeTimeout.
 const (
-	CodePayloadTooLarge   Code = "tool_payload_too_large"
-	CodePayloadParseError Code = "tool_payload_parse_error"
-	CodeInvalidJSON       Code = "invalid_json"
-	CodeArgumentsTooLarge Code = "arguments_too_large"
-	CodeInvalidArguments  Code = "invalid_arguments"
-	CodeUnknownTool       Code = "unknown_tool"
-	CodePolicyDenied      Code = "policy_denied"
-	CodeApprovalDenied    Code = "approval_denied"
-	CodeApprovalExpired   Code = "approval_expired"
-	CodeExecutionFailed   Code = "execution_failed"
-	CodeUnavailable       Code = "unavailable"
-	CodeTimeout           Code = "timeout"
-	CodeCancelled         Code = "cancelled"
-	CodeInterrupted       Code = "interrupted"
-	CodeRateLimited       Code = "rate_limited"
-	CodeOutputTooLarge    Code = "tool_output_too_large"
-	CodeInvalidOutput     Code = "invalid_output"
-	CodeRedactionFailed   Code = "redaction_failed"
-	CodeToolCallLimit     Code = "tool_call_limit"
-	CodeMaxDepth          Code = "max_depth"
-	CodeTooManyCalls      Code = "too_many_calls"
-	CodeIncompleteCall    Code = "incomplete_call"
+	CodePayloadTooLarge   Code = "tool_payload_too_large"   // a call that the model wrote as text exceeds Limits.MaxPayloadBytes
+	CodePayloadParseError Code = "tool_payload_parse_error" // a call that the model wrote as text cannot be parsed
+	CodeInvalidJSON       Code = "invalid_json"             // the arguments are no JSON object, or exceed MaxJSONDepth or MaxJSONKeys
+	CodeArgumentsTooLarge Code = "arguments_too_large"      // the argument text exceeds Limits.MaxToolArgsBytes
+	CodeInvalidArguments  Code = "invalid_arguments"        // the arguments do not fit the tool's JSON Schema
+	CodeUnknownTool       Code = "unknown_tool"             // the model was not offered a tool of this name
+	CodePolicyDenied      Code = "policy_denied"            // the policy denied the call
+	CodeApprovalDenied    Code = "approval_denied"          // the approver denied the call, or failed
+	CodeApprovalExpired   Code = "approval_expired"         // the approver did not decide within Limits.ApprovalTTL
+	CodeExecutionFailed   Code = "execution_failed"         // the tool returned an error or panicked
+	CodeUnavailable       Code = "unavailable"              // the server, worker or store that is needed cannot be reached
+	CodeTimeout           Code = "timeout"                  // the time limit of the tool or of the model call was exceeded
+	CodeCancelled         Code = "cancelled"                // the run or its context was cancelled
+	CodeInterrupted       Code = "interrupted"              // the process ended; whether a call took effect is unknown
+	CodeRateLimited       Code = "rate_limited"             // the rate or concurrency limit of a tool or model server was exceeded
+	CodeOutputTooLarge    Code = "tool_output_too_large"    // the output exceeds Limits.MaxOutputBytes
+	CodeInvalidOutput     Code = "invalid_output"           // the output is no UTF-8 or does not fit the tool's output schema
+	CodeRedactionFailed   Code = "redaction_failed"         // ToolSpec.Allowlist names no field of the output
+	CodeToolCallLimit     Code = "tool_call_limit"          // the run has made Limits.MaxToolCalls calls
+	CodeMaxDepth          Code = "max_depth"                // the call would start a run deeper than Limits.MaxDepth
+	CodeTooManyCalls      Code = "too_many_calls"           // more than one call in a turn although ParallelToolCalls is false
+	CodeIncompleteCall    Code = "incomplete_call"          // the model's output ended within the call
 )
 
 // The codes of errors that are not answers to a tool call.
 const (
-	CodeInvalidRequest   Code = "invalid_request"
-	CodeInvalidConfig    Code = "invalid_config"
-	CodeConflict         Code = "conflict"
-	CodeNotFound         Code = "not_found"
-	CodeContentRemoved   Code = "content_removed"
-	CodeUpstreamProtocol Code = "upstream_protocol"
-	CodeUpstream         Code = "upstream_error"
-	CodeInternal         Code = "internal"
-	CodeBudgetExhausted  Code = "budget_exhausted"
-	CodePriceUnknown     Code = "price_unknown"
-	CodeTooManyTools     Code = "too_many_tools"
+	CodeInvalidRequest   Code = "invalid_request"   // a request, or an argument of a function, is not valid
+	CodeInvalidConfig    Code = "invalid_config"    // a configuration, tool definition or option is not valid
+	CodeConflict         Code = "conflict"          // the run or session has changed since it was read, or another process owns it
+	CodeNotFound         Code = "not_found"         // there is no such run, session, model or event
+	CodeContentRemoved   Code = "content_removed"   // see [ErrContentRemoved]
+	CodeUpstreamProtocol Code = "upstream_protocol" // the answer of a model server violates its protocol or exceeds a limit
+	CodeUpstream         Code = "upstream_error"    // the model server refused the request or failed
+	CodeInternal         Code = "internal"          // a fault of this module, of a sink or of a store
+	CodeBudgetExhausted  Code = "budget_exhausted"  // the budget of an API key or of its group does not allow another model call
+	CodePriceUnknown     Code = "price_unknown"     // the API key has a budget in US dollars, and the model has no price
+	CodeTooManyTools     Code = "too_many_tools"    // the tool definitions exceed Limits.MaxTools or Limits.MaxToolsBytes
 )
 
-// An Error is the error type of exported functions: what went wrong (Code), in which operation (Op), and the cause (Err). Its
-// text holds no secret and no argument, output or message text.
+// An Error is an error with a code. Exported functions of this module return it if their documentation names a code; [CodeOf] finds it. Its
+// text has no secret and no argument, output or message text.
 type Error struct {
 	Code Code
-	Op   string // such as "provider: call openai"
-	Err  error
+	Op   string // the operation that failed, such as "provider: call openai"; may be empty
+	Err  error  // the cause; may be nil
 }
 
-// Error returns "op: code: cause", leaving out what is empty.
+// Error returns "Op: Code: Err". It omits an empty Op and a nil Err.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Op != "" {
@@ -78,10 +79,10 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Wrap returns the [Error] of an operation that failed with this code because of err.
+// Wrap returns an [Error] with the code c. err is its cause and may be nil: the result is never nil, so call it only for a failure.
 func (c Code) Wrap(op string, err error) *Error { return &Error{Code: c, Op: op, Err: err} }
 
-// Errorf returns the [Error] of an operation that failed with this code. Its cause is that of [fmt.Errorf] for the format and args.
+// Errorf returns an [Error] with the code c and the cause fmt.Errorf(format, args...).
 func (c Code) Errorf(op, format string, args ...any) *Error {
 	return c.Wrap(op, fmt.Errorf(format, args...))
 }
@@ -99,8 +100,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// HTTPStatus returns the HTTP status for a request of a client of yours that ended with the code. It is 500 for a code without a status of
-// its own, and for "". The server of package server uses it where it does not know more of the cause.
+// HTTPStatus returns the HTTP status with which a server answers a request that failed with the code, such as 404 for [CodeNotFound]. It is
+// 500 for "" and for all codes that it does not list. Package server uses it unless the cause suggests another status.
 func (c Code) HTTPStatus() int {
 	switch c {
 	case CodeInvalidRequest, CodeInvalidArguments, CodeInvalidJSON, CodeTooManyTools, CodeArgumentsTooLarge, CodeMaxDepth:
@@ -127,46 +128,46 @@ func (c Code) HTTPStatus() int {
 	return 500
 }
 
-// UpstreamKind is the kind of an upstream failure.
+// UpstreamKind is the kind of a failure of a model server.
 type UpstreamKind string
 
 // The kinds of upstream failure.
 const (
-	UpstreamTimeout     UpstreamKind = "timeout"
-	UpstreamRateLimited UpstreamKind = "rate_limited"
-	Upstream4xx         UpstreamKind = "upstream_4xx"
-	Upstream5xx         UpstreamKind = "upstream_5xx"
-	UpstreamAborted     UpstreamKind = "aborted" // no connection, or one that broke off
-	UpstreamBadProtocol UpstreamKind = "protocol"
-	UpstreamLoading     UpstreamKind = "loading" // the server is there, and has not loaded the model yet
+	UpstreamTimeout     UpstreamKind = "timeout"      // no connection, answer or next piece in time, or status 408
+	UpstreamRateLimited UpstreamKind = "rate_limited" // status 429
+	Upstream4xx         UpstreamKind = "upstream_4xx" // another status from 400 to 499, or a 500 that is about the request
+	Upstream5xx         UpstreamKind = "upstream_5xx" // a status from 500 on
+	UpstreamAborted     UpstreamKind = "aborted"      // no connection, or one that broke off
+	UpstreamBadProtocol UpstreamKind = "protocol"     // the answer violates the protocol
+	UpstreamLoading     UpstreamKind = "loading"      // the server is reachable and has not loaded the model yet
 )
 
-// CodeContextLength is the ProviderCode of a conversation that exceeds the model's context window, in whatever
-// words the server said so.
+// CodeContextLength is the [UpstreamError].ProviderCode of a conversation that exceeds the model's context window. Providers set it in place
+// of the server's own code for this failure.
 const CodeContextLength = "context_length_exceeded"
 
-// An UpstreamError says how a model server failed. Message is bounded (at most 500 bytes) and
-// scrubbed of keys; it may still quote the request or name an address, so events and logs hold Detail
-// in its place, and Error leaves both out.
+// An UpstreamError is the failure of one request to a model server.
 type UpstreamError struct {
 	Kind         UpstreamKind
-	Status       int    // HTTP status, 0 when there was none
-	ProviderCode string // at most 64 bytes of [A-Za-z0-9_.-]
-	Message      string
-	// Detail is Message for logs and for the content of events: the server's words without what they quote of the
-	// request, or the kind of a transport's error, such as "connection refused", without addresses. At most 500 bytes.
+	Status       int    // HTTP status; 0: the server sent none
+	ProviderCode string // the server's own error code, at most 64 bytes of [A-Za-z0-9_.-], or [CodeContextLength]; "": none
+	// Message is the server's message without API keys, at most 500 bytes. It may quote the request or name an address, so do not
+	// log it: use Detail.
+	Message string
+	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as
+	// "connection refused". At most 500 bytes. Logs and the content of events have it.
 	Detail     string
-	RequestID  string
-	InBand     bool // said within a response of status 200; Status is the one that the error itself gives
-	Connect    bool // the connection could not be made: the request was not sent
-	Continued  bool // the server had answered a part of the turn before: see max_continuations
-	Retryable  bool
-	Unparsed   bool // the server could not parse what the model wrote, such as a call or marks of another template
-	RetryAfter time.Duration
-	Err        error // the transport's error, nil for an answer of the server
+	RequestID  string        // the server's id of the request; "": none
+	InBand     bool          // the error came within a response of status 200; Status is the one that the error states
+	Connect    bool          // no connection could be made: the request was not sent
+	Continued  bool          // the server had already answered a part of the turn: see max_continuations
+	Retryable  bool          // the same request may succeed later
+	Unparsed   bool          // the server could not parse the model's output, such as a call or marks of another template
+	RetryAfter time.Duration // the wait that the server asks for; 0: none
+	Err        error         // the transport's error; nil if the server answered
 }
 
-// Error describes the failure without the server's own words.
+// Error returns the kind, the status and the provider's code, such as "rate_limited (HTTP 429) code quota". It has no message of the server.
 func (e *UpstreamError) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Kind))
@@ -185,28 +186,28 @@ func (e *UpstreamError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the transport's error.
+// Unwrap returns Err, the transport's error or nil.
 func (e *UpstreamError) Unwrap() error { return e.Err }
 
-// Sentinels that callers branch on.
+// Errors to test for with [errors.Is].
 var (
-	// ErrPending is returned by an [Approver] that will answer later.
+	// ErrPending is returned by an [Approver] that does not decide now: the run is parked until a decision is stored.
 	ErrPending = errors.New("approval pending")
-	// ErrConflict is returned by [Store.Append] when the log has moved on.
+	// ErrConflict is wrapped by the error of a store to which another writer has appended events since the caller read the log.
 	ErrConflict = errors.New("the log has moved on")
-	// ErrStoreFull is wrapped by the errors of a [Store] whose disk is full.
+	// ErrStoreFull is wrapped by the errors of a store whose disk is full.
 	ErrStoreFull = errors.New("the disk of the store is full")
-	// ErrStoreDisk is wrapped by the errors of a [Store] whose disk fails to write.
+	// ErrStoreDisk is wrapped by the errors of a store whose disk cannot be written.
 	ErrStoreDisk = errors.New("the disk of the store fails")
-	// ErrStoreReplaced is wrapped by the errors of a [Store] of which a file was removed or replaced while
-	// it was open. The store refuses further writes, because they would be lost.
+	// ErrStoreReplaced is wrapped by the errors of a store one of whose files was removed or replaced while it was open. The store
+	// refuses further writes, because they would be lost.
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
-	// ErrNotFound is returned for a session, run or event that does not exist.
+	// ErrNotFound is wrapped by the errors for a session, run or event that does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrContentRemoved is returned for an operation that needs content which a store removed under the retention
-	// settings of the run.
+	// ErrContentRemoved is wrapped by the errors of operations that need content which a store has removed, as the run's retention
+	// settings require.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
-	// ErrLeft, in the cause of a context that has ended, says that another process continues the run:
-	// what a call has begun in a worker continues, too.
+	// ErrLeft is in the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool that has begun
+	// work elsewhere then leaves that work running.
 	ErrLeft = errors.New("the run is left for another process")
 )

@@ -45,7 +45,8 @@ type partJSON struct {
 	Extra      []Member        `json:"extra,omitempty"`
 }
 
-// MarshalJSON returns Lathe's own form of the message, not a vendor's.
+// MarshalJSON returns the message in the JSON form of this module's stores and events, with the members role and parts. It is no vendor's
+// form.
 func (m Message) MarshalJSON() ([]byte, error) {
 	out := messageJSON{Role: m.Role, Name: m.Name, Extra: m.Extra, Synthetic: m.Synthetic, Wire: m.Wire, Parts: make([]partJSON, 0, len(m.Parts))}
 	for _, p := range m.Parts {
@@ -91,7 +92,7 @@ func blobToJSON(b Blob) partJSON {
 	return partJSON{Type: "blob", MediaType: b.MediaType, URL: b.URL, Data: b.Data, Name: b.Name, Detail: b.Detail, Raw: b.Raw}
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the form that MarshalJSON writes. It returns an error for an unknown type of part; m is then unchanged.
 func (m *Message) UnmarshalJSON(b []byte) error {
 	var in messageJSON
 	if err := json.Unmarshal(b, &in); err != nil {

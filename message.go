@@ -5,40 +5,38 @@ import (
 	"strings"
 )
 
-// Role says who speaks in a [Message].
+// Role says who wrote a [Message].
 type Role string
 
-// The roles of the OpenAI wire. [RoleDeveloper] is system text for models that tell the two apart.
+// The roles, as in chat completions.
 const (
-	RoleSystem    Role = "system"
-	RoleDeveloper Role = "developer"
-	RoleUser      Role = "user"
-	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool"
+	RoleSystem    Role = "system"    // instructions of the application
+	RoleDeveloper Role = "developer" // the same, for models that distinguish it from RoleSystem
+	RoleUser      Role = "user"      // input of the user
+	RoleAssistant Role = "assistant" // output of the model
+	RoleTool      Role = "tool"      // the result of a tool call
 )
 
-// A Message is one entry of a conversation. Once it has been handed to a [Model] or put into a
-// history it must not change: providers keep its encoded form and compare by identity.
+// A Message is one entry of a conversation. It must not change after it was passed to a [Model] or added to a
+// history: providers cache its encoded form.
 //
-// A message of [RoleTool] holds exactly one [ToolResult]. Only an assistant message holds
-// [ToolCall] parts, and each of them is answered by exactly one tool message that follows it,
-// in call order, before any other message.
+// A message of [RoleTool] has exactly one part, a [ToolResult]. Only an assistant message has [ToolCall] parts, and exactly one tool message
+// answers each of them: these follow in the order of the calls, before any other message.
 type Message struct {
 	Role  Role
-	Name  string // optional name of the speaker
-	Parts []Part
-	// Extra keeps the members of the wire's message object that Lathe does not know, in the
-	// order in which they came. They are sent again as they are.
+	Name  string // of the author; "": none
+	Parts []Part // in the order of the text
+	// Extra has the members of the wire's message object that Lathe does not know, in their order. They are sent again unchanged.
 	Extra []Member
-	// Wire is the wire that the message was read from, "" standing for [WireOpenAIChat]: that of Extra, here and in
-	// Parts, of Blob.Raw, of Opaque parts and of the data of Reasoning. Models of another wire are not sent these.
+	// Wire is the wire from which the message was read; "" is [WireOpenAIChat]. Extra, here and in Parts, Blob.Raw, Opaque parts and
+	// Reasoning.Data are in its form, and are not sent to models of another wire.
 	Wire Wire
-	// Synthetic marks a message that the loop made up (the request for a final answer). It is
-	// sent to the model within its run and is not kept in the history of a session.
+	// Synthetic marks a message that the loop itself has added, such as the request for a final answer. It is sent to the model within its
+	// run, and is not part of the history of a session.
 	Synthetic bool
 }
 
-// Size estimates the memory that the message holds, in bytes: its texts, and a fixed estimate for each part.
+// Size estimates the memory of the message in bytes: the length of its texts and data, and a constant for each part.
 func (m *Message) Size() int {
 	n := 128 + sizeOf(m.Extra)
 	for _, p := range m.Parts {
@@ -79,88 +77,88 @@ func sizeOf(members []Member) (n int) {
 //sumtype:decl
 type Part interface{ part() }
 
-// Text is text shown to users. On an assistant message, Commentary marks text that was written
-// before or between calls (Harmony's commentary channel).
-//
-// Unreadable marks the text of a call that could not be parsed. It is sent to models in their history and not shown to users.
+// Text is text that users may read, unless Unreadable is set.
 type Text struct {
-	Text       string
+	Text string
+	// Commentary marks what a model writes before or between calls, such as the text on Harmony's commentary channel. It is no part of the
+	// answer.
 	Commentary bool
+	// Unreadable marks the text of a call that could not be parsed. Models receive it in their history, users do not see it.
 	Unreadable bool
-	// Extra keeps the members of the wire's content part that Lathe does not know (cache_control), as they came.
+	// Extra has the members of the wire's content part that Lathe does not know, such as cache_control, unchanged.
 	Extra []Member
 }
 
-// Reasoning is what a model thought aloud. Field names the wire member it came in
-// ("reasoning_content", "reasoning", "thinking"); empty means the provider's default.
+// Reasoning is the reasoning of a model, which is no part of its answer.
 //
-// Some vendors protect reasoning: they send opaque data with it, and require that it comes back unchanged and in its place,
-// before the text or call that it led to. Data is that, byte for byte: the signature of Field "thinking", the data of
-// "redacted_thinking" and "encrypted_content", and the signature of the next part for "thoughtSignature". Reasoning with
-// Data is sent to a model only if Entry names it.
+// Some vendors send opaque data with the reasoning, such as a signature. They require that later requests have the reasoning with its data,
+// unchanged and before the text or call that followed it.
 type Reasoning struct {
-	Text  string
+	Text string
+	// Field is the member of the wire that had the reasoning: "reasoning_content", "reasoning", "thinking", "redacted_thinking",
+	// "encrypted_content" or "thoughtSignature". "" is the provider's default.
 	Field string
-	Data  string
-	ID    string // of the wire's reasoning item, where it has one
-	// Entry is the name of the model that wrote it, as its provider was given it; "": not known.
+	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data is sent only to the model that Entry names.
+	Data string
+	ID   string // of the wire's reasoning item; "": it has none
+	// Entry is the name of the model that wrote the reasoning, as in the options of its provider; "": not known.
 	Entry string
 }
 
-// Refusal is the text of a model that refuses (OpenAI's `refusal`).
+// Refusal is the text with which a model refuses to answer (OpenAI's `refusal`).
 type Refusal struct{ Text string }
 
-// A Blob is content that is not text. Exactly one of URL and Data is set. Raw, when set, is the
-// wire's own content part, kept because it has members that Lathe does not know.
+// A Blob is content that is not text, such as an image. Exactly one of URL and Data is set.
 type Blob struct {
-	MediaType string // IANA media type, such as image/png; may be empty with URL
+	MediaType string // IANA media type, such as image/png; may be "" if URL is set
 	URL       string
 	Data      []byte
-	Name      string // file name, where there is one
-	Detail    string // OpenAI's `detail` of an image
-	Raw       json.RawMessage
+	Name      string // file name; "": none
+	Detail    string // OpenAI's `detail` of an image; "": none
+	// Raw is the wire's own content part if it has members that Lathe does not know; nil otherwise.
+	Raw json.RawMessage
 }
 
-// Size estimates what the blob holds, in bytes.
+// Size estimates the memory of the blob in bytes: the length of URL, Data and Raw.
 func (b *Blob) Size() int { return len(b.URL) + len(b.Data) + len(b.Raw) }
 
-// A ToolCall is a model's request to run a tool. Arguments is the argument text as the model
-// wrote it, byte for byte; it may be invalid JSON, and nothing rewrites it.
+// A ToolCall is a model's request to call a tool.
 type ToolCall struct {
-	ID        string
-	Name      string
+	ID   string // unique within the message; "": the model call has not set it yet
+	Name string // as the model wrote it
+	// Arguments is the argument text, byte for byte as the model wrote it. It may be invalid JSON.
 	Arguments string
-	// Dialect is the dialect the call was written in; empty means the wire's own tool_calls.
+	// Dialect is the dialect in which the call was written as text; "": it is a tool call of the wire.
 	Dialect string
-	// Deprecated says that the call used a deprecated syntax of its dialect.
+	// Deprecated says that the call is in a deprecated syntax of its dialect.
 	Deprecated bool
-	// Recovered says that the call was found in the text of a model whose server claims native calls.
+	// Recovered says that the call was found in the text of a model that otherwise makes calls of the wire.
 	Recovered bool
-	// Incomplete says that the call was cut off by the end of the model's output. It is never executed.
+	// Incomplete says that the model's output ended within the call. Such a call is never executed.
 	Incomplete bool
-	// ParseError, when set, is the code of a call written as text that could not be read. Name may be empty.
+	// ParseError is the code of a call written as text that could not be parsed, whose Name may be ""; "": the call was parsed.
 	ParseError Code
-	// Extra keeps the members of the wire's call that Lathe does not know, as they came. The member `function`, if there
-	// is one, is an object of the further members of the wire's function object.
+	// Extra has the members of the wire's call that Lathe does not know, unchanged. A member `function` has those of the function object
+	// of chat completions.
 	Extra []Member
 }
 
-// A ToolResult answers one [ToolCall]. Content is exactly what the model is sent.
+// A ToolResult answers one [ToolCall].
 type ToolResult struct {
-	CallID  string
-	Name    string // the name the model used
-	Content string
-	Blobs   []Blob // content that is not text, for models that take it
+	CallID  string // [ToolCall].ID
+	Name    string // [ToolCall].Name
+	Content string // exactly what the model receives
+	Blobs   []Blob // content that is not text, for models that accept it
 	IsError bool
-	Code    Code // empty when IsError is false
-	// Extra keeps the members of the wire's content parts that Lathe does not know. Content is all of their texts.
+	Code    Code // "" if IsError is false
+	// Extra has the members of the wire's content parts that Lathe does not know. Content then has the texts of all these parts.
 	Extra []Member
 }
 
-// Opaque is a part of a kind that Lathe does not know, as its wire has it. It is sent to models of that wire, in its place.
+// Opaque is a part of a kind that Lathe does not know, as a JSON value of [Message].Wire. It is sent unchanged to models of that wire only.
 type Opaque struct{ JSON json.RawMessage }
 
-// A Member is one member of a JSON object, kept raw.
+// A Member is one member of a JSON object. Value is its unparsed JSON value.
 type Member struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
@@ -174,21 +172,21 @@ func (ToolCall) part()   {}
 func (ToolResult) part() {}
 func (Opaque) part()     {}
 
-// System makes a system message of one text part.
+// System returns a system message with one text part.
 func System(text string) Message { return textMessage(RoleSystem, text) }
 
-// User makes a user message of one text part.
+// User returns a user message with one text part.
 func User(text string) Message { return textMessage(RoleUser, text) }
 
-// Assistant makes an assistant message of one text part.
+// Assistant returns an assistant message with one text part.
 func Assistant(text string) Message { return textMessage(RoleAssistant, text) }
 
 func textMessage(role Role, text string) Message {
 	return Message{Role: role, Parts: []Part{Text{Text: text}}}
 }
 
-// Text returns the message's text parts joined, without commentary and without calls that could not be read. It
-// does not copy when there is just one.
+// Text returns the message's text parts in order, joined without a separator. It omits commentary ([Text.Commentary]) and unreadable calls
+// ([Text.Unreadable]), and is "" if nothing else remains.
 func (m *Message) Text() string {
 	var first string
 	n, size := 0, 0
@@ -214,7 +212,7 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
-// Calls returns the tool calls of the message in order.
+// Calls returns the tool calls of the message in order, incomplete and unparsed ones included; nil: none.
 func (m *Message) Calls() []ToolCall {
 	n := 0
 	for _, p := range m.Parts {

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// A Model streams one turn: deltas in order, then exactly one delta of kind [DeltaFinish] or one
-// error, then nothing. A consumer that stops early cancels the turn and frees all it held.
-// Both methods may be called from several goroutines at once.
+// A Model is a language model. Both methods may be called from several goroutines at once.
 //
-// The error is a *[Error]; an upstream failure wraps a *[UpstreamError].
-//
-// A Model may have further abilities, such as [loop.Relayer] and [loop.TokenCounter]: interfaces of the package that uses
-// them, which looks for them with [ModelAs]. A decorator keeps the abilities of the model that it wraps by having the method
+// A Model may have optional methods, which the package that uses them declares as interfaces, such as [loop.Relayer] and [loop.TokenCounter],
+// and finds with [ModelAs]. A decorator keeps the optional methods of the model that it wraps if it has the method
 //
 //	Unwrap() lathe.Model
 //
-// Requests still go through the decorator. A decorator that changes answers must not pass the server's bytes on to a
-// [Relay]: it has a method Relays that returns "", or no Unwrap, or it sets Request.Relay to nil in what it sends.
+// Generate is still called on the decorator. A decorator that changes answers must prevent that the server's own bytes reach a
+// [Relay]: it has a method Relays that returns "", or no Unwrap, or it sets Request.Relay to nil in the requests that it passes on.
 //
 // [loop.Relayer]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Relayer
 // [loop.TokenCounter]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#TokenCounter
 type Model interface {
 	// Describe returns the names and properties of the model for events and metrics. The result does not change.
 	Describe() ModelInfo
+	// Generate makes one model call, and yields its deltas in order, then exactly one delta of kind [DeltaFinish] or one error, then nothing.
+	// A caller that stops early cancels the call, which then frees its resources.
+	// The error is a *[Error]; that of a model server wraps a *[UpstreamError].
 	Generate(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
-// ModelAs returns the first model that implements T among model, the result of its Unwrap method, and so on.
+// ModelAs returns the first of model, the result of its method Unwrap, and so on, that implements the interface T. ok is false if none does,
+// or model is nil.
 func ModelAs[T any](model Model) (T, bool) {
 	for model != nil {
 		if t, ok := model.(T); ok {
@@ -48,65 +48,66 @@ func ModelAs[T any](model Model) (T, bool) {
 
 // A ModelInfo describes a model for events and metrics. The zero value is that of a model without a name.
 type ModelInfo struct {
-	Provider string // such as "openai", "sim"
-	Model    string
-	Dialect  string // "native" when empty
-	Wire     Wire   // of its server; "": [WireOpenAIChat], or none at all
+	Provider string // such as "openai" or "sim"
+	Model    string // name of the model, as its server knows it
+	Dialect  string // of the calls that the model writes as text, a name of package dialect; "" and "native": the wire's own tool calls
+	Wire     Wire   // of its server; "": [WireOpenAIChat], or a model without a server
 	Server   string // host and port of its server, such as "api.example.com:443"; "": it has none
-	// WritesCalls says that calls are read from the model's text, all of them or those that leak into it.
+	// WritesCalls says that the model's text is parsed for calls, because the model writes all calls as text or because some of its native
+	// calls leak into the text.
 	WritesCalls bool
 	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled.
 	NoTools bool
-	// NoParallel says that the model cannot ask for several calls in one turn.
+	// NoParallel says that the model makes at most one call in a turn.
 	NoParallel bool
 }
 
-// A Request asks a [Model] for one turn. Models read it and do not keep it.
+// A Request describes one model call. A [Model] does not change it, and does not use it after the call has ended.
 type Request struct {
-	Model    string // empty: the model's own default
+	Model    string // name of the model for the server; "": the model's own default
 	Messages []Message
 	Tools    []*ToolSpec // in the order in which they are sent
-	// ToolChoice is sent only when it is not the zero value and there are tools.
+	// ToolChoice is sent if it is not the zero value and Tools is not empty.
 	ToolChoice ToolChoice
-	// ParallelToolCalls is sent when it is not nil and there are tools.
+	// ParallelToolCalls is sent if it is not nil and Tools is not empty.
 	ParallelToolCalls *bool
 	Sampling          Sampling
-	// Overrides are further members of the wire's request object, sent as they are, in order.
+	// Overrides are further members of the wire's request object, sent unchanged and in order.
 	// They cannot replace model, messages, tools, tool_choice, response_format or stream.
 	Overrides []Member
-	// HostedTools are tools that the model's server executes itself (web_search), each an object as its wire has it. They are
-	// sent after Tools, as they are.
+	// HostedTools are tools that the model's server executes itself, such as web_search, each a JSON object of the wire. They are
+	// sent unchanged, after Tools.
 	HostedTools []json.RawMessage
-	// Betas are features of Anthropic's API that the caller asks for. Models on [WireMessages] send them in the header
+	// Betas are the beta features of Anthropic's API to use. Models on [WireMessages] send them in the header
 	// anthropic-beta, others ignore them.
 	Betas []string
-	// APIVersion is the version of Anthropic's API that the caller asks for. Models on [WireMessages] send it in the header
-	// anthropic-version, others ignore it. "" is the version of the codec.
+	// APIVersion is the version of Anthropic's API to use; "": 2023-06-01. Models on [WireMessages] send it in the header
+	// anthropic-version, others ignore it.
 	APIVersion string
-	// User is an opaque end-user id that the wire may carry.
+	// User is an opaque id of the end user. It is sent on wires that have a member for it; "": none.
 	User string
-	// RequestID is sent upstream as X-Request-Id.
+	// RequestID is sent to the server as the header X-Request-Id; "": none.
 	RequestID string
-	// MaxPayloadBytes (max_payload_bytes of the run) bounds a call that the model writes as text, in bytes. It has no effect if it
-	// is 0, which means none, or above the model's own limit.
+	// MaxPayloadBytes (max_payload_bytes of the run) is the maximum size of a call that the model writes as text, in bytes. It has no
+	// effect if it is 0 or above the model's own limit.
 	MaxPayloadBytes int
-	// TextCalls are the rules of the run for calls that the model writes as text. The zero value has the defaults.
+	// TextCalls says how calls that the model writes as text are read. The zero value has the defaults.
 	TextCalls struct {
-		// Tools are the tools of the run, if the request has none or may call none: their calls are read all the same, and the caller
-		// ignores them, so that no markup is shown.
+		// Tools are the tools of the run, if the model may not call them in this turn. Calls of them are still recognized in the text,
+		// so that a user does not see their markup; the caller ignores them.
 		Tools []*ToolSpec
-		// MaxArgsBytes (max_tool_args_bytes) bounds a call if MaxPayloadBytes does not, in bytes; 0: 200,000.
+		// MaxArgsBytes (max_tool_args_bytes) is the maximum size of a call if MaxPayloadBytes sets none, in bytes; 0: 200,000.
 		MaxArgsBytes int
-		// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls in a thought that is not closed a part of the thought.
+		// IgnoreOpenThoughts (calls_in_open_thought: ignore) leaves calls at the end of an unclosed block of thinking in the reasoning.
 		IgnoreOpenThoughts bool
-		// ReadsThinking says that the caller reads the marks of thinking in the text. Otherwise a closing mark at the beginning of the
-		// text, which some servers leave there, is no part of it.
+		// ReadsThinking says that the caller parses the marks of thinking in the text itself. Otherwise a closing mark at the beginning
+		// of the text, which some servers leave there, is removed.
 		ReadsThinking bool
 	}
-	// ClientCalls says that the caller executes all of Tools. If the server reports that it could not parse a call, the answer then
-	// fails, relayed or not: the model is not told, since its calls are not answered here.
+	// ClientCalls says that the caller's client executes all of Tools. A call that the server could not parse then fails the model call,
+	// since no result can be sent to the model for it here.
 	ClientCalls bool `json:"-"`
-	// Relay, when set, receives the answer as the server wrote it. A model that does not speak Relay.Wire ignores it.
+	// Relay, if not nil, receives the server's bytes. A model whose server does not speak Relay.Wire ignores it.
 	Relay *Relay `json:"-"`
 }
 
@@ -121,61 +122,61 @@ const (
 	WireGemini     Wire = "gemini"      // generateContent of Google: POST /v1beta/models/NAME:generateContent
 )
 
-// A Relay receives the bytes of an answer, for a caller whose own client speaks the wire of the model's server.
+// A Relay receives the bytes of a server's answer, so that a gateway can forward them to a client that speaks the same wire.
 type Relay struct {
-	// Wire is the wire that the caller's client speaks. A model whose server speaks another one never calls Take,
-	// and does not send Request.
+	// Wire is the wire of the client. A model whose server speaks another one does not call Take and does not send Request.
 	Wire Wire
-	// Stream says whether the answer is requested as a stream of events or as one body. Take is not
-	// called for an answer in the other form.
+	// Stream says whether the client wants a stream of events or one body. Take is not called for an answer in the other form.
 	Stream bool
-	// Request, when set, is the body of the caller's own request. The model sends it in place of the encoded [Request], byte
-	// for byte except the model's name and the members that the model's configuration changes. It must be a JSON object
-	// with the same meaning as the [Request], and must not change before the turn is over.
+	// Request, if not nil, is the body of the client's request. The model sends it in place of the encoded [Request], unchanged
+	// except for the model's name and the members that the model's configuration changes. It must be a JSON object
+	// with the same meaning as the [Request], and must not change before the model call has ended.
 	Request []byte
-	// Opaque says that the caller reads forms that no [Delta] can express, such as several choices or the calls of custom
-	// tools: all bytes of an answer count as sound.
+	// Opaque says that the client reads forms that no [Delta] can express, such as several choices or calls of custom
+	// tools: Raw.Sound is then always true.
 	Opaque bool
-	// Take receives each event of a stream, with the bytes before it, or a whole body. It is called in order, by
-	// the goroutine that ranges over the turn, and before the deltas of the same bytes are yielded. It is not
+	// Take is called for each event of a stream, with any bytes before it, or once with a whole body: in order, in
+	// the goroutine that ranges over the result of Generate, and before the deltas of the same bytes are yielded. It is not
 	// called for an error of the server.
 	Take func(*Raw)
 }
 
-// Raw is a part of an answer as its server wrote it. It is valid until Take returns, since its memory is reused to save an
-// allocation for each event; [Raw.Clone] returns a copy to keep.
+// Raw is a part of an answer as the server wrote it. It is valid only until [Relay].Take returns, since its memory is reused;
+// [Raw.Clone] returns a copy to retain.
 type Raw struct {
-	Bytes []byte
-	// Sound says that every client of the wire can read the bytes as they are. From the first part that is not sound on, the
-	// caller encodes the answer from Deltas.
+	Bytes []byte // of one event of a stream and what precedes it, or of a whole body
+	// Sound says that every client of the wire can read the bytes. If it is false, do not forward these bytes or later ones, but encode the
+	// rest of the answer from Deltas.
 	Sound bool
-	// UsageOnly says that the bytes hold nothing but the usage, which not every client has asked for.
+	// UsageOnly says that the bytes have only the usage: forward them only to clients that requested it.
 	UsageOnly bool
 	// ID and Model are the members `id` and `model` of the answer's events; "": the server sent none.
 	ID, Model string
 	// Finished says that the finish reason is in these bytes or in earlier ones.
 	Finished bool
-	Deltas   []Delta
+	Deltas   []Delta // what was parsed from Bytes
 }
 
-// Clone returns a copy that shares no memory that is reused.
+// Clone returns a copy that stays valid after [Relay].Take returns. Bytes and Deltas are copied; what the deltas point to is shared and
+// must not be changed.
 func (r *Raw) Clone() *Raw {
 	c := *r
 	c.Bytes, c.Deltas = slices.Clone(r.Bytes), slices.Clone(r.Deltas)
 	return &c
 }
 
-// Sampling holds the options of text generation. A nil or zero field is not sent.
+// Sampling has the options of text generation, with the names and meanings of chat completions. A nil or zero field is not sent. Values are
+// not checked here. [Finish].Dropped names the fields that the model's wire cannot express.
 type Sampling struct {
 	Temperature     *float64 `json:"temperature,omitempty"`
 	TopP            *float64 `json:"top_p,omitempty"`
-	MaxTokens       *int     `json:"max_tokens,omitempty"`
+	MaxTokens       *int     `json:"max_tokens,omitempty"` // of the output of one model call
 	Seed            *int64   `json:"seed,omitempty"`
-	Stop            []string `json:"stop,omitempty"`
-	ReasoningEffort string   `json:"reasoning_effort,omitempty"`
-	// ReasoningBudget bounds the tokens of reasoning, on wires that count them.
+	Stop            []string `json:"stop,omitempty"`             // texts that end the output
+	ReasoningEffort string   `json:"reasoning_effort,omitempty"` // such as low, medium or high
+	// ReasoningBudget is the maximum of reasoning tokens, on wires that have such a limit.
 	ReasoningBudget *int `json:"reasoning_budget,omitempty"`
-	// ReasoningSummary asks for reasoning in readable form, on wires that hide it: auto, concise or detailed.
+	// ReasoningSummary requests a readable summary of the reasoning, on wires that hide it: auto, concise or detailed.
 	ReasoningSummary string   `json:"reasoning_summary,omitempty"`
 	TopK             *int     `json:"top_k,omitempty"`
 	PresencePenalty  *float64 `json:"presence_penalty,omitempty"`
@@ -184,53 +185,52 @@ type Sampling struct {
 	ResponseFormat json.RawMessage `json:"response_format,omitempty"`
 }
 
-// ToolChoice is `auto`, `none`, `required`, or the function Name with mode `function`.
-// The zero value is not sent.
+// ToolChoice says whether the model may, must or must not call a tool. The zero value is not sent, and servers treat it as auto.
 type ToolChoice struct {
-	Mode string
-	Name string
+	Mode string // ChoiceAuto, ChoiceNone, ChoiceRequired or ChoiceFunction
+	Name string // of the tool, if Mode is ChoiceFunction
 }
 
 // The modes of a [ToolChoice].
 const (
-	ChoiceAuto     = "auto"
-	ChoiceNone     = "none"
-	ChoiceRequired = "required"
-	ChoiceFunction = "function"
+	ChoiceAuto     = "auto"     // the model may call tools
+	ChoiceNone     = "none"     // the model must not call a tool
+	ChoiceRequired = "required" // the model must call at least one tool
+	ChoiceFunction = "function" // the model must call the tool ToolChoice.Name
 )
 
 // DeltaKind says which fields of a [Delta] are set.
 type DeltaKind uint8
 
-// The kinds of [Delta]. The zero kind is not used.
+// The kinds of [Delta], each with the fields that it sets. The zero kind is not used.
 const (
-	DeltaText          DeltaKind = iota + 1 // Text
-	DeltaReasoning                          // Text
-	DeltaCommentary                         // Text
-	DeltaRefusal                            // Text
-	DeltaCallStart                          // Index, ID, Name; ID and Name may be empty and be known only at the end
+	DeltaText          DeltaKind = iota + 1 // Text: a piece of the answer
+	DeltaReasoning                          // Text: a piece of the reasoning
+	DeltaCommentary                         // Text: a piece of what the model writes between calls
+	DeltaRefusal                            // Text: a piece of a refusal
+	DeltaCallStart                          // Index, ID, Name; an empty ID or Name may be known later
 	DeltaCallArgs                           // Index, Text: the next piece of the argument text
-	DeltaCallEnd                            // Index, Incomplete; ID, where it became known only now
+	DeltaCallEnd                            // Index, Incomplete; ID, if the start did not have it
 	DeltaParseError                         // Code, Text: an excerpt of the call that could not be parsed, Bytes: its length
-	DeltaRetry                              // Retry: an attempt failed before its first delta and is made again
-	DeltaFinish                             // Finish
-	DeltaReasoningData                      // Name: the field, ID: of the item, Text: the data that belongs to the reasoning before it
-	// DeltaPart is a part that has no text: Part is an [Opaque] or a [Blob], Name the wire that it was read from.
+	DeltaRetry                              // Retry: an attempt failed before its first delta and is repeated
+	DeltaFinish                             // Finish: the end of the turn
+	DeltaReasoningData                      // Text: opaque data of the reasoning before it ([Reasoning].Data), Name: its Field, ID: its item
+	// DeltaPart is a part of the message without text. Part is an [Opaque] or a [Blob], and Name is the wire that it was read from.
 	DeltaPart
-	// DeltaTextEnd ends a text where the next one begins another part of the message, or where the text has further members:
-	// Part is then the [Text] that ends, whole, and nil otherwise. Name is the wire. Clients of other wires see one text.
+	// DeltaTextEnd ends a part of the text, because another one follows or because the part has members besides its text: Part is then
+	// the complete [Text], and nil otherwise. Name is the wire. A consumer that needs only the text ignores it.
 	DeltaTextEnd
 )
 
-// A Delta is one step of a model's turn. It is small and is passed by value; its strings may be kept.
+// A Delta is one step of a model's answer. Kind says which other fields are set. Its strings may be retained.
 type Delta struct {
 	Kind       DeltaKind
-	Deprecated bool // DeltaCallStart: written in a deprecated syntax
-	Incomplete bool // DeltaCallEnd: cut off by the end of the output
-	Unreadable bool // DeltaText: of a call that could not be read; its DeltaParseError follows
-	Index      int  // of the call within the turn, from 0
+	Deprecated bool // DeltaCallStart: the call is in a deprecated syntax
+	Incomplete bool // DeltaCallEnd: the output ended within the call
+	Unreadable bool // DeltaText: text of a call that could not be parsed; a DeltaParseError follows
+	Index      int  // number of the call within the turn, from 0
 	Text       string
-	ID, Name   string
+	ID, Name   string // of the call, unless the kind says otherwise
 	Code       Code
 	Bytes      int
 	Retry      *Retry
@@ -238,28 +238,27 @@ type Delta struct {
 	Part       Part
 }
 
-// A Finish closes a turn that succeeded. Message is whole: complete calls with their argument text.
+// A Finish is the end of a model call that succeeded.
 type Finish struct {
-	Message Message
-	// Reason is normalised: FinishToolCalls if and only if Message has calls, except that
-	// FinishLength and FinishContentFilter stay.
+	Message Message // the whole message: the text and calls of all deltas
+	// Reason is why the model stopped. It is FinishToolCalls if and only if Message has calls, except that FinishLength and
+	// FinishContentFilter remain as they are.
 	Reason            FinishReason
-	RawReason         string // what the server said
+	RawReason         string // as the server wrote it
 	Usage             Usage
-	Model             string // the model that the server says answered
-	ResponseID        string
-	UpstreamRequestID string
-	ProviderCost      *float64 // in US dollars, where the server says it
-	Faults            []Fault  // what had to be tolerated on the way
-	// Dropped are the members of the request that the model's wire cannot express, as paths of the request's own form
-	// ("sampling.seed", "messages[2].parts[0]"), at most 32.
+	Model             string   // the model that answered, as the server names it; may be empty, as the next two
+	ResponseID        string   // the server's id of the answer
+	UpstreamRequestID string   // the server's id of the request
+	ProviderCost      *float64 // in US dollars, as the server reports it; nil: it does not
+	Faults            []Fault  // faults of the answer that were tolerated
+	// Dropped are the members of the request that the model's wire cannot express, as paths such as "sampling.seed" or
+	// "messages[2].parts[0]". At most 32.
 	Dropped []string
 }
 
-// A Fault counts one kind of damage that a provider tolerated. Kind is from a fixed vocabulary.
-// The kinds harmony_parse_error.STAGE and harmony_unexpected_order.TYPE are the metrics of those names.
+// A Fault counts one kind of fault in a server's answer that was tolerated, such as a missing call id.
 type Fault struct {
-	Kind  string `json:"kind"`
+	Kind  string `json:"kind"` // from a fixed vocabulary, such as "id_missing" or "harmony_parse_error.header"
 	Count int    `json:"count"`
 }
 
@@ -270,33 +269,33 @@ type Retry struct {
 	Wait    time.Duration
 }
 
-// FinishReason says why a model stopped, normalised.
+// FinishReason says why a model stopped, in the same words for all wires.
 type FinishReason string
 
 // The finish reasons.
 const (
-	FinishStop          FinishReason = "stop"
-	FinishToolCalls     FinishReason = "tool_calls"
-	FinishLength        FinishReason = "length"
-	FinishContentFilter FinishReason = "content_filter"
-	FinishUnknown       FinishReason = "unknown"
+	FinishStop          FinishReason = "stop"           // the answer is complete, or a stop text was reached
+	FinishToolCalls     FinishReason = "tool_calls"     // the model made calls
+	FinishLength        FinishReason = "length"         // the limit on output tokens or the context window was reached
+	FinishContentFilter FinishReason = "content_filter" // the server withheld the rest
+	FinishUnknown       FinishReason = "unknown"        // the server gave another reason or none
 )
 
-// Usage counts tokens. Total is what the server said, else the sum of input and output.
+// Usage counts tokens, of one model call or of several. All counts are as servers report them; 0: none, or not reported.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	TotalTokens  int64 `json:"total_tokens"`
-	CachedTokens int64 `json:"cached_tokens,omitempty"` // read from the vendor's cache, part of InputTokens
-	// CacheWriteTokens are those that the vendor wrote to its cache, part of InputTokens.
+	TotalTokens  int64 `json:"total_tokens"`            // may differ from the sum of input and output: see Total
+	CachedTokens int64 `json:"cached_tokens,omitempty"` // input that was read from the vendor's prompt cache, part of InputTokens
+	// CacheWriteTokens is the input that was written to the vendor's prompt cache, part of InputTokens.
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"` // part of OutputTokens
 }
 
-// Total returns the tokens that limits count: TotalTokens, or the sum of input and output where a server reports less.
+// Total returns the tokens that limits count: the larger of TotalTokens and the sum of InputTokens and OutputTokens.
 func (u Usage) Total() int64 { return max(u.TotalTokens, u.InputTokens+u.OutputTokens) }
 
-// Add adds v to u.
+// Add adds each count of v to that of u.
 func (u *Usage) Add(v Usage) {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens

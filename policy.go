@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// A Policy decides what a run may do next. It is pure: the same input gives the same verdict.
-// The zero [Verdict] denies. Its methods may be called from several goroutines at once.
+// A Policy decides what a run may do next. Equal inputs must give equal verdicts. Its methods may be called from several goroutines at once
+// and must not change what their arguments point to. The zero [Verdict] denies, and so does a method that panics.
 type Policy interface {
-	// Tool says whether a tool may be advertised. Its verdict is Deny if Call would return Deny for all
-	// arguments.
+	// Tool decides whether the run's model is offered a tool. It returns Deny if Call would return Deny whatever the arguments.
 	Tool(*RunInfo, *ToolSpec) Verdict
-	// Step is asked before a model call.
+	// Step decides about the next model call. Every decision but Allow ends the run with [ReasonBudgetExceeded].
 	Step(*StepInfo) Verdict
-	// Call is asked before a tool call, with arguments that are valid.
+	// Call decides about one tool call, after its arguments were validated. For Ask, an [Approver] decides.
 	Call(*CallInfo) Verdict
 }
 
-// A Decision is what a [Policy] wants. The zero value is Deny.
+// A Decision is the decision of a [Policy]. The zero value is Deny.
 type Decision uint8
 
 // The decisions.
 const (
-	Deny Decision = iota
-	Ask
-	Allow
+	Deny  Decision = iota // refuse
+	Ask                   // request an approval
+	Allow                 // permit
 )
 
-// String returns the decision's name in events and metrics.
+// String returns "allow", "ask" or "deny", as in events and metrics. Unknown values are "deny".
 func (d Decision) String() string {
 	switch d {
 	case Allow:
@@ -40,73 +39,73 @@ func (d Decision) String() string {
 	}
 }
 
-// A Verdict is a decision with the rule that made it. Rule and Reason are fixed text of the
-// policy, never text of the model.
+// A Verdict is a decision with the rule that made it. Rule and Reason are fixed texts of the policy: they must not quote the model, since
+// events and logs have them.
 type Verdict struct {
 	Decision Decision
-	Rule     string
-	Reason   string
+	Rule     string // the name of the rule, such as "effect.read_only"
+	Reason   string // for people; may be empty
 }
 
-// RunInfo says which run asks.
+// RunInfo identifies a run and its owner.
 type RunInfo struct {
-	RunID, RequestID, SessionID string
-	Principal                   string
-	// Profile is the name of the key under whose rights and limits the run is, where that is not the principal: of a
-	// caller whom an identity provider has identified. "": the principal is the key.
+	RunID, RequestID, SessionID string // SessionID is "" for a run without a session
+	// Principal is the owner of the run: the name of the API key, or the subject that an identity provider has named; "": the program has
+	// no keys.
+	Principal string
+	// Profile is the entry of keys with the rights and limits of the run, if an identity provider named the principal; "": the
+	// principal is itself the name of that entry.
 	Profile string
-	Depth   int
-	Labels  map[string]string
-	// ParentRunID and ParentCallID name the tool call that started the run, empty for a run that no call started.
+	Depth   int               // 0, or for a run that a tool call started, 1 more than that of the calling run
+	Labels  map[string]string // set by the caller of the run; nil: none
+	// ParentRunID and ParentCallID name the tool call that started the run; "": no call did.
 	ParentRunID, ParentCallID string
 }
 
-// StepInfo describes a model call that is about to be made.
+// StepInfo describes a model call before it is made.
 type StepInfo struct {
 	Run       *RunInfo
-	Turn      int // from 1
-	Usage     Usage
-	Cost      float64 // in US dollars: the sum of the costs of its model calls, as far as they are known
-	ToolCalls int     // calls planned so far
+	Turn      int     // number of the model call in the run, from 1
+	Usage     Usage   // of the model calls so far
+	Cost      float64 // of the model calls so far, in US dollars; calls of unknown cost are not counted
+	ToolCalls int     // tool calls of the run so far, refused ones included
 }
 
-// CallInfo describes a tool call that is about to be made. A receiver may keep it and must not change it, nor what it
-// points to.
+// CallInfo describes a tool call before it is executed. A receiver may retain it and must not change it or what it points to.
 type CallInfo struct {
 	Run  *RunInfo
-	Turn int
-	Seq  int
-	Call *ToolCall // as the model asked, with its stable id
+	Turn int       // number of the model call that requested the tool call, from 1
+	Seq  int       // number of the tool call within the run, from 0
+	Call *ToolCall // as the model wrote it
 	Tool *ToolSpec
-	// Args is the argument value that the tool would get. It is valid and must not be changed.
+	// Args is the JSON object that the tool would receive. It satisfies the tool's schema. It is nil for a call whose arguments are not
+	// valid, which no policy or approver receives.
 	Args json.RawMessage
 	// Used are the tools that the run has used before this call, in the order of their first use. It is set for policies
-	// and journals, and nil for others.
+	// and journals, and nil for approvers.
 	Used []ToolUse
 }
 
-// A ToolUse says how much a run has used a tool. Calls that were refused before the tool ran do not count.
+// A ToolUse says how often a run has used a tool. Calls that were refused before the tool ran do not count.
 type ToolUse struct {
 	Name  string
 	Spec  *ToolSpec // nil if the tool is no longer registered
 	Calls int       // calls of this run in which the tool ran, or the cache answered in its place
-	// Earlier says that the messages with which the run started hold a result of the tool.
+	// Earlier says that the messages with which the run started contain a result of the tool.
 	Earlier bool
 }
 
-// An Approver decides a call for which the policy's verdict is Ask. It may return [ErrPending]: then the run is parked, and
-// no goroutine waits. It may block until ctx is done. It may be called from several goroutines at once.
+// An Approver decides a call for which the policy's verdict is Ask. Approve may block until ctx is done, or return [ErrPending]: the run is
+// then parked. Any other error refuses the call. Approve may be called from several goroutines at once.
 type Approver interface {
 	Approve(ctx context.Context, req *ApprovalRequest) (Approval, error)
 }
 
-// An ApprovalRequest asks an approver about one call. An approval is valid for exactly the call
-// whose Digest it names, once, until ExpiresAt.
+// An ApprovalRequest requests a decision about one call. The decision is valid once, until ExpiresAt, and only for a call with this Digest.
 type ApprovalRequest struct {
 	CallInfo
-	Verdict Verdict
-	// Digest is the hex SHA-256 that binds run, call id, tool, schema hash and the RFC 8785 form
-	// of the arguments.
+	Verdict Verdict // of the policy, with the decision Ask
+	// Digest is the SHA-256, in hex, of the run id, the call id, the tool, its schema and the arguments in the form of RFC 8785.
 	Digest    string
 	ExpiresAt time.Time
 }
@@ -114,13 +113,13 @@ type ApprovalRequest struct {
 // An Approval is an approver's decision. The zero value denies.
 type Approval struct {
 	Approved   bool
-	By         string
-	ReasonCode string // from the approver's fixed vocabulary, such as "denied_by_user"
-	// Arguments, when set, replace the arguments of the call. They are validated again.
+	By         string // who decided
+	ReasonCode string // from the approver's fixed vocabulary, such as "denied_by_user"; may be empty
+	// Arguments replace the arguments of the call, if they are not nil. They are validated again.
 	Arguments json.RawMessage
-	// Result, when set, is the JSON value that answers the call. The tool is not called. Result is
-	// subject to the same limits as an output of the tool.
+	// Result is a JSON value that answers the call in place of the tool, if it is not nil. The tool is not called. The limits
+	// of an output apply.
 	Result json.RawMessage
-	// InRequest is set if the client of the run decided in a request, which is answered with what the run does after the decision.
+	// InRequest says that the decision came in a request to the API of the gateway, whose response is what the run then does.
 	InRequest bool
 }

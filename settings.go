@@ -11,9 +11,9 @@ type ToolUseMode string
 
 // The tool use modes. The zero value counts as ModeRelaxed.
 const (
-	ModeRelaxed  ToolUseMode = "relaxed"
-	ModeEnforced ToolUseMode = "enforced"
-	ModeDisabled ToolUseMode = "disabled"
+	ModeRelaxed  ToolUseMode = "relaxed"  // the model may call tools
+	ModeEnforced ToolUseMode = "enforced" // a run without any tool call fails with ReasonNoToolCalls
+	ModeDisabled ToolUseMode = "disabled" // no tools are sent
 )
 
 // FailurePolicy says when failed tools fail a run. It has an effect only in [ModeEnforced].
@@ -21,17 +21,17 @@ type FailurePolicy string
 
 // The failure policies. The zero value counts as FailureFatal.
 const (
-	FailureFatal     FailurePolicy = "fatal"
-	FailureTolerated FailurePolicy = "tolerated"
+	FailureFatal     FailurePolicy = "fatal"     // a tool whose last call failed fails the run with ReasonToolError
+	FailureTolerated FailurePolicy = "tolerated" // one successful call is enough
 )
 
-// Executor says whether tools really run.
+// Executor says whether tools are called.
 type Executor string
 
 // The executors. The zero value counts as ExecutorReal.
 const (
-	ExecutorReal Executor = "real"
-	ExecutorNoop Executor = "noop" // every stage but the tool itself; the result is {"ok":true}
+	ExecutorReal Executor = "real" // Tool.Call is called
+	ExecutorNoop Executor = "noop" // everything is checked, but Tool.Call is not called; the result is {"ok":true}
 )
 
 // OversizeOutput says what happens to an output above max_tool_output_bytes.
@@ -39,8 +39,8 @@ type OversizeOutput string
 
 // The choices for an oversize output. The zero value counts as OversizeError.
 const (
-	OversizeError    OversizeOutput = "error"
-	OversizeTruncate OversizeOutput = "truncate"
+	OversizeError    OversizeOutput = "error"    // the call fails with CodeOutputTooLarge
+	OversizeTruncate OversizeOutput = "truncate" // the beginning and the end of the output are the result
 )
 
 // Repair says whether damaged argument text may be repaired where its meaning is unambiguous.
@@ -48,8 +48,8 @@ type Repair string
 
 // The repair choices. The zero value counts as RepairSafe.
 const (
-	RepairSafe Repair = "safe"
-	RepairOff  Repair = "off"
+	RepairSafe Repair = "safe" // see Settings.Repair for what is repaired
+	RepairOff  Repair = "off"  // nothing is repaired
 )
 
 // ResultFormat is the form in which tool results are sent to the model.
@@ -57,8 +57,8 @@ type ResultFormat string
 
 // The result formats. The zero value counts as ResultPlain.
 const (
-	ResultPlain    ResultFormat = "plain"
-	ResultEnvelope ResultFormat = "envelope"
+	ResultPlain    ResultFormat = "plain"    // the output itself
+	ResultEnvelope ResultFormat = "envelope" // an object with the members ok, data and errors
 )
 
 // OnParseError says how a run continues after a call written as text that cannot be parsed.
@@ -66,17 +66,17 @@ type OnParseError string
 
 // The choices after a parse error. The zero value counts as ParseErrorTell.
 const (
-	ParseErrorTell         OnParseError = "tell"
-	ParseErrorRetryWithout OnParseError = "retry_without_tools"
+	ParseErrorTell         OnParseError = "tell"                // the model receives an error as the result of the call
+	ParseErrorRetryWithout OnParseError = "retry_without_tools" // the turn is repeated once without tools
 )
 
-// OpenThought says whether calls run that stand at the end of a block of thinking that the model does not close.
+// OpenThought says what happens to calls at the end of a block of thinking that the model does not close.
 type OpenThought string
 
 // The choices for such calls. The zero value counts as OpenThoughtRun.
 const (
-	OpenThoughtRun    OpenThought = "run"
-	OpenThoughtIgnore OpenThought = "ignore"
+	OpenThoughtRun    OpenThought = "run"    // they are executed
+	OpenThoughtIgnore OpenThought = "ignore" // they remain a part of the reasoning
 )
 
 // OnLimit says how a run ends when a limit is reached.
@@ -85,12 +85,12 @@ type OnLimit string
 // The choices at a limit. The zero value counts as OnLimitFinish.
 const (
 	OnLimitFinish OnLimit = "finish" // one last model call without tools
-	OnLimitStop   OnLimit = "stop"
+	OnLimitStop   OnLimit = "stop"   // no further model call
 )
 
 // Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
-// configuration, and its comment is the text of docs/config.md; package config explains the tags. The value of a field with the
-// tag negated is the opposite of the setting.
+// configuration, whose name and text are the key of its tag and its comment; package config explains the tags. A field with the tag
+// is:"negated" is true if the setting is false.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" was:"mode"`
@@ -136,10 +136,10 @@ type Settings struct {
 	StrictUnknownTool bool `key:"strict_unknown_tool" default:"false"` // with ReasonUnknownTool
 }
 
-// DefaultFixEmptyFinalText is the default of Settings.FixEmptyFinalText.
+// DefaultFixEmptyFinalText is the default of [Settings].FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// Limits bound a run. A zero field has the default of its tag. A negative value is an error unless the comment beside the field says
+// Limits bound a run. A zero field has the default of its tag. A negative value is invalid unless the comment beside the field says
 // what it means. Sizes are bytes. Each field is also a setting of `tool_calling` in a configuration, as the fields of [Settings]
 // are. The tag narrow lists where the limit can be lowered: in the options of a request, in `keys`, and in `tools.run` ("agents").
 type Limits struct {
@@ -180,15 +180,14 @@ type Limits struct {
 	MaxCost float64 `key:"max_cost" default:"none" is:"dollars" narrow:"request keys agents" also:"max_cost_usd"` // 0: none
 }
 
-// WithDefaults returns l with each zero field replaced by its default.
+// WithDefaults returns l with the default in place of each zero field.
 func (l Limits) WithDefaults() Limits {
 	setting.Fill(&l)
 	return l
 }
 
-// Narrow returns l with its zero fields replaced by their defaults, and each limit replaced by that of by where by is stricter.
-// A field of by has no effect if it is zero, negative (except MaxDepth) or wider than that of l. above is the key of the first wider
-// one, or "".
+// Narrow returns, for each field, the stricter of l, with its defaults, and by. A field of by that is zero, or negative (except MaxDepth), has
+// no effect. above is the key of the first field, such as "max_iterations", in which by is less strict than l; "": none is.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by != (Limits{}) { // seldom
@@ -197,37 +196,36 @@ func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	return out, above
 }
 
-// Reason says why a run ended or was parked. Reasons are part of the contract.
+// Reason says why a run ended or was parked. A released reason never changes its meaning.
 type Reason string
 
 // The reasons.
 const (
 	ReasonAnswered            Reason = "answered"
-	ReasonClientToolCalls     Reason = "client_tool_calls"
-	ReasonAwaitingApproval    Reason = "awaiting_approval"
-	ReasonAwaitingToolResults Reason = "awaiting_tool_results"
-	ReasonMaxIterations       Reason = "max_iterations"
-	ReasonMaxToolCalls        Reason = "max_total_tool_calls"
-	ReasonToolLoop            Reason = "tool_loop"
-	ReasonRunTimeout          Reason = "run_timeout"
-	ReasonBudgetExceeded      Reason = "budget_exceeded"
-	ReasonBudgetExhausted     Reason = "budget_exhausted" // of a key or its group, and not the limits of the run
-	ReasonNoToolCalls         Reason = "no_tool_calls"
-	ReasonInvalidAnswer       Reason = "invalid_answer" // it does not match the JSON Schema that was asked for
-	ReasonEmptyAnswer         Reason = "empty_answer"   // it is blank
-	ReasonToolError           Reason = "tool_error"
-	ReasonUnknownTool         Reason = "unknown_tool"
-	ReasonContentFilter       Reason = "content_filter"
-	ReasonLength              Reason = "length"
-	ReasonUpstreamError       Reason = "upstream_error"
-	ReasonGuestFault          Reason = "guest_fault"
+	ReasonClientToolCalls     Reason = "client_tool_calls"     // the caller must execute calls of its own tools and start a new run
+	ReasonAwaitingApproval    Reason = "awaiting_approval"     // parked until calls are approved or denied
+	ReasonAwaitingToolResults Reason = "awaiting_tool_results" // parked until the caller sends the results of its own tools
+	ReasonMaxIterations       Reason = "max_iterations"        // Limits.MaxIterations was reached
+	ReasonMaxToolCalls        Reason = "max_total_tool_calls"  // Limits.MaxToolCalls was reached
+	ReasonToolLoop            Reason = "tool_loop"             // Limits.MaxRepeatedCalls or MaxUnknownTools was reached
+	ReasonRunTimeout          Reason = "run_timeout"           // Limits.RunTimeout was reached
+	ReasonBudgetExceeded      Reason = "budget_exceeded"       // Limits.MaxTokensTotal or MaxCost was reached, or Policy.Step did not allow a model call
+	ReasonBudgetExhausted     Reason = "budget_exhausted"      // the budget of the API key or of its group does not allow another model call
+	ReasonNoToolCalls         Reason = "no_tool_calls"         // ModeEnforced: the model called no tool
+	ReasonInvalidAnswer       Reason = "invalid_answer"        // the answer does not match the requested JSON Schema
+	ReasonEmptyAnswer         Reason = "empty_answer"          // the answer is blank
+	ReasonToolError           Reason = "tool_error"            // ModeEnforced: a tool failed, see FailurePolicy
+	ReasonUnknownTool         Reason = "unknown_tool"          // Settings.StrictUnknownTool: the model called a tool that it was not offered
+	ReasonContentFilter       Reason = "content_filter"        // the model server withheld the answer
+	ReasonLength              Reason = "length"                // the answer was cut off by the limit on output tokens
+	ReasonUpstreamError       Reason = "upstream_error"        // the model server failed
+	ReasonGuestFault          Reason = "guest_fault"           // a WebAssembly tool requested the end of the run
 	ReasonCancelled           Reason = "cancelled"
-	ReasonInterrupted         Reason = "interrupted"
-	ReasonInternal            Reason = "internal"
+	ReasonInterrupted         Reason = "interrupted" // the process stopped
+	ReasonInternal            Reason = "internal"    // a fault of this module, of a sink or of a store
 )
 
-// Status returns the coarse status of a run that ended for r: "completed", "parked", "limited",
-// "cancelled" or "failed".
+// Status returns the group of r: "completed", "parked", "limited", "cancelled" or "failed". It is "failed" for unknown reasons.
 func (r Reason) Status() string {
 	switch r {
 	case ReasonAnswered, ReasonClientToolCalls:
@@ -243,10 +241,10 @@ func (r Reason) Status() string {
 	}
 }
 
-// Blank is the likely cause of a blank answer.
+// Blank is the likely cause of a blank answer; "": the answer is not blank, or the run failed.
 type Blank string
 
-// The causes, the most certain first.
+// The causes. If several apply, the first of them is reported.
 const (
 	BlankCallsIgnored  Blank = "calls_ignored"  // the model called tools where calls have no effect
 	BlankLength        Blank = "length"         // the limit on output tokens was reached before the answer began

@@ -7,92 +7,92 @@ import (
 	"time"
 )
 
-// A Tool is something that a model may call. Only tool.Runner calls Call.
-//
-// args is a valid JSON object that satisfies the tool's schema. A failure that the model should
-// see is an [Output] with IsError set; an error means that the call did not happen or that its
-// outcome is not known, and its text is never shown to the model.
-// Call may run on several goroutines at once. It must return soon after ctx is done.
+// A Tool is a function that a model may call. Both methods may be called from several goroutines at once.
 type Tool interface {
-	Spec() *ToolSpec // the same value at each call; it must not change
+	// Spec returns the definition of the tool: the same pointer at each call, to a value that does not change.
+	Spec() *ToolSpec
+	// Call executes the tool. Only tool.Runner calls it, after all checks; [CallMetaFrom] returns the ids of the call from ctx. args is a JSON
+	// object that satisfies the tool's schema. Call must return soon after ctx is done.
+	//
+	// A failure that the model should see is an [Output] with IsError. An error means that the call was not executed, or that its outcome is
+	// not known; the model receives its code, or [CodeExecutionFailed] if that is not the code of a call, and never its text.
 	Call(ctx context.Context, args json.RawMessage) (*Output, error)
 }
 
-// ToolSpec describes a tool. Name, Description and Schema are sent to the model.
+// ToolSpec is the definition of a tool. Only Name, Description, Schema and Extra are sent to the model.
 type ToolSpec struct {
 	Name         string          // ^[a-zA-Z0-9_-]{1,64}$
-	Description  string          // what it does, for the model
+	Description  string          // what the tool does, for the model
 	Schema       json.RawMessage // JSON Schema (2020-12 or draft 7) of the arguments, an object; nil: no arguments
-	OutputSchema json.RawMessage // optional JSON Schema of the output
-	Effect       Effect
-	Owner        Owner
-	// Allowlist names the fields of the output that the model may see, as dotted paths; `*` stands
-	// for every key or element of one level, and the single entry `*` for everything. A tool without
-	// an allowlist cannot be registered.
+	OutputSchema json.RawMessage // JSON Schema of the output; nil: any output
+	Effect       Effect          // what a call may change
+	Owner        Owner           // who executes a call
+	// Allowlist names the fields of the output that the model may see, as dotted paths such as "user.name". `*` in a path stands for every
+	// key or element of one level, and the single entry `*` for the whole output. It is required, except for tools of [OwnerClient].
 	Allowlist []string
-	// Hidden tools are never sent to a model and answer `unknown_tool` when a model asks for them.
+	// Hidden tools are not sent to models. A model that calls one gets the code unknown_tool.
 	Hidden bool
-	// Target names the argument fields that say what the tool acts on. "Last result" of the
-	// failure policy is kept per name and target.
+	// Target names the members of the arguments that say what the tool acts on, such as "path". With tool_failure_policy fatal, a later
+	// success makes up for a failure of the same tool only if these members are equal.
 	Target []string
 	// Labels say what data the tool reads or sends, for policies: [LabelReadsPrivate] and the like, or
 	// labels that the operator defines.
 	Labels []string
-	// SchemaVersion is an opaque version of Schema for events.
+	// SchemaVersion is a version of Schema in a form of the author's choice. Events have it.
 	SchemaVersion string
-	Timeout       time.Duration // 0: the runner's tool_timeout
-	CacheTTL      time.Duration // above 0 and ReadOnly: equal calls are answered from the cache
-	Concurrency   int           // calls at once; 0: no limit of its own
-	Rate          float64       // calls a second; 0: no limit
-	Backend       string        // tools of one backend share BackendConcurrency
-	// BackendConcurrency bounds the calls at once of all tools that name the same Backend; 0: no limit.
+	Timeout       time.Duration // of one call; 0: Limits.ToolTimeout
+	CacheTTL      time.Duration // if Effect is ReadOnly, equal calls are answered from a cache for this time; 0: never
+	Concurrency   int           // maximum of calls at the same time; 0: no limit of its own
+	Rate          float64       // maximum of calls a second; 0: no limit
+	Backend       string        // name of the server that the tool uses; tools of one backend share BackendConcurrency
+	// BackendConcurrency is the maximum of calls at the same time of all tools with the same Backend; 0: no limit.
 	BackendConcurrency int
-	// Origin says where the tool comes from, for errors and listings: "go", "builtin", "mcp:files".
+	// Origin says where the tool comes from, for errors and listings, such as "go", "builtin" or "mcp:files".
 	Origin string
-	// Principals are those whose runs have the tool; nil: all. For runs of other principals the tool is not registered.
+	// Principals names the principals and profiles whose runs have the tool; nil: all runs. In other runs it is an unknown tool.
 	Principals []string
-	// Extra keeps, of a tool that a client declared, the members of the wire's tool object that ToolSpec has no field
-	// for (strict, cache_control, defer_loading), as they came. They are sent to models of the same wire. The member
-	// `function`, if there is one, is an object of the further members of the wire's function object.
+	// Extra has the members of a tool that a client declared for which ToolSpec has no field, such as strict or cache_control, unchanged.
+	// They are sent to models of the same wire only. A member `function` has those of the function object of chat completions.
 	Extra []Member `json:",omitempty"`
-	// Aliases are names under which the client knows its tool, if they differ from Name. A call by one of them, or by a spelling of it
-	// that fits no other tool of the client, is a call of the tool. They are not sent.
+	// Aliases are further names under which the client knows its tool. A call by one of them, or by a spelling of it that fits no other
+	// tool of the client, is a call of this tool. They are not sent.
 	Aliases []string `json:",omitempty"`
-	// Disallowed is set for a tool that the tool choice of a client leaves out: its definition is sent, since prompt caches depend on the
-	// definitions, and a call to it is answered `unknown_tool`. Recorded runs have it under its first name.
+	// Disallowed marks a tool that the client's tool choice excludes. Its definition is sent all the same, since prompt caches depend on
+	// it, and a call to it gets the code unknown_tool. The JSON name "Barred" is that of recorded runs.
 	Disallowed bool `json:"Barred,omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
-	// UncheckedParts are the places and reasons of what the schemas do not have although the author of the tool wrote it: the tool's server
-	// checks that, and not Lathe.
+	// UncheckedParts lists what was removed from the author's schemas because it cannot be checked here, each entry with its place and the
+	// reason. The tool's server must check it.
 	UncheckedParts []string `json:"-"`
 }
 
-// For reports whether the runs of a principal have the tool. profile is [RunInfo].Profile; "": none.
+// For reports whether a run has the tool, by its principal and its profile ([RunInfo].Profile; "": none): Principals is nil or names one of
+// them.
 func (s *ToolSpec) For(principal, profile string) bool {
 	return s.Principals == nil || slices.Contains(s.Principals, principal) || profile != "" && slices.Contains(s.Principals, profile)
 }
 
-// The labels of tools that policies of this module know. In a run with tools of all three labels, an injected instruction
-// can make the model give private data away.
+// The labels of tools that policies of this module know. In a run with tools of all three labels, a prompt injection
+// can make the model send private data to others.
 const (
-	LabelReadsPrivate   = "reads_private"   // shows the model what is not public
-	LabelReadsUntrusted = "reads_untrusted" // shows the model what strangers may have written
-	LabelCanExfiltrate  = "can_exfiltrate"  // sends the model's text to where others may read it
+	LabelReadsPrivate   = "reads_private"   // its output may have data that is not public
+	LabelReadsUntrusted = "reads_untrusted" // its output may have text of third parties, such as a web page
+	LabelCanExfiltrate  = "can_exfiltrate"  // it sends text of the model to where third parties may read it
 )
 
-// Effect says what a tool does to the world. The zero value counts as [Writes].
+// Effect says what a call of a tool may change, and so whether it may be repeated. The zero value counts as [Writes].
 type Effect uint8
 
 // The effects.
 const (
-	EffectUndeclared Effect = iota
-	ReadOnly                // changes nothing; may run again and side by side
-	Idempotent              // may run again with the same idempotency key
-	Writes                  // must not run again by itself
+	EffectUndeclared Effect = iota // not declared: counts as Writes
+	ReadOnly                       // changes nothing; calls may be repeated and executed in parallel
+	Idempotent                     // may be repeated with the same CallMeta.IdempotencyKey
+	Writes                         // is never repeated automatically
 )
 
-// String returns the effect's name in configuration and events.
+// String returns the effect's name in configurations and events: "read_only", "idempotent" or "writes".
 func (e Effect) String() string {
 	switch e {
 	case ReadOnly:
@@ -104,7 +104,7 @@ func (e Effect) String() string {
 	}
 }
 
-// Declared returns the effect's name for lists of tools: "undeclared" for [EffectUndeclared], else that of String.
+// Declared returns "undeclared" for [EffectUndeclared], and the result of String otherwise.
 func (e Effect) Declared() string {
 	if e == EffectUndeclared {
 		return "undeclared"
@@ -115,13 +115,13 @@ func (e Effect) Declared() string {
 // Owner says who executes a tool.
 type Owner uint8
 
-// The owners. A call to a tool of OwnerClient is handed to the caller and never executed here.
+// The owners.
 const (
-	OwnerServer Owner = iota
-	OwnerClient
+	OwnerServer Owner = iota // tool.Runner calls Tool.Call
+	OwnerClient              // the call is returned to the caller of the run, which executes it
 )
 
-// String returns the owner's name.
+// String returns "server" or "client".
 func (o Owner) String() string {
 	if o == OwnerClient {
 		return "client"
@@ -129,51 +129,49 @@ func (o Owner) String() string {
 	return "server"
 }
 
-// An Output is what a tool returns. Data is JSON; a tool that has only text returns a JSON string.
+// An Output is the result of a tool call.
 type Output struct {
-	Data  json.RawMessage
-	Blobs []Blob
-	// IsError marks a failure that the model can act on. Code is then the code of the result
-	// (empty: execution_failed) and Data is shown to the model under the allowlist.
+	Data  json.RawMessage // one JSON value; a tool with plain text returns a JSON string
+	Blobs []Blob          // images and other content that is not text
+	// IsError marks a failure that the model can act on. The model then receives Code and the fields of Data that the allowlist names.
 	IsError bool
-	Code    Code
-	// RC is the return code of a WASM tool.
+	Code    Code // if IsError is set; "": [CodeExecutionFailed]
+	// RC is the return code of a WebAssembly tool; 0: success, or another kind of tool.
 	RC int
-	// Cause says why a call failed, for operators: logs, events and terminals show it, models do not see it. It must not
-	// hold an argument, an output or a secret; 200 bytes of it are kept.
+	// Cause says why a call failed, for operators: logs and events have it, models do not receive it. It must not quote an argument, an
+	// output or a secret. Only its first 200 bytes are used.
 	Cause string
 	// Run is set by a tool whose call started a run of its own.
 	Run *ChildRun
 }
 
-// A ChildRun reports a run that a tool call started. Events name it, and what it spent counts against the limits of the
-// run that made the call.
+// A ChildRun reports a run that a tool call started. Its Usage and Cost count against the limits of the run that made the call.
 type ChildRun struct {
 	RunID string
 	Usage Usage
 	Cost  float64  // in US dollars
-	Tools []string // names of the tools that ran, for policies that follow what a run has read
+	Tools []string // names of the tools that the run has used, for policies that depend on what was read
 }
 
-// A CallMeta tells a tool about the call that it serves. It holds no secret.
+// A CallMeta identifies the call that a tool executes. It has no secret.
 type CallMeta struct {
-	RunID, RequestID, SessionID string
-	CallID                      string
-	Tool                        string
-	Principal, Profile          string // of the run that made the call
-	// IdempotencyKey is the same for every attempt of one logical call.
+	RunID, RequestID, SessionID string // SessionID is "" for a run without a session
+	CallID                      string // unique within the run
+	Tool                        string // registered name
+	Principal, Profile          string // of the run, as in [RunInfo]
+	// IdempotencyKey is the same for every attempt of one call, also after the process was restarted.
 	IdempotencyKey string
-	Depth          int // of the run that made the call, from 0
+	Depth          int // of the run, as in [RunInfo]
 }
 
 type metaKey struct{}
 
-// WithCallMeta returns a context that carries m.
+// WithCallMeta returns a context from which [CallMetaFrom] returns m.
 func WithCallMeta(ctx context.Context, m *CallMeta) context.Context {
 	return context.WithValue(ctx, metaKey{}, m)
 }
 
-// CallMetaFrom returns the CallMeta of the call that ctx belongs to, or nil. It must not be changed.
+// CallMetaFrom returns the CallMeta of the tool call that ctx belongs to, or nil outside of one. The caller must not change it.
 func CallMetaFrom(ctx context.Context) *CallMeta {
 	m, _ := ctx.Value(metaKey{}).(*CallMeta)
 	return m

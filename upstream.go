@@ -2,9 +2,9 @@ package lathe
 
 import "strings"
 
-// RefusesTools reports whether the error says that the server cannot do tools at all, so that the same request
-// without tools may succeed. Everything else (keys, rate limits, time, faults of the server, complaints about the
-// messages of tool calls) is not a reason to go without tools.
+// RefusesTools reports whether the server says that it or the model does not support tools at all, so that the same request without tools
+// may succeed. It is decided by Status and by words in Message, and is false for all other failures, including errors about the
+// messages of earlier tool calls.
 func (e *UpstreamError) RefusesTools() bool {
 	text := strings.ToLower(e.Message)
 	switch e.Status {

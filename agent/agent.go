@@ -81,8 +81,8 @@ type Options struct {
 	Handoffs []Handoff
 	// MaxTransfers is the maximum number of transfers of one run; 0: 8. The policy denies further ones, by the rule max_transfers.
 	MaxTransfers int
-	// Prepare, if set, changes each request before the model receives it: it adds what the program remembers, or leaves out, shortens or
-	// summarizes messages. req and its list of messages are its own; messages and tools must not be changed in place. The history of the run
+	// Prepare, if not nil, may change each request before the model receives it, for example add, omit or summarize messages. It may change
+	// req and the elements of its lists, but not the messages and tools themselves. The history of the run
 	// has the messages without these changes. An error ends the run. Prepare may be called from several goroutines at once.
 	//
 	// The hook around tool calls is Runner.Around.
@@ -256,9 +256,9 @@ func checkNames(p lathe.Policy, tools *tool.Set) error {
 	return nil
 }
 
-// With returns an agent whose runs begin with in: ids, session and labels, limits, settings and sampling, tools of the caller, and messages
-// before those of the run. It shares everything else with a, so only one of the two needs [Agent.Close]. A RunID in in is for one run: leave
-// it empty for an agent that executes several.
+// With returns an agent for runs with the settings of in: session and labels, limits, settings and sampling, tools of the caller, and messages
+// before those of the run. It shares everything else with a, so only one of the two needs [Agent.Close]. Leave in.Run.RunID empty if the
+// agent executes more than one run.
 func (a *Agent) With(in loop.Input) *Agent { return &Agent{parts: a.parts, in: in} }
 
 // input returns the input of a run.
@@ -291,7 +291,7 @@ func outcome(runID string, res *event.Result) error {
 	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume resumes it, with the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
 }
 
-// Run executes one run, from a conversation whose last message is usually one of the user, until it ends or is parked. To continue a
+// Run executes one run until it ends or is parked. prompt is the conversation so far, usually with a user message at its end. To continue a
 // conversation, pass the History of its last result and a new message.
 //
 // The result is nil only if the run could not begin. The error is nil if there is an answer, also one that a limit has cut short: see
@@ -301,9 +301,9 @@ func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result
 	return a.finish(a.Stream(ctx, prompt...))
 }
 
-// Stream executes one run, as [Agent.Run] does, and yields its events, which the receiver may keep. The run continues only as fast as
-// they are received. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has it, and no
-// event. [loop.Ended] returns the result in the last event.
+// Stream executes one run, as [Agent.Run] does, and yields its events, which the caller may retain. The run waits until the caller has taken
+// an event. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has that error and
+// no event. [loop.Ended] returns the result in the last event.
 func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
 	return a.stream(ctx, func(own event.Sink) (string, error) {
 		return a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{own}})
@@ -386,8 +386,8 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 // Leave implements [engine.Leaver].
 func (p *pipe) Leave(string) { close(p.done) }
 
-// Start begins a run in the background and returns its id once its first event is stored, so that the run survives the process from then
-// on. The run has the values of ctx, and is not cancelled with it.
+// Start starts a run in the background and returns its id as soon as its first event is stored: from then on the run survives the end of the
+// process (see [Agent.Recover]). The run has the values of ctx, and is not cancelled with it. [Agent.Wait] returns its result.
 func (a *Agent) Start(ctx context.Context, prompt ...lathe.Message) (runID string, err error) {
 	s := &starting{first: make(chan event.Event, 1)}
 	if runID, err = a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{s}}); err != nil {
@@ -418,9 +418,9 @@ func (s *starting) Leave(runID string) {
 	})
 }
 
-// Wait waits until a run that this process executes ends or is parked; the result of any other run is read from the store. The result and
-// the error are those of [Agent.Run]: it wraps [ErrWaiting] if the run is parked. For a run that another process executes, Wait returns at
-// once an error of code unavailable. The error is that of ctx if ctx is done earlier; the run then continues.
+// Wait blocks until a run that this process executes ends or is parked; it reads the result of any other run from the store. The result and
+// the error are those of [Agent.Run]. For a run that another process executes, Wait returns an error of code unavailable
+// at once. If ctx is done earlier, Wait returns its error, and the run continues.
 func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 	res, here, err := a.supervisor.Wait(ctx, runID)
 	if !here {
@@ -455,7 +455,8 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 	return res, nil
 }
 
-// Cancel ends a run: at once if it is parked or this process executes it, otherwise as soon as its process reads the request.
+// Cancel ends a run with reason cancelled: at once if it is parked or this process executes it, otherwise as soon as its process reads the
+// request from the store.
 func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	if a.supervisor.Cancel(runID) {
 		return nil
@@ -466,9 +467,9 @@ func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	return a.runs.(store.SignalStore).PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel})
 }
 
-// Close accepts no more runs and waits until those of this process have ended or are parked. If ctx is done earlier, it leaves the others:
-// nothing more is stored of them, and [Agent.Recover] of the next process resumes them. It returns their number. A context without a
-// deadline lets Close wait as long as the longest run takes (run_timeout, default 15 minutes). It does not close the store.
+// Close accepts no more runs and blocks until those of this process have ended or are parked: without a deadline in ctx as long as the longest
+// run takes (run_timeout, by default 15 minutes). If ctx is done earlier, it stops the others, stores nothing more of them, and returns their
+// number; [Agent.Recover] of the next process resumes them. It does not close the store.
 func (a *Agent) Close(ctx context.Context) (left int) {
 	a.mu.Lock()
 	if a.stop != nil {

@@ -44,10 +44,10 @@ func (a *Agent) describe(ctx context.Context, r *approval.Request) {
 		Verdict: lathe.Verdict{Rule: r.Rule, Reason: r.Reason}}, a.now())
 }
 
-// Answer stores the decision on a request, by its digest, and resumes the run in the background in this process, unless another process
-// executes it. The decision is stored when Answer returns, so that it survives the process. The run resumes after each decision: if others
-// of its calls still wait, it executes the call that was decided, and is parked again. See [Agent.Wait]. The error is that of
-// [approval.Queue.Answer].
+// Answer stores the decision on the request with this digest, and resumes the run in the background in this process, unless another process
+// executes it. The run resumes after each decision: if others of its calls still wait, it executes the call that was decided, and is parked
+// again. [Agent.Wait] returns its result. The error is that of [approval.Queue.Answer], or that of [Agent.Waiting] if the store cannot be
+// read; nothing is stored then.
 func (a *Agent) Answer(ctx context.Context, digest string, answer approval.Answer) error {
 	waiting, err := a.Waiting(ctx)
 	if err != nil {
@@ -65,12 +65,13 @@ func (a *Agent) Answer(ctx context.Context, digest string, answer approval.Answe
 	return nil
 }
 
-// Approve approves a call, once. by names the person, for the record.
+// Approve approves the call whose request has this digest, as [Agent.Answer] does. by is the name of the approver, for the record.
 func (a *Agent) Approve(ctx context.Context, digest, by string) error {
 	return a.Answer(ctx, digest, approval.Answer{Verb: approval.Approve, By: by})
 }
 
-// Deny refuses a call. The model reads that as the result of the call.
+// Deny refuses the call whose request has this digest, as [Agent.Answer] does. The model receives the code approval_denied as the result of the
+// call. by is the name of the approver, for the record.
 func (a *Agent) Deny(ctx context.Context, digest, by string) error {
 	return a.Answer(ctx, digest, approval.Answer{Verb: approval.Deny, By: by})
 }
@@ -115,9 +116,8 @@ func (a *Agent) unwatch(digest string) {
 // Recover resumes, in the background, the runs that earlier processes did not finish, and restores the requests for approval of parked
 // runs with their expiry. Call it once, after New. On a shared store it also acquires runs of processes that stop, until [Agent.Close].
 //
-// It returns the number of resumed runs, and the joined errors of the runs that could not be resumed and of reading the store. One run with
-// an error does not prevent the others from being resumed, nor the agent from being used, and the error may be returned again at each
-// start, for instance if the log of the run is damaged. Log it; do not end the program because of it.
+// It returns the number of resumed runs. The error joins those of runs that could not be resumed and of reading the store. Log it and continue:
+// the other runs are resumed and the agent is usable. A run with a damaged log causes the same error at each start.
 func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
 	own := a.own()
 	loopFor := func(row *store.RunSummary) (*loop.Loop, error) {

@@ -16,9 +16,8 @@ import (
 // A Handoff is another agent to which the conversation can be handed over: see Options.Handoffs.
 type Handoff struct {
 	Model lathe.Model
-	// Options have the name of the other agent, which is required, and its instructions, tools, policy, Prepare, and options of the parts.
-	// An approver, a clock and a log that are nil are those of the first agent. Handoffs, MaxTransfers, Store, Sinks and MaxRuns must not
-	// be set.
+	// Options configure the other agent. Name is required. An Approver, Loop.Now or Log that is nil is that of the first agent. Handoffs,
+	// MaxTransfers, Store, Sinks and MaxRuns must not be set.
 	Options Options
 }
 

@@ -17,11 +17,12 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The JSON Schema of T, which is derived as that of the
-// input of [tool.Func], is sent in the form that the model's server takes, also together with tools. An answer that does not match it is
-// sent back with the error, max_answer_repairs times. A type that is not a JSON object, such as []string, is sent to the model as an object
-// with one field, value. If the run is parked, the error wraps [ErrWaiting], and [ValueOf] reads the answer later. If no answer matches, the error has the code invalid_answer, and the result has the
-// text of the last one.
+// RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The model receives the JSON Schema of T, which is derived as
+// [tool.Func] derives that of its input; for a T that is not a JSON object, such as []string, that of an object with the one member value.
+// A model whose answer does not match is asked again with the error, max_answer_repairs times.
+//
+// If no answer matches, the error has the code invalid_answer, and the result has the text of the last one. If the run is parked, the error
+// wraps [ErrWaiting], and [ValueOf] returns the value later. On an error, value is the zero value or incomplete.
 func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value T, res *event.Result, err error) {
 	f, err := formatOf[T]()
 	if err != nil {
@@ -34,7 +35,7 @@ func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value
 	return value, res, err
 }
 
-// ValueOf returns the answer of a run of [RunAs] as a value of type T, from the result that [Agent.Wait] returns: of a run that was parked.
+// ValueOf returns the answer in res, the result of [Agent.Wait], as a value of type T. It is for runs of [RunAs] that were parked.
 func ValueOf[T any](res *event.Result) (value T, err error) {
 	f, err := formatOf[T]()
 	if err == nil {
@@ -45,14 +46,15 @@ func ValueOf[T any](res *event.Result) (value T, err error) {
 
 // A Partial is a value of a run that is in progress, or its answer.
 type Partial[T any] struct {
-	// Value has the fields that have arrived so far. A text may be cut; a number, true, false or null is whole.
+	// Value has the fields that were received so far. A string may be incomplete; a number, true, false or null is complete.
 	Value T
-	// Result is the result of the run, with the last value, which is complete; nil for the values before it.
+	// Result is the result of the run if Value is the complete answer, and nil before.
 	Result *event.Result
 }
 
-// StreamAs executes one run, as [RunAs] does, and yields partial values while the model writes the answer, and the answer last. A turn of the
-// model whose text is not the answer may yield values, too. If RunAs would return an error, the last pair has it.
+// StreamAs executes one run, as [RunAs] does, and yields partial values while the model writes, and then the answer. Values may come from a
+// turn that turns out not to be the answer: each value replaces the one before. If RunAs would return an error, the last pair has it. If the
+// range ends early, the run is cancelled.
 func StreamAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) iter.Seq2[Partial[T], error] {
 	return func(yield func(Partial[T], error) bool) {
 		f, err := formatOf[T]()

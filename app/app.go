@@ -41,7 +41,7 @@ type LoadOptions struct {
 }
 
 // LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a server or starting a
-// process. An empty path is treated as an empty file. The error lists every problem with its position.
+// process. path "" is an empty configuration. opts may be nil. The error lists every problem with its position.
 func LoadConfig(path string, opts *LoadOptions) (*Config, error) {
 	if opts == nil {
 		opts = &LoadOptions{}
@@ -73,9 +73,9 @@ type Options struct {
 	Sinks []event.Sink // receive the events of all runs, in addition to metrics and log
 	// Store is used in place of serve.store. The caller closes it after [App.Close]. nil: New opens the store that serve.store names.
 	Store Store
-	// NoStore: runs are not stored, whatever serve.store is.
+	// NoStore says that runs are not stored, whatever Store and serve.store are.
 	NoStore bool
-	// Version and Revision are reported by metrics, traces and the MCP server.
+	// Version and Revision are those of the program. Metrics, traces and the MCP server report them.
 	Version, Revision string
 	// Reload reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly from several goroutines at once, and
 	// returns the text of its error to the client, which has an admin key. nil: POST /api/reload returns 404.
@@ -89,8 +89,8 @@ type Options struct {
 type App struct{ app *parts.App }
 
 // New starts what the configuration needs: MCP servers, WebAssembly modules, the store, and the maintenance of runs. It resumes the runs
-// that an earlier process left in the store. It opens no listener: the caller serves [App.Handler]. If New returns no error, the caller
-// must call Close.
+// that an earlier process left in the store. It opens no listener: the caller serves [App.Handler]. opts may be nil. If New returns no error,
+// the caller must call Close.
 func New(cfg *Config, opts *Options) (*App, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -107,30 +107,31 @@ func New(cfg *Config, opts *Options) (*App, error) {
 // Host header is accepted: then listen on a loopback address only.
 func (a *App) Handler() http.Handler { return a.app.Handler() }
 
-// ConsoleHandler returns the handler for serve.console.listen: the console, and the API requests that it makes.
+// ConsoleHandler returns a handler for a second listener (serve.console.listen): the console, and the API requests that it makes.
 func (a *App) ConsoleHandler() http.Handler { return a.app.ConsoleHandler() }
 
 // MetricsHandler returns the handler of /metrics, /livez and /readyz, for a separate listener. It requires no key.
 func (a *App) MetricsHandler() http.Handler { return a.app.MetricsHandler() }
 
-// HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers, the time to receive them, and
-// idle connections. The time of a response has no limit, because a limit would cut streams.
+// HTTPServer returns a server for h with the limits of the configuration on the size of request headers, the time to receive them, and
+// idle connections. The time of a response is not limited, because a limit would cut streams.
 func (a *App) HTTPServer(h http.Handler) *http.Server { return a.app.HTTPServer(h) }
 
 // Listener returns ln or, if serve.tls is set, a listener on ln that serves TLS 1.2 or later with the current certificate. A program that
 // serves on ln itself serves plain HTTP even if serve.tls is set.
 func (a *App) Listener(ln net.Listener) net.Listener { return a.app.Listener(ln) }
 
-// Reload replaces models, tools and policy by those of cfg. Requests in progress finish with the models, tools and policy with which they
-// began. An error names what requires a restart or is not possible; the previous configuration then stays active.
+// Reload replaces models, tools and policy by those of cfg. Requests in progress finish with those with which they
+// began. On an error, which names the setting that requires a restart or is not possible, the previous configuration remains active.
 func (a *App) Reload(cfg *Config) error { return a.app.Reload(cfg.c) }
 
-// Shutdown waits for requests and runs to finish, shuts the servers down and returns the number of runs that are left in the store for the
-// next process. It interrupts those that have not finished within serve.drain_timeout, or when ctx is done. The caller must call Close
-// afterwards.
+// Shutdown waits until requests and runs have finished, and shuts servers down. It interrupts what has not finished within serve.drain_timeout,
+// or when ctx is done, and returns the number of runs that another process must resume from the store. The caller must call Close afterwards.
 func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) {
 	return a.app.Shutdown(ctx, servers...)
 }
 
-// Close stops everything that New has started. It interrupts requests and runs that have not ended. Further calls do nothing.
+// Close stops everything that New has started. It interrupts requests and runs that have not ended, and blocks until the events of ended runs
+// are stored. The error joins those of closing the audit log, recording the usage of model calls and closing the store. Further calls return
+// nil.
 func (a *App) Close() error { return a.app.Close() }

@@ -15,12 +15,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Scope states to which further calls an approval applies.
+// A Scope says to which further calls an approval applies.
 type Scope string
 
-// The scopes. A scope ends with its run or session, and with a change of the schema of the tool. It covers only the policy rule that
-// required the approval: if an approver allowed a tool before the run read untrusted content, the taint guard requires another approval
-// afterwards.
+// The scopes. An approval with a scope applies until the run or session ends, or the schema of the tool changes, and only to calls for which
+// the same policy rule requires an approval.
 const (
 	ScopeOnce    Scope = ""        // no further call
 	ScopeCall    Scope = "call"    // calls of the tool with equal arguments in this run
@@ -31,7 +30,8 @@ const (
 // maxGrants is the maximum number of grants in a Grants.
 const maxGrants = 10_000
 
-// Grants are approvals that apply to further calls. The zero value allows none. Its methods may be called from several goroutines at once.
+// Grants is a set of approvals that apply to further calls, in memory. The zero value is empty and ready to use. Its methods may be called from
+// several goroutines at once.
 type Grants struct {
 	mu      sync.Mutex
 	granted map[grant]string // the approver by grant
@@ -72,8 +72,8 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	return g, true
 }
 
-// Add adds a grant with this scope; by is the approver. It returns an error for an unknown scope, for the session scope if the run has no
-// session, and if there are maxGrants grants.
+// Add adds the approval of req for all calls of the scope; by is the approver. It returns an error for [ScopeOnce] and unknown scopes, for
+// [ScopeSession] if the run has no session, and beyond 10,000 grants.
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -91,7 +91,7 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	return nil
 }
 
-// Allows reports whether an earlier grant allows the call; by is the approver of that grant.
+// Allows reports whether the scope of an earlier approval covers the call; by is the approver.
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,10 +108,10 @@ func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	return "", false
 }
 
-// EndRun removes the grants of a run. Those of its session remain.
+// EndRun removes the approvals with the scope of the run with this id. Those of its session remain.
 func (g *Grants) EndRun(id string) { g.drop(id, ScopeCall, ScopeRun) }
 
-// EndSession removes the grants of a session.
+// EndSession removes the approvals with the scope of the session with this id.
 func (g *Grants) EndSession(id string) { g.drop(id, ScopeSession) }
 
 func (g *Grants) drop(in string, scopes ...Scope) {
@@ -126,13 +126,13 @@ func (g *Grants) drop(in string, scopes ...Scope) {
 	}
 }
 
-// Reason codes of the approvals that this package returns without an answer for the call itself.
+// Values of [lathe.Approval].ReasonCode that a [Queue] sets itself, without an answer to the request.
 const (
-	ReasonGranted  = "granted"  // an earlier answer allows the call
+	ReasonGranted  = "granted"  // approved by the scope of an earlier answer
 	reasonReplayed = "replayed" // the answer was already returned for another call
 )
 
-// Text returns s as a JSON string, for [lathe.Approval].Result.
+// Text returns s as a JSON string, for [Answer].Result.
 func Text(s string) json.RawMessage { return rawjson.AppendQuote(nil, s) }
 
 // fingerprint returns a hash of all fields of an answer except InRequest.

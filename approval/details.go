@@ -11,11 +11,11 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Detail is one line of the description of a call for an approver. Its value is one line of visible characters.
+// A Detail is one line of the description of a call for an approver, such as "effect: writes". Name and Value have only visible characters.
 type Detail struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	// Model reports that the model wrote the value and, if the line is an argument, also the name: do not trust them.
+	// Model says that the model wrote Value and, if the line is an argument, Name: do not trust them.
 	Model bool `json:"model,omitempty"`
 }
 

@@ -18,17 +18,17 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// QueueOptions configure a [Queue].
+// QueueOptions configure a [Queue]. The zero value is usable.
 type QueueOptions struct {
 	Now        func() time.Time // the clock; nil: time.Now
-	MaxPending int              // the maximum number of unexpired requests in the queue; 0: 10,000. A request beyond it fails.
-	Grants     *Grants          // the grants that answers with a scope add to; nil: grants of this queue only. Several queues may share one.
+	MaxPending int              // the maximum number of unexpired requests; 0: 10,000. Approve returns an error for further ones.
+	Grants     *Grants          // receives the answers with a scope; several queues may share it. nil: one of this queue alone.
 	// Signals stores the answers and their scopes, so that every process with the same store has them until their runs are deleted; nil:
 	// they are in memory only. If it is a [store.RunIndex], a session scope also applies to the other runs of the session, of which the
 	// newest 100 are searched.
 	Signals store.SignalStore
-	// OnAsk is called with each new request, and OnAnswer with the first answer to each request. Approve calls OnAsk and Answer calls
-	// OnAnswer, on the goroutine of their caller.
+	// OnAsk is called by Approve with each new request, and OnAnswer by Answer with the first answer to each request, before they return
+	// and without a lock; nil: not called.
 	OnAsk    func(Request)
 	OnAnswer func(Request, Answer)
 }
@@ -45,8 +45,8 @@ type QueueOptions struct {
 //
 // Requests are in memory: after a restart, [Queue.Restore] reads those of parked runs from the store.
 //
-// With a signal store, an answer that one process stored is returned in every other process; the log of the run records which answers were
-// used. Its methods may be called from several goroutines at once.
+// With [QueueOptions].Signals, Approve also returns answers that other processes have stored. Its methods may be called from several goroutines
+// at once.
 type Queue struct {
 	opts    QueueOptions
 	mu      sync.Mutex
@@ -66,20 +66,20 @@ type entry struct {
 
 // A Request is a call that waits for an approval. It contains text of the model: show it only to those who may approve the call.
 type Request struct {
-	Digest     string          `json:"digest"`
+	Digest     string          `json:"digest"` // identifies the request: [lathe.ApprovalRequest].Digest
 	RunID      string          `json:"run_id"`
-	SessionID  string          `json:"session_id,omitempty"`
-	Principal  string          `json:"principal,omitempty"`
+	SessionID  string          `json:"session_id,omitempty"` // "": the run has no session
+	Principal  string          `json:"principal,omitempty"`  // owner of the run
 	ToolCallID string          `json:"tool_call_id"`
 	Tool       string          `json:"tool"`
-	Origin     string          `json:"origin,omitempty"`
-	Effect     string          `json:"effect"`
-	Turn       int             `json:"turn"`
-	Seq        int             `json:"seq"`
-	Rule       string          `json:"rule,omitempty"`
-	Reason     string          `json:"reason,omitempty"`
+	Origin     string          `json:"origin,omitempty"` // of the tool, as [lathe.ToolSpec].Origin
+	Effect     string          `json:"effect"`           // of the tool, as [lathe.Effect.String]; "": not known after Restore
+	Turn       int             `json:"turn"`             // number of the model call, from 1
+	Seq        int             `json:"seq"`              // number of the call within the run, from 0
+	Rule       string          `json:"rule,omitempty"`   // the policy rule that requires the approval
+	Reason     string          `json:"reason,omitempty"` // of the policy
 	ExpiresAt  time.Time       `json:"expires_at"`
-	Details    []Detail        `json:"facts"`
+	Details    []Detail        `json:"facts"` // see [Details]; nil after Restore
 	Arguments  json.RawMessage `json:"arguments"`
 }
 
@@ -88,13 +88,13 @@ type Verb string
 
 // The verbs.
 const (
-	Approve  Verb = "approve"
-	Edit     Verb = "edit" // approve the call with other arguments, which are validated again
-	Deny     Verb = "deny"
-	AnswerIt Verb = "answer" // use a given result in place of a call of the tool
+	Approve  Verb = "approve" // execute the call
+	Edit     Verb = "edit"    // execute the call with other arguments, which are validated again
+	Deny     Verb = "deny"    // refuse the call
+	AnswerIt Verb = "answer"  // use a given result in place of a call of the tool
 )
 
-// Past returns the outcome in event.ApprovalResolved for the verb, or "" for an unknown verb.
+// Past returns event.ApprovalResolved.Decision for the verb, such as "approved"; "" for an unknown verb.
 func (v Verb) Past() string {
 	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
 }
@@ -102,11 +102,11 @@ func (v Verb) Past() string {
 // An Answer is the decision on one request.
 type Answer struct {
 	Verb       Verb            `json:"verb"`
-	By         string          `json:"by"`
-	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; "": a default for the verb
-	Scope      Scope           `json:"scope,omitempty"`       // only for approve
-	Arguments  json.RawMessage `json:"arguments,omitempty"`   // only for edit: a JSON object
-	Result     json.RawMessage `json:"result,omitempty"`      // only for answer: a JSON value; [Text] converts text
+	By         string          `json:"by"`                    // the name of the approver, for the record
+	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; "": a default for the verb, such as "denied_by_user"
+	Scope      Scope           `json:"scope,omitempty"`       // only for Approve: further calls that are approved
+	Arguments  json.RawMessage `json:"arguments,omitempty"`   // only for Edit: a JSON object
+	Result     json.RawMessage `json:"result,omitempty"`      // only for AnswerIt: a JSON value; [Text] converts text
 	InRequest  bool            `json:"in_request,omitempty"`  // see [lathe.Approval]
 }
 
@@ -117,7 +117,7 @@ const (
 	maxBody   = 1 << 20
 )
 
-// NewQueue returns an empty queue.
+// NewQueue returns an empty queue. opts may be nil.
 func NewQueue(opts *QueueOptions) *Queue {
 	q := &Queue{pending: map[string]*entry{}}
 	if opts != nil {
@@ -135,9 +135,10 @@ func NewQueue(opts *QueueOptions) *Queue {
 	return q
 }
 
-// Approve implements [lathe.Approver]. It returns the answer to the request, or an approval if an earlier answer allows the call. Without
-// either it stores the request and returns [lathe.ErrPending]. An answer is returned once: a second request with the same digest is denied,
-// unless a signal store returns the answer again.
+// Approve implements [lathe.Approver] and does not block for an answer. It returns the answer to the request, or an approval if the scope of an
+// earlier answer covers the call. Without either it adds the request, calls OnAsk, and returns [lathe.ErrPending]; beyond MaxPending requests
+// it returns another error. An answer is returned once: for a second request with the same digest Approve returns a denial, unless the
+// answer is in Signals. If Signals cannot be read, it has no answer.
 func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
@@ -217,7 +218,7 @@ func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
 	return e
 }
 
-// Pending returns the requests without an answer, the earliest to expire first. run restricts them to one run; "" selects all.
+// Pending returns the requests of a run without an answer, the earliest to expire first; run "" means all runs. Expired ones are not listed.
 func (q *Queue) Pending(run string) []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -237,9 +238,9 @@ func (q *Queue) Pending(run string) []Request {
 	return out
 }
 
-// Answer stores the answer to the request with this digest. If there is a signal store, the answer is in it before Answer returns. To
-// repeat the same answer is no error. The error is a *[lathe.Error]: not_found if the queue has no such request, approval_expired, conflict
-// if the request has another answer, or invalid_request.
+// Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. A repetition of the same answer has no
+// effect and no error. The error has the code not_found if the queue has no such request, approval_expired if it has expired, conflict if it
+// has another answer, invalid_request if the answer is not valid, or that of Signals.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
@@ -294,8 +295,8 @@ func (a *Answer) scoped(e *entry) bool {
 	return ok
 }
 
-// Await adds a request that the log of a run contains, so that it can be answered before the run calls Approve again. It reports whether
-// the queue has the request and no answer to it. If the queue has MaxPending requests, Await adds nothing and returns false.
+// Await adds a request that was read from the log of a run, so that it can be answered before the resumed run calls Approve again. It reports
+// whether the request is in the queue without an answer. It adds nothing if the queue has MaxPending requests.
 func (q *Queue) Await(r Request) (waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -340,7 +341,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// Withdraw removes the requests and the grants of a run that has ended.
+// Withdraw removes the requests of a run, and the approvals with its scope. Call it when the run has ended.
 func (q *Queue) Withdraw(run string) {
 	q.mu.Lock()
 	for digest, e := range q.pending {
@@ -353,8 +354,7 @@ func (q *Queue) Withdraw(run string) {
 	q.opts.Grants.EndRun(run)
 }
 
-// Expired returns the requests that have expired since its last call, at most MaxPending, except those whose answer was used. The caller
-// resumes their runs.
+// Expired returns the requests that have expired since its last call without a used answer, at most MaxPending. The caller resumes their runs.
 func (q *Queue) Expired() []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

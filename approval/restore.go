@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// RequestOf returns the request for approval of an open call of a run, from the state of the run. It has no details, and the effect of the
-// tool is unknown, because the log of a run does not contain them.
+// RequestOf returns the request for approval of the open call o of the run s. Its Details, Origin, Effect and Reason are empty, since the log
+// of a run does not have them.
 func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 	r := Request{Digest: o.Digest, RunID: s.Run.RunID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Name,
 		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
@@ -21,9 +21,9 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 	return r
 }
 
-// Restore adds the requests of the parked runs of a store, which an earlier process or another one has asked, as [Queue.Await] does for one.
-// It returns the requests that wait, those that the queue had already included. Answer a request and resume its run, or resume the run when
-// the request has expired. A run that cannot be read is left out, and its error is returned with the others.
+// Restore adds the requests of all parked runs of a store, as [Queue.Await] does, such as those of an earlier process. It returns all of them that
+// have no answer, also those that the queue already had. The caller resumes a run after its request was answered or has expired. The error
+// joins those of runs that could not be read; the other runs are restored all the same.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
 	f := &store.RunFilter{Status: "parked", Limit: 1_000}
 	for {

@@ -11,11 +11,11 @@ import (
 // maxSentence is the maximum length of a template, in bytes.
 const maxSentence = 2000
 
-// DefaultSentence is the template of the sentence by which an answer reports that its run waits for an approval.
+// DefaultSentence is the default template of a [Sentence].
 const DefaultSentence = "This waits for an approval: {tool} has not been called (run {run}). Approve or deny it with `{command}` or in the console, then go on with this conversation."
 
-// A Sentence reports, in the text of an answer, that the run of the answer waits for an approval. Split recognises it if a client sends the
-// answer again. Its methods may be called from several goroutines at once.
+// A Sentence is the text that a gateway adds to an answer whose run waits for an approval. Split finds it again in a later request of the
+// client. Its methods may be called from several goroutines at once.
 type Sentence struct {
 	template string
 	form     *regexp.Regexp // matches the sentence at the end of a text; the first group is the run id
@@ -44,9 +44,9 @@ func checkSentence(template string) error {
 	return nil
 }
 
-// NewSentence returns the sentence of a template; "" is [DefaultSentence]. The template contains {run}, the run id, exactly once, and may
-// contain {tool}, the names of the tools whose calls wait, and {command}, the command that answers. If the template is not valid, the error
-// states why.
+// NewSentence returns a sentence with this template; "" is [DefaultSentence]. The template must contain {run}, the run id, exactly once, and may
+// contain {tool}, the names of the tools whose calls wait, and {command}, the command that answers. The error says why a template is not
+// valid; it has no code.
 func NewSentence(template string) (*Sentence, error) {
 	if template == "" {
 		template = DefaultSentence
@@ -69,14 +69,14 @@ func NewSentence(template string) (*Sentence, error) {
 	return &Sentence{template: template, form: re, tail: template[strings.LastIndexByte(template, '}')+1:]}, nil
 }
 
-// Render returns the sentence for a run. It lists each tool once, sorted.
+// Render returns the sentence with the placeholders replaced. It lists each tool once, sorted.
 func (t *Sentence) Render(runID string, tools []string, command string) string {
 	tools = slices.Compact(slices.Sorted(slices.Values(tools)))
 	return strings.NewReplacer("{run}", runID, "{tool}", strings.Join(tools, ", "), "{command}", command).Replace(t.template)
 }
 
-// Split returns the text without the sentence at its end, and the run id in that sentence. ok is false if the text does not end with the
-// sentence.
+// Split returns text without the sentence at its end, and the run id in that sentence. If text does not end with the sentence, it returns text,
+// "" and false.
 func (t *Sentence) Split(text string) (rest, runID string, ok bool) {
 	if !strings.HasSuffix(strings.TrimRight(text, " \t\r\n\f"), t.tail) || !strings.Contains(text, "run_") { // a fast check, which most texts fail
 		return text, "", false

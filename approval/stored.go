@@ -44,7 +44,7 @@ func (f *storedAnswer) answer() *Answer {
 	return a
 }
 
-// Keep sets the store of answers if the options have none.
+// Keep sets [QueueOptions].Signals if it is nil, and does nothing otherwise.
 func (q *Queue) Keep(signals store.SignalStore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,8 +97,8 @@ func decodeAnswer(f *store.Signal) *storedAnswer {
 	return form
 }
 
-// DecodeSignal returns the answer in a signal and the digest of the request that it answers. ok is false if the signal is of another kind
-// or is not valid.
+// DecodeSignal returns the answer that [Queue.Answer] has stored as the signal f, and the digest of its request. ok is false if f is another
+// kind of signal or not valid.
 func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	form := decodeAnswer(f)
 	if form == nil {
@@ -107,8 +107,8 @@ func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	return form.Digest, *form.answer(), true
 }
 
-// StoredApproval implements [tool.StoredApprover]: it returns the stored answer to the request, and records it as used. ok is false if no
-// answer is stored or the store cannot be read.
+// StoredApproval implements [tool.StoredApprover]: it returns the answer to the request that Signals has, and records it as used. It returns
+// false if Signals is nil, has no answer or cannot be read.
 func (q *Queue) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
 	kept := q.signals()
 	if kept == nil || req.Run == nil || req.Call == nil {

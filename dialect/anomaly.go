@@ -25,6 +25,7 @@ type Anomalies struct {
 
 // A Counter is a [Parser] that counts tolerated deviations. Test for it with a type assertion.
 type Counter interface {
+	// Anomalies returns the counts so far; they are complete after Flush.
 	Anomalies() Anomalies
 }
 
@@ -36,13 +37,15 @@ func anomalies(p Parser) Anomalies {
 	return Anomalies{}
 }
 
-// ParseErrors yields each value of the label `stage` of harmony_parse_error_total with its count, if the count is not 0.
+// ParseErrors yields the counts that are not 0 of harmony text that could not be read, each with its stage, such as "header": the values of the
+// label `stage` of the metric harmony_parse_error_total.
 func (a Anomalies) ParseErrors() iter.Seq2[string, int] {
 	return counts([]count{{"unknown_channel", a.UnknownChannel}, {"foreign_role", a.ForeignRole},
 		{"header", a.Header}, {"truncated_header", a.Truncated}, {"stray_text", a.Stray}})
 }
 
-// UnexpectedOrder yields each value of the label `type` of harmony_unexpected_order_total with its count, if the count is not 0.
+// UnexpectedOrder yields the counts that are not 0 of harmony messages out of order, each with its type, such as "extra_final": the values of
+// the label `type` of the metric harmony_unexpected_order_total.
 func (a Anomalies) UnexpectedOrder() iter.Seq2[string, int] {
 	return counts([]count{{"extra_final", a.ExtraFinal}, {"analysis_after_final", a.AnalysisAfterFinal},
 		{"commentary_after_final", a.CommentaryAfterFinal}, {"interleaved_final", a.InterleavedFinal}})

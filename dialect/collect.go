@@ -23,13 +23,13 @@ type Collector struct {
 
 // A Failure is one unreadable call.
 type Failure struct {
-	Code    lathe.Code
-	Name    string // the name of the tool; "" if it was unreadable
-	Excerpt string // the first bytes of the call's text, at most 200
-	Bytes   int    // the length of the whole text of the call
+	Code    lathe.Code // why, such as [lathe.CodePayloadParseError]
+	Name    string     // the name of the tool; "" if it was unreadable
+	Excerpt string     // the first bytes of the call's text, at most 200
+	Bytes   int        // the length of the whole text of the call
 }
 
-// Add adds the next delta. It ignores kinds that no parser returns.
+// Add adds the next delta. It ignores the kinds that a [Parser] does not return.
 func (c *Collector) Add(d lathe.Delta) {
 	switch d.Kind {
 	case lathe.DeltaText, lathe.DeltaReasoning, lathe.DeltaCommentary:
@@ -87,7 +87,8 @@ func (c *Collector) flush() {
 	c.kind, c.bad = 0, false
 }
 
-// Message returns the assistant message so far: text, reasoning and calls in the order of the deltas. An unreadable call has its ParseError set.
+// Message returns the assistant message so far: text, reasoning and calls in the order of the deltas. An unreadable call is a
+// [lathe.ToolCall] with its ParseError set.
 func (c *Collector) Message() lathe.Message {
 	c.flush()
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}

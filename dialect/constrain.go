@@ -14,7 +14,7 @@ import (
 
 // ConstraintOptions say which calls a model may write.
 type ConstraintOptions struct {
-	Tools []*lathe.ToolSpec
+	Tools []*lathe.ToolSpec // required: at least one
 	// Choice is the tool choice. With "required" the model must call a tool, with "function" the named tool; with "auto" or "" it may
 	// also answer with text. "none" is an error, because there is no call to constrain.
 	Choice lathe.ToolChoice
@@ -23,7 +23,7 @@ type ConstraintOptions struct {
 }
 
 // A Constraint restricts what a model server generates in one turn: calls in a dialect, with arguments that fit the schemas of the tools.
-// It has the two notations that servers read, which describe the same turns.
+// GBNF and Tag describe the same turns, in the two notations that servers read.
 type Constraint struct {
 	// GBNF is a grammar in the notation of llama.cpp, which xgrammar reads as EBNF. Its rule root is the whole turn.
 	GBNF string
@@ -40,8 +40,8 @@ type Constraint struct {
 // schema declares none, any members. The dialect's parser reads every call that the constraint allows, unless text before the call opens
 // a quotation: see docs/dialects.md.
 //
-// It returns an error if there are no tools, if the chosen tool is not among them, if the dialect cannot write the name of a tool, if no
-// arguments fit a schema, if the grammar exceeds 512 KiB, and for the dialect auto, which has no format of its own.
+// It returns an error of code invalid_request if there are no tools, if the chosen tool is not among them, if the dialect cannot write the name
+// of a tool, if no arguments fit a schema, if the grammar exceeds 512 KiB, and for the dialect auto, which has no format of its own.
 func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	fail := func(err error) (*Constraint, error) {
 		return nil, lathe.CodeInvalidRequest.Wrap("dialect: constrain "+d.name, err)

@@ -170,7 +170,7 @@ func ConstraintServers() []string { return slices.Clone(constraintServers) }
 
 // Members returns the members that apply the constraint to a request for a chat completion: `grammar` for llama.cpp, `structured_outputs`
 // for vLLM 0.12 and later, and for SGLang `response_format`, or `ebnf` if c.Tag is nil. The request must have no tools, and for vLLM and
-// SGLang no other response format. Another server is an error.
+// SGLang no other response format. It returns an error for a server that is not among [ConstraintServers].
 func (c *Constraint) Members(server string) ([]lathe.Member, error) {
 	member := func(name string, value []byte) []lathe.Member { return []lathe.Member{{Name: name, Value: value}} }
 	grammar := rawjson.AppendQuote(nil, c.GBNF)

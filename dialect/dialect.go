@@ -44,8 +44,8 @@ type Options struct {
 	// its end. If it is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8,192
 	// bytes.
 	MaxPayloadBytes int
-	// MaxArgsBytes (max_tool_args_bytes) limits a call if MaxPayloadBytes does not: to MaxArgsBytes and 4 KiB for its marks. 0 means 200
-	// 000.
+	// MaxArgsBytes (max_tool_args_bytes) is the maximal length of a call if MaxPayloadBytes sets none: MaxArgsBytes and 4 KiB for its marks,
+	// in bytes. 0 means 200,000.
 	MaxArgsBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) accepts `<tool:NAME>{…}` as a call. Otherwise it is text.
 	AllowDeprecatedSyntax bool
@@ -101,7 +101,8 @@ type Dialect struct {
 // Name returns the dialect's name in configuration and events.
 func (d *Dialect) Name() string { return d.name }
 
-// Models returns the words by which [ForModel] recognizes the models of the dialect.
+// Models returns the parts of model names, in lower case, by which [ForModel] recognizes the models of the dialect. The caller may change the
+// slice.
 func (d *Dialect) Models() []string { return slices.Clone(d.models) }
 
 // NewParser returns a parser for one turn. opts may be nil; NewParser copies it.
@@ -130,7 +131,7 @@ var table = slices.Concat([]*Dialect{
 // auto is not in table, because newAuto reads table.
 var auto = &Dialect{name: "auto", parser: newAuto, form: tagsForm}
 
-// Lookup returns the dialect of that name, including `auto`.
+// Lookup returns the dialect with this name, one of [Names]. ok is false if there is none.
 func Lookup(name string) (*Dialect, bool) {
 	if name == auto.name {
 		return auto, true
@@ -152,9 +153,9 @@ func Names() []string {
 	return append(names, auto.name)
 }
 
-// ForModel returns the name of the dialect that the named model writes. It searches for the
-// names of families anywhere in the name, without regard to case. The first match in the name decides, because the name
-// of a fine-tuned model begins with its own family; among matches at one place the longest decides.
+// ForModel returns the name of the dialect that a model writes, by the name of the model. It searches for the words of [Dialect.Models]
+// anywhere in the name, without regard to case. The first match in the name decides, because the name of a fine-tuned model begins with its
+// own family; among matches at one place, the longest. ok is false if none matches.
 func ForModel(model string) (name string, ok bool) {
 	model = strings.ToLower(model)
 	first, longest := len(model), 0

@@ -103,10 +103,10 @@ func (g *grammar) parser(o Options) Parser {
 	return t
 }
 
-// An ArgumentWriter is a [Parser] of a format whose arguments are not JSON: the parser writes the argument text as JSON. If a format has
-// calls of both kinds, WritesArguments reports whether the parser has read arguments that were not JSON. Test for it with a type
-// assertion.
+// An ArgumentWriter is a [Parser] of a format with arguments that are not JSON, for which the parser writes the argument text as JSON. Test for
+// it with a type assertion.
 type ArgumentWriter interface {
+	// WritesArguments reports whether the parser has written argument text. For a format whose arguments are never JSON it is always true.
 	WritesArguments() bool
 }
 

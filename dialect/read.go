@@ -6,11 +6,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Read reads the whole text of one model turn, given in pieces, and returns its message and the unreadable calls. opts may be nil.
+// Read parses the whole text of one model turn, given in pieces, and returns its message and the unreadable calls. opts may be nil.
 //
-// It also reads what a [Parser] finds only at the end of the text: calls at the end of a thought that is never closed, if the message has
-// no others ([Dialect.CallsInThought]), and, if a closing mark without an opening mark follows, the text before it as thinking. In the
-// second case it ranges over the pieces twice.
+// Unlike a [Parser], it also reads calls at the end of a block of thinking that is never closed, if the message has no others
+// ([Dialect.CallsInThought]), and, if a closing mark of thinking has no opening mark, the text before it as reasoning. In the
+// second case it ranges over pieces twice.
 func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, []Failure) {
 	var o Options
 	if opts != nil {

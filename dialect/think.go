@@ -6,8 +6,8 @@ var thinkBlocks = []thinkMarks{plainThink, {"<seed:think>", "</seed:think>"}, {"
 
 var onlyThinkMarks = newMarks(false, withThink(nil, thinkBlocks...)...)
 
-// NewThink returns a parser that reads no calls. It emits text between think marks as reasoning. It is for models that make
-// native calls and write their reasoning into their text.
+// NewThink returns a parser that returns the text between think marks, such as <think>, as reasoning, and reads no calls. It is for models that
+// make native calls and write their reasoning into their text. opts may be nil.
 func NewThink(opts *Options) Parser {
 	return withPrefix(func(o Options) Parser {
 		t := &thinkParser{reader: newReader(o, onlyThinkMarks)}

@@ -65,10 +65,9 @@ func (a *autoParser) OpenThought() string {
 // maxThoughtReads limits how often CallsInThought parses a thought again, from behind a mark that opened no call.
 const maxThoughtReads = 16
 
-// CallsInThought returns the calls at the end of thought, the text of a block of thinking that is still open at the end of the model's
-// turn: models write calls before they close the block, and end the turn. A call counts only if nothing but white space, closing marks
-// and further calls follow it; otherwise the model only considered it. A call must be complete, unquoted, and name one of the tools of
-// opts. The text of the thought stays reasoning.
+// CallsInThought returns, in order, the calls at the end of thought, the text of a block of thinking that the model did not close: some models
+// write their calls there and end the turn. Only complete, unquoted calls of opts.Tools count, and only if nothing but white space, closing
+// marks and further calls follows them. It returns nil if opts is nil, has no tools or sets IgnoreOpenThoughts.
 func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall {
 	if thought == "" || opts == nil || len(opts.Tools) == 0 || opts.IgnoreOpenThoughts {
 		return nil

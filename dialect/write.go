@@ -29,8 +29,7 @@ type form struct {
 	arguments func(args string) string
 }
 
-// AppendTools appends the text that describes the tools to a model, and how to call them. Its bytes depend only on the tools and their
-// order.
+// AppendTools appends text for a model that describes the tools and how to call them. Equal tools in the same order give equal bytes.
 func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	if d.form.tools != nil {
 		return d.form.tools(dst, tools)
@@ -44,8 +43,8 @@ func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return d.form.call(dst, lathe.ToolCall{ID: "call00001", Name: "NAME"}, `{"argument":"value"}`)
 }
 
-// AppendCall appends a call as the model writes it. In a dialect without types, [Dialect.Rewrite], which has the schemas of the tools,
-// writes a value as JSON if the parser would read the unquoted value as another one; AppendCall does not.
+// AppendCall appends a call as the model writes it. In a dialect whose values have no types, the parser may read a value as one of another type;
+// [Dialect.Rewrite], which has the schemas of the tools, avoids that.
 func (d *Dialect) AppendCall(dst []byte, c lathe.ToolCall) []byte {
 	return d.form.call(dst, c, argumentsOf(c))
 }

@@ -20,16 +20,16 @@ import (
 	"time"
 )
 
-// Options configure a client. A comment begins with the default that a zero field has.
+// Options configure a client. The zero value is usable.
 type Options struct {
-	Resolver       Resolver      // the resolver of the system
-	Timeout        time.Duration // 60s, for one request with its redirects and body. Negative: only the context limits it
-	DialTimeout    time.Duration // 10s, for the name resolution and the connections to all addresses of a host, and again for the TLS handshake
-	HeaderTimeout  time.Duration // 60s, from the end of the request to the headers of the response. Negative: no limit
-	MaxHeaderBytes int64         // 64 KiB
-	MaxBodyBytes   int64         // 8 MiB, decoded. Negative: no limit, for streams
-	MaxRedirects   int           // 5. Negative: none
-	TLS            *tls.Config   // the roots of the system. It is cloned. For tests and private certificate authorities
+	Resolver       Resolver      // resolves host names; nil: the resolver of the system
+	Timeout        time.Duration // of one request with its redirects and body; 0: 60 s. Negative: only the context limits it
+	DialTimeout    time.Duration // of name resolution and connecting, to all addresses of a host, and again of the TLS handshake; 0: 10 s
+	HeaderTimeout  time.Duration // from the end of the request to the headers of the response; 0: 60 s. Negative: no limit
+	MaxHeaderBytes int64         // size of the response's headers; 0: 64 KiB
+	MaxBodyBytes   int64         // size of the response's body after decompression; 0: 8 MiB. Negative: no limit, for streams
+	MaxRedirects   int           // 0: 5. Negative: none
+	TLS            *tls.Config   // for private certificate authorities; it is cloned. nil: the roots of the system
 }
 
 // A Client sends requests where its rules allow. It may be used by several goroutines at once.
@@ -38,7 +38,7 @@ type Client struct {
 	guard *guard
 }
 
-// New returns a client with these rules. nil rules are the zero Rules, which allow no request. The error names the first rule that is not
+// New returns a client with these rules. If r is nil, the client sends no request. opts may be nil. The error names the first rule that is not
 // valid.
 func New(r *Rules, opts *Options) (*Client, error) {
 	c, _, err := build(r, opts)

@@ -14,8 +14,9 @@ import (
 // maxAddresses bounds the addresses of one host that are tried.
 const maxAddresses = 8
 
-// A Resolver finds the addresses of a host name. *net.Resolver is one.
+// A Resolver resolves host names. [net.Resolver] implements it. It may be called from several goroutines at once.
 type Resolver interface {
+	// LookupNetIP returns the addresses of a host, as [net.Resolver.LookupNetIP] does.
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 

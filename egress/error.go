@@ -10,18 +10,18 @@ type Code string
 
 // The codes. Those up to CodeTLS mean that the request was not sent.
 const (
-	CodeURL              Code = "url_refused"      // the URL has user information, no host, an unusual spelling of the host, or port 0
-	CodeScheme           Code = "scheme_refused"   // not among Rules.Schemes
-	CodeHost             Code = "host_refused"     // not among Rules.Hosts
-	CodePort             Code = "port_refused"     // not among Rules.Ports
-	CodeAddress          Code = "address_refused"  // the host leads to an address that is neither public nor in Rules.Private
-	CodeRedirectLimit    Code = "redirect_limit"   // more than Options.MaxRedirects
-	CodeRedirectRefused  Code = "redirect_refused" // it would replace the method, leave https, or carry a body to another origin
-	CodeResolve          Code = "resolve_failed"
-	CodeConnect          Code = "connect_failed"
-	CodeTLS              Code = "tls_failed"
-	CodeTimeout          Code = "timeout"
-	CodeCancelled        Code = "cancelled"
+	CodeURL              Code = "url_refused"        // the URL has user information, no host, an unusual spelling of the host, or port 0
+	CodeScheme           Code = "scheme_refused"     // not among Rules.Schemes
+	CodeHost             Code = "host_refused"       // not among Rules.Hosts
+	CodePort             Code = "port_refused"       // not among Rules.Ports
+	CodeAddress          Code = "address_refused"    // the host leads to an address that is neither public nor in Rules.Private
+	CodeRedirectLimit    Code = "redirect_limit"     // more than Options.MaxRedirects
+	CodeRedirectRefused  Code = "redirect_refused"   // it would replace the method, leave https, or carry a body to another origin
+	CodeResolve          Code = "resolve_failed"     // the host name has no address
+	CodeConnect          Code = "connect_failed"     // no address of the host accepts a connection
+	CodeTLS              Code = "tls_failed"         // the TLS handshake failed, or the certificate is not valid
+	CodeTimeout          Code = "timeout"            // a timeout of Options or the deadline of the context was exceeded
+	CodeCancelled        Code = "cancelled"          // the context was cancelled
 	CodeBodyTooLarge     Code = "body_too_large"     // the decoded body is larger than Options.MaxBodyBytes
 	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding other than gzip
 	CodeCompressionRatio Code = "compression_ratio"  // the decoded body is too large for its compressed size
@@ -52,9 +52,9 @@ var texts = map[Code]string{
 // An Error is the reason why a request failed. Its text is fixed for each code: it contains nothing of the request or the response.
 type Error struct {
 	Code Code
-	// Refused reports that a rule stopped the request, not the network.
+	// Refused says that a rule stopped the request, and not the network.
 	Refused bool
-	// Unsent reports that the last request, which without redirects is the only one, was not sent to a server.
+	// Unsent says that the request, or the last one after redirects, was not sent to a server, so that it had no effect there.
 	Unsent bool
 
 	cause error // an error of the context, the error of the transport of Client.With, or nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// Durability is the time at which the events of a run are stored.
+// Durability says when the events of a run are stored.
 type Durability uint8
 
 // The durabilities. The zero value is Immediate.
@@ -25,7 +25,7 @@ const (
 	None
 )
 
-// String returns the durability's name.
+// String returns "immediate", "deferred" or "none".
 func (d Durability) String() string {
 	switch d {
 	case Immediate:
@@ -41,7 +41,7 @@ func (d Durability) String() string {
 
 // RunOptions are the options of one run. They are copied.
 type RunOptions struct {
-	// Durability is the time at which events are stored. An engine without a store never stores them.
+	// Durability says when events are stored. An engine without a store never stores them.
 	Durability Durability
 	// MustPersist is for Deferred. It is called with the data of each event that is no delta, in order, on the goroutine of the run. The
 	// first event for which it returns true is stored, with all earlier ones, before it is published; from then on every event is stored
@@ -49,9 +49,9 @@ type RunOptions struct {
 	MustPersist func(event.Data) bool
 	// Sinks receive the events of this run only, after the sinks of the engine.
 	Sinks []event.Sink
-	// Cancel, if not nil, cancels the context that the caller passes to Run. The caller has created this context for this run alone, by
-	// [context.WithCancelCause], and cancels it after Run has returned. Run then derives no context of its own: it calls Cancel with the
-	// cause if the store or the audit fails, or another process acquires the run.
+	// Cancel is an optimization; it may be nil. It cancels the context that the caller passes to Run, which the caller has created for this
+	// run alone by [context.WithCancelCause], and cancels after Run has returned. Run then derives no context of its own: it calls Cancel
+	// with the cause if the store or the audit fails, or another process acquires the run.
 	Cancel context.CancelCauseFunc
 }
 

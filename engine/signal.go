@@ -17,7 +17,8 @@ type resultForm struct {
 	IsError bool   `json:"is_error,omitempty"`
 }
 
-// ResultSignal returns the signal for the result of a client's tool. [Engine.Resume] applies it.
+// ResultSignal returns a signal with the result of a client's tool. If it is in the store, [Engine.Resume] uses it as the result of the call. An
+// error has the code invalid_request.
 func ResultSignal(runID, callID string, out lathe.Output) (store.Signal, error) {
 	body, err := json.Marshal(&resultForm{string(out.Data), out.IsError})
 	if err != nil {

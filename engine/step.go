@@ -17,8 +17,8 @@ type StepOptions struct {
 	// After is LastID of the previous [Step]; 0: [Engine.Accept] accepted the run, or it is resumed for another reason. If the log contains
 	// later events, a process stopped in the middle of a step: the run is then resumed as by [Engine.Resume], with a RunResumed event.
 	After int64
-	// Settle makes the step start nothing new: it gives results to the calls that an earlier process may have started, by the rules for
-	// recovery, and suspends the run.
+	// Settle makes the step start no model call and no tool call: it only gives results to the calls that an earlier process may have
+	// started, by the rules of [Engine.Resume], and suspends the run.
 	Settle bool
 	// Cancel ends the run, as [Engine.Cancel] does.
 	Cancel bool

@@ -78,8 +78,8 @@ func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	return c, nil
 }
 
-// Start starts a run, as [Engine.Run] does, and returns its id. The run has the values of ctx, but is not cancelled with it. If MaxRuns
-// runs are in progress or the supervisor is drained, the error has the code unavailable. opts may be nil.
+// Start executes a run in the background, as [Engine.Run] does, and returns its id without waiting for its first event. The run has the values of
+// ctx, but is not cancelled with it. If MaxRuns runs are in progress or Drain was called, the error has the code unavailable. opts may be nil.
 func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (string, error) {
 	var o RunOptions
 	if opts != nil {
@@ -226,8 +226,8 @@ func (c *Supervisor) Cancel(runID string) bool {
 	return r != nil
 }
 
-// Wait blocks until a run that this process executes ends or is parked, and returns its result. ok is false if this process does not
-// execute the run.
+// Wait blocks until a run that this process executes ends or is parked, and returns the result and the error of [Engine.Run] for it. ok is false if
+// this process does not execute the run. If ctx is done earlier, the error is that of ctx.
 func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
 	r := c.find(runID)
 	if r == nil {

@@ -9,50 +9,52 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// An Event records one step of a run. Loop fills Turn and Data; the engine stamps the rest before it
-// stores the event and publishes it to the sinks.
+// An Event is one step of a run. Package loop sets Turn and Data; package engine sets the other fields, then stores the event and publishes it
+// to the sinks.
 //
-// Stored events have an ID, dense from 1 within the run. The four delta events are live only:
-// their ID is 0, After is the ID of the last stored event, and N numbers them within the model call from 1.
-// The end of a run whose store failed is live only, too, with N 0.
+// A stored event has an ID. The types for which [IsDelta] is true are published and not stored: their ID is 0. So is, without N, the end of a
+// run whose store failed.
 type Event struct {
-	ID        int64
+	ID int64 // number of the event in the run, from 1 without gaps; 0: it is not stored
+	// After and N are set if ID is 0: the ID of the last stored event before it, and the number of the event within the model call, from 1.
 	After, N  int64
 	Time      time.Time
 	RunID     string
 	RequestID string
-	SessionID string
-	Turn      int // 0 before the first turn
-	// Removed is the number of bytes of content that a store removed from the event after the end of the run, under the
-	// run's retention settings.
+	SessionID string // "": the run has none
+	Turn      int    // number of the model call, from 1; 0: before the first
+	// Removed is the number of bytes of content that a store removed from the event after the end of the run, as the
+	// run's retention settings require.
 	Removed int
 	Data    Data
 }
 
-// Data is the typed content of an [Event]: one of the event types of this file, always as a pointer.
-// The set is closed. Fields with the tag json:"-" are content: argument, output and message text,
-// which goes only to the store and to the owner of the run. Everything else is free of such text.
+// Data is what an [Event] reports: a pointer to one of the event types of this package. No other type implements it.
+//
+// Fields with the tag json:"-" are content: argument, output and message text, which only the store and the owner of the run may receive. No
+// other field has such text. Fields named Tool or ToolName have the name of a registered tool, or "unknown", whatever the model wrote.
 //
 // A receiver may retain Data, but must not change it.
 //
 //sumtype:decl
 type Data interface {
-	// EventType returns the type name of the contract.
+	// EventType returns the name of the type, such as "RunStarted".
 	EventType() string
 	content() any
 }
 
-// A Sink receives events in order. Emit must not block. It may retain e, but must not change its Data. Emit is called by one goroutine at
-// a time for one run, and concurrently for several runs.
+// A Sink receives the events of runs, those of one run in order. Emit is called by one goroutine at
+// a time for one run, and concurrently for several runs. It must not block, since the run waits for it. It may retain e, but must not change
+// e.Data. ctx is that of the run: it has its [RunOwner].
 type Sink interface {
 	Emit(ctx context.Context, e Event)
 }
 
-// RunStarted opens a run. It is always the first event.
+// RunStarted is the first event of each run.
 type RunStarted struct {
 	Model         string              `json:"model"`
 	Provider      string              `json:"provider"`
-	Dialect       string              `json:"dialect"`
+	Dialect       string              `json:"dialect"` // of calls that the model writes as text, or "native"
 	ToolUseMode   lathe.ToolUseMode   `json:"tool_use_mode"`
 	FailurePolicy lathe.FailurePolicy `json:"tool_failure_policy"`
 	Tools         ToolsDigest         `json:"tools"`
@@ -60,47 +62,46 @@ type RunStarted struct {
 	// ParentRunID and ParentToolCallID name the tool call that started the run; "": no call did.
 	ParentRunID      string `json:"parent_run_id,omitempty"`
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
-	// Continues is the run whose executed calls and results this run took over: the last TakenOver of its
-	// messages. "" and 0: none.
+	// Continues is an earlier run whose calls and results are the last TakenOver messages of this one. "" and 0: none.
 	Continues string `json:"continues,omitempty"`
 	TakenOver int    `json:"taken_over,omitempty"`
 	// Replays is the run whose conversation and tool results this run repeats with a model of its own; "": none.
 	Replays string `json:"replays,omitempty"`
 	// Executor names the engine that executes the run step by step, such as temporal; "": the processes that use the store do.
 	Executor string          `json:"executor,omitempty"`
-	Messages []lathe.Message `json:"-"`
+	Messages []lathe.Message `json:"-"` // with which the run starts
 	// Principal is the owner of the run, Profile and Labels are those of [lathe.RunInfo], and Target is the name of the run's
 	// loop.
 	Principal string            `json:"-"`
 	Profile   string            `json:"-"`
 	Labels    map[string]string `json:"-"`
 	Target    string            `json:"-"`
-	// Input holds what the loop needs besides Messages to resume the run; empty for a run that cannot be resumed. Its
+	// Input has what the loop needs besides Messages to resume the run; nil: the run cannot be resumed. Its
 	// format is private to package loop.
 	Input json.RawMessage `json:"-"`
-	// Retention says how much of the run's content a store keeps after the run has ended; nil: all of it.
+	// Retention says how much of the run's content a store retains after the run has ended; nil: all of it.
 	Retention *RunRetention `json:"retention,omitempty"`
 }
 
-// RunRetention holds the retention settings under which a run was started.
+// RunRetention has the retention settings with which a run was started: those of loop.Retention.
 type RunRetention struct {
-	Mode           string `json:"mode"` // of commentary
-	StoreRaw       bool   `json:"store_raw_tool_output"`
-	MaxOutputBytes int    `json:"max_output_bytes"`
-	// Applied says that the content beyond these settings has been removed.
+	Mode           string `json:"mode"`                  // a loop.RetentionMode
+	StoreRaw       bool   `json:"store_raw_tool_output"` // tool results are retained unchanged
+	MaxOutputBytes int    `json:"max_output_bytes"`      // of a retained tool result, if StoreRaw is false
+	// Applied says that the store has removed the content that these settings do not retain.
 	Applied bool `json:"applied"`
 }
 
-// ToolsDigest counts and hashes the tools that a run may use.
+// ToolsDigest counts and hashes the tools that a run's model is offered.
 type ToolsDigest struct {
 	Count int    `json:"count"`
-	Hash  string `json:"hash"` // hex SHA-256 of the definitions' canonical form, sorted by name
-	// Withheld are tools that the run could have had and that its model is not offered, sorted by name: 50 at most, of
+	Hash  string `json:"hash"` // SHA-256, in hex, of the definitions in canonical form, sorted by name
+	// Withheld are registered tools that the model is not offered, sorted by name: the first 50 of
 	// WithheldCount.
 	Withheld      []WithheldTool `json:"withheld,omitempty"`
 	WithheldCount int            `json:"withheld_count,omitempty"`
-	// Deferred is the number of tools that the run's model can search for and whose definitions it is not sent; Count is
-	// without them.
+	// Deferred is the number of tools that the model can search for and whose definitions are not sent. Count does not include
+	// them.
 	Deferred int `json:"deferred,omitempty"`
 }
 
@@ -108,10 +109,10 @@ type ToolsDigest struct {
 type WithheldTool struct {
 	Tool   string         `json:"tool"`
 	Reason WithheldReason `json:"reason"`
-	Rule   string         `json:"rule,omitempty"` // the policy's rule, where the policy decided
+	Rule   string         `json:"rule,omitempty"` // the policy's rule; "": the policy did not decide
 }
 
-// Explain returns a sentence that says why the tool is not offered and what changes that, without a final period.
+// Explain returns one sentence, without a final period, that says why the tool is withheld and how to change that.
 func (w *WithheldTool) Explain() string {
 	switch w.Reason {
 	case WithheldPolicy:
@@ -132,16 +133,16 @@ func (w *WithheldTool) Explain() string {
 	}
 }
 
-// A WithheldReason is the reason for which a tool is not offered.
+// A WithheldReason says why a registered tool is not offered.
 type WithheldReason string
 
 // The reasons.
 const (
 	WithheldPolicy     WithheldReason = "policy"            // the policy denies every call
-	WithheldApproval   WithheldReason = "needs_approval"    // the policy asks, and there is no approver
-	WithheldUndeclared WithheldReason = "undeclared_effect" // the same, of a tool without a declared effect, which counts as one that writes
-	WithheldDepth      WithheldReason = "max_depth"         // it starts runs, and the run may start none
-	WithheldMode       WithheldReason = "tool_use_mode"     // the run uses no tools
+	WithheldApproval   WithheldReason = "needs_approval"    // the policy requires an approval, and there is no approver
+	WithheldUndeclared WithheldReason = "undeclared_effect" // the same, because the tool declares no effect and so counts as one that writes
+	WithheldDepth      WithheldReason = "max_depth"         // the tool starts runs, and limit max_depth allows none here
+	WithheldMode       WithheldReason = "tool_use_mode"     // the run's tool_use_mode is disabled
 )
 
 // LimitsView is the part of [lathe.Limits] that RunStarted records.
@@ -150,101 +151,102 @@ type LimitsView struct {
 	MaxToolCalls     int   `json:"max_total_tool_calls"`
 	MaxToolArgsBytes int   `json:"max_tool_args_bytes"`
 	MaxOutputBytes   int   `json:"max_tool_output_bytes"`
-	RunTimeoutMS     int64 `json:"run_timeout_ms"`
+	RunTimeoutMS     int64 `json:"run_timeout_ms"` // in milliseconds; 0: no limit
 }
 
-// ModelCallStarted opens one attempt of a model call.
+// ModelCallStarted says that an attempt of a model call is sent. A ModelCallFinished follows.
 type ModelCallStarted struct {
-	Attempt    int    `json:"attempt"` // from 1 within the turn
+	Attempt    int    `json:"attempt"` // number of the attempt within the turn, from 1
 	Provider   string `json:"provider"`
 	Model      string `json:"model"`
-	Agent      string `json:"agent,omitempty"` // name of the agent that makes the call, if the run has several
-	PromptHash string `json:"prompt_hash"`     // phv1: model, roles, texts and sampling
-	// PromptHashV2 also covers tools, tool choice, calls, call ids and the response format.
+	Agent      string `json:"agent,omitempty"` // name of the agent that makes the call; "": the run has only one
+	PromptHash string `json:"prompt_hash"`     // SHA-256, in hex, of the model, roles, texts, temperature and token limit
+	// PromptHashV2 also covers tools, tool choice, calls, call ids and all sampling options.
 	PromptHashV2 string `json:"prompt_hash_v2"`
-	Messages     int    `json:"messages"`
-	Tools        int    `json:"tools"`
-	// Asked is the text of the loop's own request for an answer, which the messages end with; "" if they do not, or an earlier attempt had it.
+	Messages     int    `json:"messages"` // number of messages that are sent
+	Tools        int    `json:"tools"`    // number of tool definitions that are sent
+	// Asked is the last message if the loop itself has added it, such as a request for a final answer; "": it has not, or an earlier event
+	// has the text.
 	Asked string `json:"-"`
 	// Request is for sinks in the same process, which must not change it. It is not part of the JSON form.
 	Request *ModelRequest `json:"-"`
 }
 
-// A ModelRequest holds what an attempt of a model call sends, and where to.
+// A ModelRequest has the content and the server of an attempt of a model call.
 type ModelRequest struct {
 	Server   string     // host and port, as in [lathe.ModelInfo]
-	Wire     lathe.Wire // likewise
+	Wire     lathe.Wire // as in [lathe.ModelInfo]
 	Messages []lathe.Message
 	Tools    []*lathe.ToolSpec
 }
 
-// TextDelta is a piece of a model's answer text as it comes.
+// TextDelta is a piece of a model's answer, while it is streamed.
 type TextDelta struct {
-	Bytes int    `json:"bytes"`
+	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
-	// Delta, for sinks in the same process, is the delta of an answer if it is none of plain text: a refusal, whose text is also
-	// in Text, or a [lathe.DeltaPart], [lathe.DeltaTextEnd] or [lathe.DeltaReasoningData], whose text is not in Text.
+	// Delta, for sinks in the same process, is set if the piece is not plain text: a refusal, whose text is also
+	// in Text, or a [lathe.DeltaPart], [lathe.DeltaTextEnd] or [lathe.DeltaReasoningData], with an empty Text.
 	Delta *lathe.Delta `json:"-"`
 }
 
-// ReasoningDelta is a piece of a model's reasoning.
+// ReasoningDelta is a piece of a model's reasoning, while it is streamed.
 type ReasoningDelta struct {
-	Bytes int    `json:"bytes"`
+	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
 }
 
-// CommentaryDelta is a piece of what a model says between calls.
+// CommentaryDelta is a piece of what a model writes between calls, while it is streamed.
 type CommentaryDelta struct {
-	Bytes int    `json:"bytes"`
+	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
 }
 
-// ToolCallDelta is a piece of a call's argument text. Tool is a registered name or "unknown".
+// ToolCallDelta is a piece of the argument text of a call, while it is streamed.
 type ToolCallDelta struct {
-	Index      int    `json:"index"`
-	ToolCallID string `json:"tool_call_id,omitempty"`
+	Index      int    `json:"index"`                  // number of the call within the turn, from 0
+	ToolCallID string `json:"tool_call_id,omitempty"` // "": not known yet
 	Tool       string `json:"tool,omitempty"`
-	Bytes      int    `json:"bytes"`
+	Bytes      int    `json:"bytes"` // length of Text
 	Text       string `json:"-"`
 }
 
-// ToolCallProgress is a report of a tool on a call that it executes: Done of Total, in a unit of the tool. A Total of 0 is unknown.
+// ToolCallProgress is a report of a tool about a call that it executes. A call has at most one every 100 ms.
 type ToolCallProgress struct {
 	ToolCallID string  `json:"tool_call_id"`
 	Tool       string  `json:"tool"`
-	Done       float64 `json:"done"`
-	Total      float64 `json:"total,omitzero"`
+	Done       float64 `json:"done"`           // of Total, in a unit of the tool
+	Total      float64 `json:"total,omitzero"` // 0: not known
 	Message    string  `json:"-"`
 }
 
-// ModelCallFinished closes one attempt of a model call. It is the record that summaries are made of.
+// ModelCallFinished says that an attempt of a model call has ended. The tokens and costs of a run are the sums over these events.
 type ModelCallFinished struct {
-	Attempt           int                `json:"attempt"`
+	Attempt           int                `json:"attempt"` // as in ModelCallStarted
 	Provider          string             `json:"provider"`
-	Model             string             `json:"model"`
-	Status            string             `json:"status"` // "success" or "error"
-	ErrorCode         string             `json:"error_code,omitempty"`
-	FinishReason      lathe.FinishReason `json:"finish_reason"`
+	Model             string             `json:"model"`                // that answered, as its server names it
+	Status            string             `json:"status"`               // "success" or "error"
+	ErrorCode         string             `json:"error_code,omitempty"` // of a failed attempt: a [lathe.UpstreamKind], else a [lathe.Code]
+	FinishReason      lathe.FinishReason `json:"finish_reason"`        // "": the attempt failed
 	Usage             lathe.Usage        `json:"usage"`
-	LatencyMS         int64              `json:"latency_ms"`
-	FirstTokenMS      int64              `json:"first_token_ms"`
-	ToolCalls         int                `json:"tool_calls"`
-	IgnoredToolCalls  int                `json:"ignored_tool_calls,omitempty"`
-	UpstreamRequestID string             `json:"upstream_request_id"`     // at most 128 bytes of printable ASCII
-	ResponseID        string             `json:"response_id,omitempty"`   // of the server's answer, likewise
-	ProviderCost      *float64           `json:"provider_cost,omitempty"` // in US dollars, where the server says it
-	Cost              *float64           `json:"cost,omitempty"`          // in US dollars, by the price of the model
-	Faults            []lathe.Fault      `json:"faults,omitempty"`
-	Dropped           []string           `json:"dropped,omitempty"` // members of the request that the model's wire cannot express
+	LatencyMS         int64              `json:"latency_ms"`                   // milliseconds until the end
+	FirstTokenMS      int64              `json:"first_token_ms"`               // milliseconds until the first delta; 0: there was none
+	ToolCalls         int                `json:"tool_calls"`                   // number of calls in Message
+	IgnoredToolCalls  int                `json:"ignored_tool_calls,omitempty"` // number of calls that were removed because none were allowed
+	UpstreamRequestID string             `json:"upstream_request_id"`          // the server's id of the request, at most 128 bytes of printable ASCII
+	ResponseID        string             `json:"response_id,omitempty"`        // the server's id of the answer, likewise
+	ProviderCost      *float64           `json:"provider_cost,omitempty"`      // in US dollars, as the server reports it; nil: it does not
+	Cost              *float64           `json:"cost,omitempty"`               // in US dollars, by the configured price; nil: the model has none
+	Faults            []lathe.Fault      `json:"faults,omitempty"`             // faults of the answer that were tolerated
+	Dropped           []string           `json:"dropped,omitempty"`            // members of the request that the model's wire cannot express
 	// UpstreamStatus and ProviderCode are the HTTP status and the server's code of a failed attempt, as in [lathe.UpstreamError].
 	UpstreamStatus int            `json:"upstream_status,omitempty"`
-	ProviderCode   string         `json:"provider_code,omitempty"` // at most 64 bytes of printable ASCII
-	Message        *lathe.Message `json:"-"`
-	// ErrorMessage is what the server said about a failed attempt, or the kind of a lost connection: UpstreamError.Detail.
+	ProviderCode   string         `json:"provider_code,omitempty"` // at most 64 bytes of [A-Za-z0-9_.-]
+	Message        *lathe.Message `json:"-"`                       // of the model; nil: the attempt failed, or the message has no parts
+	// ErrorMessage is [lathe.UpstreamError].Detail of a failed attempt, at most 500 bytes.
 	ErrorMessage string `json:"-"`
 }
 
-// Dollars returns what the attempt cost: Cost where the model has a price, else ProviderCost; nil: it is not known.
+// Dollars returns the cost of the attempt in US dollars: Cost, or ProviderCost if the model has no price; nil: it is not known.
 func (e *ModelCallFinished) Dollars() *float64 {
 	if e.Cost != nil {
 		return e.Cost
@@ -252,92 +254,93 @@ func (e *ModelCallFinished) Dollars() *float64 {
 	return e.ProviderCost
 }
 
-// ToolCallProposed says that the model asked for a call.
+// ToolCallProposed says that the model wrote a call that could be parsed. A ToolCallPlanned follows.
 type ToolCallProposed struct {
 	ToolCallID       string `json:"tool_call_id"`
-	ToolName         string `json:"tool_name"` // a registered name or "unknown"
-	Seq              int    `json:"seq"`
-	Dialect          string `json:"dialect"`
-	DeprecatedSyntax bool   `json:"deprecated_syntax"`
-	Recovered        bool   `json:"recovered,omitempty"`
-	Client           bool   `json:"client,omitempty"` // the caller declared the tool, for this run
-	ArgsBytes        int    `json:"args_bytes"`
-	ArgsPreviewHash  string `json:"args_preview_hash"`
-	RawName          string `json:"-"`
-	RawArgs          string `json:"-"`
+	ToolName         string `json:"tool_name"`
+	Seq              int    `json:"seq"`                 // number of the call within the run, from 0
+	Dialect          string `json:"dialect"`             // in which the call was written as text, or "native"
+	DeprecatedSyntax bool   `json:"deprecated_syntax"`   // of the dialect
+	Recovered        bool   `json:"recovered,omitempty"` // as [lathe.ToolCall].Recovered
+	Client           bool   `json:"client,omitempty"`    // the caller of the run declared the tool
+	ArgsBytes        int    `json:"args_bytes"`          // length of RawArgs
+	ArgsPreviewHash  string `json:"args_preview_hash"`   // 32 hex digits; equal arguments have equal hashes
+	RawName          string `json:"-"`                   // the name as the model wrote it
+	RawArgs          string `json:"-"`                   // the argument text as the model wrote it
 }
 
-// ToolCallParseError says that a call written as text could not be read.
+// ToolCallParseError says that a call written as text could not be parsed.
 type ToolCallParseError struct {
 	Dialect      string     `json:"dialect"`
-	Error        lathe.Code `json:"error"`
-	ExcerptBytes int        `json:"excerpt_bytes"`
-	RawExcerpt   string     `json:"-"` // at most 200 bytes
+	Error        lathe.Code `json:"error"`         // such as [lathe.CodePayloadParseError]
+	ExcerptBytes int        `json:"excerpt_bytes"` // length of the whole call
+	RawExcerpt   string     `json:"-"`             // the first 200 bytes of the call
 }
 
-// ToolCallPlanned says that a call was accepted into the run. It comes before its ToolCallResult.
+// ToolCallPlanned says that a call has a number in the run and will get a result: exactly one ToolCallResult follows, in this or in a resumed
+// process.
 type ToolCallPlanned struct {
 	ToolCallID        string `json:"tool_call_id"`
 	Tool              string `json:"tool"`
-	Seq               int    `json:"seq"`
-	ArgsPreviewHash   string `json:"args_preview_hash"`
-	ArgsSchemaVersion string `json:"args_schema_version"`
+	Seq               int    `json:"seq"`                 // number of the call within the run, from 0
+	ArgsPreviewHash   string `json:"args_preview_hash"`   // as in ToolCallProposed
+	ArgsSchemaVersion string `json:"args_schema_version"` // [lathe.ToolSpec].SchemaVersion
 }
 
-// ApprovalRequested says that a call waits for the decision of an approver.
+// ApprovalRequested says that an approver was requested to decide about a call.
 type ApprovalRequested struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Tool       string          `json:"tool"`
-	Seq        int             `json:"seq"`
-	ArgsDigest string          `json:"args_digest"`
-	Rule       string          `json:"rule,omitempty"`
+	Seq        int             `json:"seq"`            // of the call
+	ArgsDigest string          `json:"args_digest"`    // [lathe.ApprovalRequest].Digest
+	Rule       string          `json:"rule,omitempty"` // of the policy, that requires the approval
 	ExpiresAt  time.Time       `json:"expires_at"`
 	Arguments  json.RawMessage `json:"-"`
 }
 
-// ApprovalResolved holds the decision about a call.
+// ApprovalResolved says how a requested approval ended.
 type ApprovalResolved struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Tool       string          `json:"tool"`
-	Seq        int             `json:"seq"`
-	Decision   string          `json:"decision"` // "approved", "edited", "answered" (in place of the tool), "denied", "expired"
-	By         string          `json:"by"`
-	ReasonCode string          `json:"reason_code"`
-	Arguments  json.RawMessage `json:"-"` // the edited ones
-	// InRequest is set if the client of the run decided in a request, which is answered with what the run does after the decision.
+	Seq        int             `json:"seq"`         // of the call
+	Decision   string          `json:"decision"`    // "approved", "edited", "answered" (by the approver, in place of the tool), "denied" or "expired"
+	By         string          `json:"by"`          // the approver; "": the request expired or was cancelled
+	ReasonCode string          `json:"reason_code"` // as [lathe.Approval].ReasonCode
+	Arguments  json.RawMessage `json:"-"`           // with which the call is executed, if Decision is "edited"
+	// InRequest is [lathe.Approval].InRequest.
 	InRequest bool `json:"in_request,omitempty"`
 }
 
-// ToolCallExecuted says that tool code ran, or that the cache answered in its place.
+// ToolCallExecuted says that a tool was called, or that the cache answered in its place. A call that was refused has no such event.
 type ToolCallExecuted struct {
 	ToolCallID      string `json:"tool_call_id"`
 	ToolName        string `json:"tool_name"`
-	Seq             int    `json:"seq"`
-	Success         bool   `json:"success"`
-	LatencyMS       int64  `json:"latency_ms"`
-	OutputTruncated bool   `json:"output_truncated"`
-	OutputSizeBytes int    `json:"output_size_bytes"`
-	Cached          bool   `json:"cached"`
-	Attempts        int    `json:"attempts"`
-	RC              *int   `json:"rc,omitempty"`
-	// ChildRunID is the run that the call started, "" where it started none. ChildUsage and ChildCost are what that run
-	// spent on model calls; the run of the call counts them as its own.
+	Seq             int    `json:"seq"`               // of the call
+	Success         bool   `json:"success"`           // the result is no error
+	LatencyMS       int64  `json:"latency_ms"`        // milliseconds from the acceptance of the call to its result
+	OutputTruncated bool   `json:"output_truncated"`  // the output exceeded Limits.MaxOutputBytes
+	OutputSizeBytes int    `json:"output_size_bytes"` // before it was truncated
+	Cached          bool   `json:"cached"`            // the cache answered
+	Attempts        int    `json:"attempts"`          // number of attempts, with repetitions
+	RC              *int   `json:"rc,omitempty"`      // return code of a WebAssembly tool; nil: 0, or another kind of tool
+	// ChildRunID is the run that the call started; "": none. ChildUsage and ChildCost are those of its model calls: they count
+	// against the limits of this run, too.
 	ChildRunID string       `json:"child_run_id,omitempty"`
 	ChildUsage *lathe.Usage `json:"child_usage,omitempty"`
-	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as servers report it
+	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as it is known
 }
 
-// ToolsLoaded says that the definitions of tools are sent to the model from the next model call on, because a search found
-// them or because the model called one of them. It comes before the ToolCallResult of that call. Only a run that defers its
-// tools has it.
+// ToolsLoaded says that the model receives the definitions of further tools from the next model call on, because a search found
+// them or because the model called one of them. It precedes the ToolCallResult of that call. Only a run with deferred tools has such events.
 type ToolsLoaded struct {
 	ToolCallID string   `json:"tool_call_id"`
-	Seq        int      `json:"seq"`   // of that call
-	Tools      []string `json:"tools"` // registered names, in the order in which the definitions follow those that were sent
-	Hash       string   `json:"hash"`  // of all definitions that are sent from then on, as [ToolsDigest] has it
+	Seq        int      `json:"seq"`   // of the call
+	Tools      []string `json:"tools"` // registered names, in the order in which their definitions are appended
+	Hash       string   `json:"hash"`  // as [ToolsDigest].Hash, of all definitions that are sent from then on
 }
 
-// A Repair is the kind of a repair of a call's arguments, or several kinds, joined with commas. The text that the model wrote is in [ToolCallProposed].
+// A Repair names what was repaired in a call's arguments: one of the constants, or several joined with commas; "": nothing.
+// [ToolCallProposed].RawArgs has the text that the model wrote.
 type Repair string
 
 // The repairs.
@@ -349,58 +352,57 @@ const (
 	RepairComma      Repair = "trailing_comma"    // a comma before a closing bracket was removed
 )
 
-// ToolCallResult holds the answer of a call that the model will be sent. There is exactly one for each ToolCallPlanned.
+// ToolCallResult is the end of a call. Result and Blobs are what the model receives. There is exactly one for each ToolCallPlanned.
 type ToolCallResult struct {
 	ToolCallID     string       `json:"tool_call_id"`
 	Tool           string       `json:"tool"`
-	Seq            int          `json:"seq"`
-	Status         string       `json:"status"` // "ok" or "error"
-	ErrorType      lathe.Code   `json:"error_type,omitempty"`
-	Message        string       `json:"message,omitempty"` // the fixed text of the code
-	Cause          string       `json:"cause,omitempty"`   // why it failed, for operators; at most 200 bytes, no argument and no output
-	LatencyMS      int64        `json:"latency_ms"`
-	Client         bool         `json:"client,omitempty"` // the caller declared the tool, for this run
-	Repaired       bool         `json:"repaired,omitempty"`
-	Repair         Repair       `json:"repair,omitempty"`          // what was repaired; empty in logs of earlier versions
-	PolicyDecision string       `json:"policy_decision,omitempty"` // where policy was asked
-	PolicyRule     string       `json:"policy_rule,omitempty"`
-	Limit          string       `json:"limit,omitempty"` // the limit that was hit, by its config key
-	Result         string       `json:"-"`
-	Blobs          []lathe.Blob `json:"-"` // of the result
+	Seq            int          `json:"seq"`                       // of the call
+	Status         string       `json:"status"`                    // "ok" or "error"
+	ErrorType      lathe.Code   `json:"error_type,omitempty"`      // "": Status is "ok"
+	Message        string       `json:"message,omitempty"`         // the fixed text of ErrorType
+	Cause          string       `json:"cause,omitempty"`           // why it failed, for operators; at most 200 bytes, no argument and no output
+	LatencyMS      int64        `json:"latency_ms"`                // milliseconds from the acceptance of the call to its result
+	Client         bool         `json:"client,omitempty"`          // the caller of the run declared the tool
+	Repaired       bool         `json:"repaired,omitempty"`        // the arguments were repaired
+	Repair         Repair       `json:"repair,omitempty"`          // what was repaired; "" in logs of earlier versions
+	PolicyDecision string       `json:"policy_decision,omitempty"` // "allow", "ask" or "deny"; "": the policy was not consulted
+	PolicyRule     string       `json:"policy_rule,omitempty"`     // the rule that decided
+	Limit          string       `json:"limit,omitempty"`           // the limit that was reached, by its key, such as "tool_timeout"
+	Result         string       `json:"-"`                         // the content for the model
+	Blobs          []lathe.Blob `json:"-"`                         // images and other content of the result that is not text
 }
 
-// RunPaused says that a run waits for something outside. Of a run that can be resumed it is the last
-// event until a RunResumed.
+// RunPaused says that a run waits for external input, such as an approval. If the run can be resumed, no event follows until RunResumed;
+// otherwise RunFinished follows at once.
 type RunPaused struct {
 	Reason  lathe.Reason `json:"reason"`
-	Pending []string     `json:"pending"` // the ids of the calls that wait
-	// Result is set where no RunFinished follows. It is not part of the JSON form.
+	Pending []string     `json:"pending"` // the ids of the calls that wait, in call order
+	// Result is set if no RunFinished follows. It is not part of the JSON form.
 	Result *Result `json:"-"`
 }
 
-// RunResumed says that a run is resumed that was parked, or whose process ended: the reason is
-// `interrupted` then.
+// RunResumed says that a run continues that was parked or whose process ended.
 type RunResumed struct {
-	Reason  lathe.Reason `json:"reason"`
-	Pending []string     `json:"pending"`
+	Reason  lathe.Reason `json:"reason"`  // of the RunPaused, or [lathe.ReasonInterrupted] if the process ended
+	Pending []string     `json:"pending"` // the ids of the calls without a result
 }
 
-// RunFinished ends a run. It is always the last event, and there is exactly one.
+// RunFinished is the last event of a run. There is exactly one.
 type RunFinished struct {
 	Reason    lathe.Reason `json:"reason"`
-	Status    string       `json:"status"`
-	Turns     int          `json:"turns"`
-	ToolCalls int          `json:"tool_calls"`
-	Usage     lathe.Usage  `json:"usage"`
-	LatencyMS int64        `json:"latency_ms"`
-	ErrorCode string       `json:"error_code,omitempty"`
-	Limit     string       `json:"limit,omitempty"` // the limit that ended the run, by its config key
-	Blank     lathe.Blank  `json:"blank,omitempty"` // why the answer is blank, where the run itself did not fail
+	Status    string       `json:"status"`               // [lathe.Reason.Status]
+	Turns     int          `json:"turns"`                // number of model calls
+	ToolCalls int          `json:"tool_calls"`           // number of planned calls
+	Usage     lathe.Usage  `json:"usage"`                // of the model calls, and of runs that tool calls started
+	LatencyMS int64        `json:"latency_ms"`           // milliseconds since the run was started or resumed
+	ErrorCode string       `json:"error_code,omitempty"` // "": the run did not fail
+	Limit     string       `json:"limit,omitempty"`      // the limit that ended the run, by its key, such as "max_iterations"
+	Blank     lathe.Blank  `json:"blank,omitempty"`      // why the answer is blank; "": it is not, or the run failed
 	Answer    string       `json:"-"`
 	Result    *Result      `json:"-"` // for the caller in the same process; not part of the JSON form
 }
 
-// EventType returns the name of the contract, here and below.
+// EventType returns the name of the type, as the methods below do.
 func (*RunStarted) EventType() string         { return "RunStarted" }
 func (*ModelCallStarted) EventType() string   { return "ModelCallStarted" }
 func (*TextDelta) EventType() string          { return "TextDelta" }
@@ -421,7 +423,8 @@ func (*RunPaused) EventType() string          { return "RunPaused" }
 func (*RunResumed) EventType() string         { return "RunResumed" }
 func (*RunFinished) EventType() string        { return "RunFinished" }
 
-// IsDelta reports whether d is one of the five live-only event types.
+// IsDelta reports whether d is of a type that is published and not stored: TextDelta, ReasoningDelta, CommentaryDelta, ToolCallDelta or
+// ToolCallProgress.
 func IsDelta(d Data) bool {
 	switch d.(type) {
 	case *TextDelta, *ReasoningDelta, *CommentaryDelta, *ToolCallDelta, *ToolCallProgress:

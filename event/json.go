@@ -26,18 +26,18 @@ type eventJSON struct {
 	Content   json.RawMessage `json:"content"`
 }
 
-// MarshalJSON returns the event's JSON form with its content: what stores keep and the owner of the run may see.
+// MarshalJSON returns the event's JSON form with content (see [Data]), for the store and the owner of the run. It returns an error if Data is
+// nil.
 func (e Event) MarshalJSON() ([]byte, error) { return e.AppendWithContent(nil) }
 
-// MarshalData returns the event's JSON form without content: what audit, logs and traces may see.
+// MarshalData returns the event's JSON form without content (see [Data]), for logs, traces and all other readers. It returns an error if
+// Data is nil.
 func (e Event) MarshalData() ([]byte, error) { return e.AppendWithoutContent(nil) }
 
-// AppendWithContent appends the event's JSON form with its content, argument, output and message text, as one line
-// without the line's end. On an error it returns dst unchanged.
+// AppendWithContent appends the result of MarshalJSON to dst: one line without a line end. On an error it returns dst unchanged.
 func (e Event) AppendWithContent(dst []byte) ([]byte, error) { return e.appendJSON(dst, true) }
 
-// AppendWithoutContent appends the event's JSON form without its content, as one line without the line's end. It is the
-// form for all readers but the store and the owner of the run. On an error it returns dst unchanged.
+// AppendWithoutContent appends the result of MarshalData to dst: one line without a line end. On an error it returns dst unchanged.
 func (e Event) AppendWithoutContent(dst []byte) ([]byte, error) { return e.appendJSON(dst, false) }
 
 func (e Event) appendJSON(dst []byte, withContent bool) ([]byte, error) {
@@ -155,7 +155,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Types returns the names of all event types, in the order of docs/events.md.
+// Types returns the names of all event types, in the order in which a run publishes them. The caller may change the slice.
 func Types() []string { return slices.Clone(types[:]) }
 
 var types = [...]string{

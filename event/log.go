@@ -14,10 +14,12 @@ const (
 	maxLogEvents = 100_000
 )
 
-// ReadLog reads the log of one run as JSON lines, as `lathe runs export` and `lathe run --json` print it. Deltas and empty
-// lines are left out. Figures that no run can have, such as negative token counts, are errors. It returns at least one event; the first is the only RunStarted. It returns an error for the line at
-// which an event is missing, is of another run, follows the end of the run, or would not be written as it was read: then
-// it was recorded without its content, or by another version of this program.
+// ReadLog reads the log of one run: JSON lines, as `lathe runs export` and `lathe run --json` print them. It skips empty lines and the types
+// for which [IsDelta] is true. It returns at least one event; the first, and no other, is a [RunStarted]. The run need not have ended.
+//
+// It returns an error with the number of the line if an event is missing, belongs to another run or follows the end of the run, if its numbers
+// are impossible, such as negative token counts, or if it would not be written again byte for byte: such an event was written without its
+// content, or by another version of this program. A line may have at most 64 MiB, and a log at most 100,000 events.
 func ReadLog(in io.Reader) ([]Event, error) {
 	var events []Event
 	sc := bufio.NewScanner(in)

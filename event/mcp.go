@@ -6,38 +6,40 @@ import (
 	"time"
 )
 
-// An MCPOperation is one request of the Model Context Protocol, as its client or its server sees it. It has no arguments
+// An MCPOperation describes one request of the Model Context Protocol, in the process of its client or of its server. It has no arguments
 // and no results.
 type MCPOperation struct {
-	// Server says that this process is the server of the request; else it is the client.
+	// Server says that this process is the server of the request; false: it is the client.
 	Server bool
 	Method string // such as tools/call
 	// Tool is the registered name of the tool, or "unknown"; "": the request is about no tool.
 	Tool      string
 	Protocol  string // version of the protocol; "": not known
-	Session   string // "": the request has none
-	RequestID string // JSON text; "": not known
+	Session   string // id of the MCP session; "": the request has none
+	RequestID string // id of the request, as JSON text; "": not known
 	Transport string // "pipe" or "tcp"
-	Address   string // host and port of the server, if this process is its client over HTTP
-	// Parent names the span of the client, for a server: the members of the request's _meta.
+	Address   string // host and port of the server; "": this process is the server, or the transport is a pipe
+	// Parent is the span of the client, from the request's _meta, if this process is the server.
 	Parent       TraceContext
 	Began, Ended time.Time
-	// Code is the JSON-RPC error code of the answer; 0: none. Failure is empty for a request that succeeded. Else it is the
-	// code, tool_error for a result that is an error, timeout, cancelled, or "other".
-	Code    int
+	// Code is the JSON-RPC error code of the answer; 0: none.
+	Code int
+	// Failure is "" for a request that succeeded. Otherwise it is the error code in decimal, or "tool_error" (a tool result that is an
+	// error), "timeout", "cancelled" or "other".
 	Failure string
 }
 
-// An MCPObserver observes requests of the Model Context Protocol. It is an optional second interface of a [Sink]. Its
-// methods may be called by several goroutines at once.
+// An MCPObserver observes requests of the Model Context Protocol. A [Sink] may implement it. Its methods may be called by several
+// goroutines at once.
 type MCPObserver interface {
-	// MCPStarted returns the context for the work of op. Ended, Code and Failure are not set yet.
+	// MCPStarted is called before the request is sent or executed, and returns the context for that. Ended, Code and Failure of op
+	// are not set yet.
 	MCPStarted(ctx context.Context, op *MCPOperation) context.Context
-	// MCPEnded is called once after MCPStarted, with a context that is made of what MCPStarted returned.
+	// MCPEnded is called once for each MCPStarted, with the same op and a context that is derived from the returned one.
 	MCPEnded(ctx context.Context, op *MCPOperation)
 }
 
-// MCPObservers are those among sinks.
+// MCPObservers returns the sinks that implement [MCPObserver], in order; nil: none.
 func MCPObservers(sinks []Sink) []MCPObserver {
 	var out []MCPObserver
 	for _, s := range sinks {
@@ -48,7 +50,8 @@ func MCPObservers(sinks []Sink) []MCPObserver {
 	return out
 }
 
-// MCPFailure returns what [MCPOperation].Failure is for an error of a context, and "other" for each other error.
+// MCPFailure returns the [MCPOperation].Failure for a request that ended with err and without an answer: "timeout" if err wraps
+// [context.DeadlineExceeded], "cancelled" if it wraps [context.Canceled], and "other" otherwise.
 func MCPFailure(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -2,11 +2,11 @@ package event
 
 import "context"
 
-// A RunOwner says whose run a sink gets events of, and which model entry the run uses. Values come from the run's input.
+// A RunOwner says who owns a run and which model entry it uses.
 type RunOwner struct {
-	Principal string
-	Profile   string // of [lathe.RunInfo]
-	Target    string // of the run's loop; "": the default model, or none was named
+	Principal string // [lathe.RunInfo].Principal
+	Profile   string // [lathe.RunInfo].Profile
+	Target    string // Target of the run's loop.Input; "": the default model, or none was named
 }
 
 type ownerKey struct{}
@@ -25,13 +25,13 @@ func (c *ownerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithRunOwner returns a context for the sinks of one run.
+// WithRunOwner returns a context from which [RunOwnerFrom] returns o.
 func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
 	return &ownerContext{ctx, o}
 }
 
-// RunOwnerFrom returns what [WithRunOwner] has put into ctx. An engine does so for the sinks, the model calls and the tool calls of its
-// runs, those of resumed runs included.
+// RunOwnerFrom returns the owner of the run that ctx belongs to. An engine sets it in the contexts of the sinks, the model calls and the tool
+// calls of all its runs. ok is false if ctx has none.
 func RunOwnerFrom(ctx context.Context) (o RunOwner, ok bool) {
 	p, ok := ctx.Value(ownerKey{}).(*RunOwner)
 	if ok {

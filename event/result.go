@@ -2,22 +2,23 @@ package event
 
 import "github.com/lathe-run/lathe"
 
-// A Result says how a run ended. History can always be sent to a model again: each call id in it
-// is answered exactly once, except the Pending ones of a run that was parked or handed over.
+// A Result says how a run ended or was parked.
 type Result struct {
-	RunID   string // "" of a loop whose input has none
-	Reason  lathe.Reason
-	Answer  string
-	History []lathe.Message // everything from the first message on, the answer included
-	Usage   lathe.Usage
-	Cost    float64 // in US dollars: the sum of the costs of its model calls, as far as they are known
-	Trace   []TurnTrace
-	// ToolCalls counts the calls that were planned.
+	RunID  string // "": the input of the loop has none
+	Reason lathe.Reason
+	Answer string
+	// History has all messages, from the first of the input to the answer. It can be sent to a model again: each tool call in it has exactly
+	// one result, except the Pending ones.
+	History []lathe.Message
+	Usage   lathe.Usage // of the model calls, and of runs that tool calls started
+	Cost    float64     // likewise, in US dollars; calls of unknown cost are not counted
+	Trace   []TurnTrace // one for each turn, in order
+	// ToolCalls is the number of tool calls, refused ones included.
 	ToolCalls int
-	// Withheld are registered tools that the model was not offered, sorted by name, with the reason, which
-	// [WithheldTool.Explain] puts into words; those that the input's Allow leaves out are not among them.
+	// Withheld are registered tools that the model was not offered, sorted by name; [WithheldTool.Explain] says why. Tools that the input's
+	// Allow does not name are not listed.
 	Withheld []WithheldTool
-	// Blank is the likely cause of a blank Answer of a run that did not fail; empty for other runs.
+	// Blank is the likely cause of a blank Answer; "": the answer is not blank, or the run failed.
 	Blank lathe.Blank
 	// Reasoning is the reasoning of the last message if that message has nothing else; such a message is not in History.
 	Reasoning string
@@ -25,33 +26,33 @@ type Result struct {
 	FailedTools []string
 	// Pending are the calls that wait for a client's results or for an approval, in call order.
 	Pending []lathe.ToolCall
-	// Err is set when the run failed or was cancelled.
+	// Err is the error of a run that failed or was cancelled, and nil for other runs.
 	Err error
 }
 
-// A TurnTrace says what happened in one turn. It holds no argument and no output text.
+// A TurnTrace describes one turn: a model call with its attempts, and the tool calls that it requested. It has no argument and no output text.
 type TurnTrace struct {
-	Turn             int                `json:"turn"`
+	Turn             int                `json:"turn"` // from 1
 	Model            string             `json:"model"`
-	Agent            string             `json:"agent,omitempty"` // of the model call, as in ModelCallStarted
-	Messages         int                `json:"messages"`
-	Tools            int                `json:"tools"`
-	Finish           lathe.FinishReason `json:"finish_reason"`
+	Agent            string             `json:"agent,omitempty"` // as in [ModelCallStarted]
+	Messages         int                `json:"messages"`        // number of messages that were sent
+	Tools            int                `json:"tools"`           // number of tool definitions that were sent
+	Finish           lathe.FinishReason `json:"finish_reason"`   // "": the model call failed
 	Usage            lathe.Usage        `json:"usage"`
-	IgnoredToolCalls int                `json:"ignored_tool_calls,omitempty"`
-	Dropped          []string           `json:"dropped,omitempty"` // members of the request that the model's wire cannot express
-	Calls            []CallTrace        `json:"tool_calls,omitempty"`
+	IgnoredToolCalls int                `json:"ignored_tool_calls,omitempty"` // number of calls that were removed because none were allowed
+	Dropped          []string           `json:"dropped,omitempty"`            // members of the request that the model's wire cannot express
+	Calls            []CallTrace        `json:"tool_calls,omitempty"`         // in call order
 }
 
-// A CallTrace says how one call went.
+// A CallTrace describes one tool call.
 type CallTrace struct {
 	ID        string     `json:"id"`
-	Tool      string     `json:"tool"` // a registered name or "unknown"
-	Seq       int        `json:"seq"`
-	ArgsBytes int        `json:"args_bytes"`
-	OK        bool       `json:"ok"`
-	Code      lathe.Code `json:"code,omitempty"`
-	Executed  bool       `json:"executed"`
-	Repaired  bool       `json:"repaired,omitempty"`
-	LatencyMS int64      `json:"latency_ms"`
+	Tool      string     `json:"tool"`               // a registered name, or "unknown"
+	Seq       int        `json:"seq"`                // number of the call within the run, from 0
+	ArgsBytes int        `json:"args_bytes"`         // length of the argument text
+	OK        bool       `json:"ok"`                 // the call has a result that is no error
+	Code      lathe.Code `json:"code,omitempty"`     // of the error; "": none
+	Executed  bool       `json:"executed"`           // the tool was called, or the cache answered
+	Repaired  bool       `json:"repaired,omitempty"` // the arguments were repaired
+	LatencyMS int64      `json:"latency_ms"`         // milliseconds from the acceptance of the call to its result
 }

@@ -6,17 +6,16 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A TraceContext names a span, as W3C's Trace Context does. The zero value names none.
+// A TraceContext identifies a span, with the values of three HTTP headers of W3C Trace Context and Baggage. The zero value identifies none.
 type TraceContext struct {
 	Parent string // traceparent: the ids of the trace and of the span, and whether it is sampled
-	// State is tracestate: what the process that began the trace wrote into it. It is sent to workers only.
+	// State is tracestate, the data of tracing systems. It is sent to workers only.
 	State string
-	// Baggage is W3C baggage, in which callers pass on values of their own. It is sent only if the [Tracer] is set up to
-	// pass it on.
+	// Baggage is baggage, values that callers propagate. It is sent only if the [Tracer] is configured for it.
 	Baggage string
 }
 
-// A Tracer is a [Sink] that keeps spans for runs and their model and tool calls. It is an optional second interface.
+// A Tracer is a [Sink] that has spans of runs and of their model and tool calls.
 type Tracer interface {
 	Sink
 	// Trace returns the open span of the tool call callID of a run. If callID is empty, it returns the span of the run's
@@ -34,20 +33,20 @@ type (
 	}
 )
 
-// WithRemoteTrace returns a context for a request of another process, whose span t names. t is not validated here: the
-// code that reads it checks whether it is well formed.
+// WithRemoteTrace returns a context from which [RemoteTraceFrom] returns t, the span of another process whose request is executed. It does not
+// validate t.
 func WithRemoteTrace(ctx context.Context, t TraceContext) context.Context {
 	return context.WithValue(ctx, remoteTraceKey{}, t)
 }
 
-// RemoteTraceFrom returns the trace context that [WithRemoteTrace] has put into ctx, or the zero value.
+// RemoteTraceFrom returns the trace context of [WithRemoteTrace], or the zero value. It may be malformed.
 func RemoteTraceFrom(ctx context.Context) TraceContext {
 	t, _ := ctx.Value(remoteTraceKey{}).(TraceContext)
 	return t
 }
 
-// WithTracer returns a context for the work of a run whose events these sinks receive. [TraceFrom] then gets spans from the
-// first [Tracer] among the sinks. If no sink is a Tracer, WithTracer returns ctx.
+// WithTracer returns a context for the model and tool calls of a run, in which [TraceFrom] finds the spans of the first [Tracer] among sinks.
+// If no sink is a Tracer, it returns ctx.
 func WithTracer(ctx context.Context, runID string, sinks []Sink) context.Context {
 	for _, s := range sinks {
 		if t, ok := s.(Tracer); ok {
@@ -57,8 +56,8 @@ func WithTracer(ctx context.Context, runID string, sinks []Sink) context.Context
 	return ctx
 }
 
-// TraceFrom returns the span of the tool call or model call that ctx belongs to, so that requests made for it can name
-// their parent span. It returns the zero value if ctx has no [Tracer].
+// TraceFrom returns the span of the tool call or model call that ctx belongs to, as the parent of requests that are made for it.
+// It returns the zero value if ctx has no [Tracer].
 func TraceFrom(ctx context.Context) TraceContext {
 	t, _ := ctx.Value(tracedKey{}).(*traced)
 	if t == nil {
@@ -67,7 +66,8 @@ func TraceFrom(ctx context.Context) TraceContext {
 	return t.tracer.Trace(t.runID, callOf(ctx, t.runID))
 }
 
-// CallOf returns the run and the tool call that ctx belongs to, if it is a context of [WithTracer]; else two empty texts.
+// CallOf returns the ids of the run and of the tool call that ctx belongs to. Both are "" if ctx is not derived from one of [WithTracer], and
+// callID is "" outside of a tool call.
 func CallOf(ctx context.Context) (runID, callID string) {
 	t, _ := ctx.Value(tracedKey{}).(*traced)
 	if t == nil {

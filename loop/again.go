@@ -6,9 +6,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Began returns the input of the run whose first event is e. The data of e is an [event.RunStarted] with content. If the run was not
-// resumable, the input contains only its messages and [lathe.RunInfo]; the loop that executes the input then uses its own settings, limits
-// and sampling.
+// Began returns the input with which a run was started, from its first event, an [event.RunStarted] with content. The input of a run without
+// [Input].Park has only its messages and [lathe.RunInfo]: a loop that executes it uses its own settings, limits and sampling.
 func Began(e *event.Event) (*Input, error) {
 	d, ok := e.Data.(*event.RunStarted)
 	if !ok {

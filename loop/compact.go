@@ -5,20 +5,20 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// RunRetention returns the settings in the form of the event [event.RunStarted].
+// RunRetention returns the settings, with their defaults, in the form of [event.RunStarted]. o must not be nil.
 func (o *Retention) RunRetention() *event.RunRetention {
 	r := o.withDefaults()
 	return &event.RunRetention{Mode: string(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// RetentionOf converts the settings of an [event.RunStarted] back.
+// RetentionOf returns the settings that [event.RunStarted] has. r must not be nil.
 func RetentionOf(r *event.RunRetention) *Retention {
 	return &Retention{Mode: RetentionMode(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// KeptHistory returns the messages that later requests need after a run with the retention settings r: the [SessionHistory] with these
-// settings, or messages itself if r is nil. If a call after the last message of a user has no result, the turn continues, and its messages
-// are not shortened, because a server may refuse the results of calls without the reasoning that it sent before them.
+// KeptHistory returns what a session retains of the messages of a run with the retention settings r: the [SessionHistory] with these
+// settings, or messages itself if r is nil. If a call after the last user message has no result yet, the messages after that user message
+// are not shortened: a server may refuse the results of calls without the reasoning that it sent before them.
 func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Message {
 	if r == nil {
 		return messages

@@ -27,15 +27,15 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// ErrInterrupted is the cause of a cancelled context if the program stops, as opposed to a caller who cancels the run. The run then ends
-// `interrupted`.
+// ErrInterrupted is the cause with which a program that stops cancels the contexts of its runs: they end `interrupted`. With any other cause,
+// a run ends `cancelled`.
 var ErrInterrupted = errors.New("the program is stopping")
 
 // Options configure a loop. They are copied.
 type Options struct {
 	Settings lathe.Settings // zero: the settings of the runner
 	Limits   lathe.Limits   // zero: the limits of the runner
-	Sampling lathe.Sampling
+	Sampling lathe.Sampling // zero: nothing is sent, so that the server's defaults apply
 	// Overrides are additional members of each model request.
 	Overrides []lathe.Member
 	// Model is the name of the model in requests; "": the default of the model.
@@ -52,9 +52,9 @@ type Options struct {
 	// Cost returns the price of a model call with this usage, in US dollars. It is not called if the server reports no usage. nil: the
 	// price is unknown, and the cost that the server reports is used.
 	Cost func(lathe.Usage) float64
-	// Meter admits each model call; nil: all are admitted.
+	// Meter is called before each model call, and may refuse it; nil: all are made.
 	Meter Meter
-	// Retention is recorded with each run: what a store retains of its content after its end; nil: all.
+	// Retention says what a store retains of the content of each run after its end; nil: all. The loop only records it in RunStarted.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now
 }
@@ -75,7 +75,8 @@ type Loop struct {
 	retention *event.RunRetention
 }
 
-// New returns a loop. opts may be nil. A setting or limit with an undocumented value is an error of code invalid_config.
+// New returns a loop. model and runner are required; opts may be nil. The error has the code invalid_config: model or runner is nil, or a
+// setting or limit has an invalid value.
 func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	if model == nil || runner == nil {
 		return nil, lathe.CodeInvalidConfig.Errorf("loop: new", "a model and a runner are required")
@@ -123,7 +124,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 // Relays returns the wire whose bytes the loop's model passes to [lathe.Request].Relay, or "" if it passes none.
 func (l *Loop) Relays() lathe.Wire { return l.relays }
 
-// Wire returns the wire of the model's server.
+// Wire returns the wire of the model's server; [lathe.WireOpenAIChat] if the model names none.
 func (l *Loop) Wire() lathe.Wire { return cmp.Or(l.info.Wire, lathe.WireOpenAIChat) }
 
 // An Input is the start of one run. It must not change during the run.
@@ -162,9 +163,9 @@ type Input struct {
 
 func init() { runinput.Find = func(in any) *runinput.Extra { return &in.(*Input).extra } }
 
-// Run executes in to its end and yields its events, with Turn and Data set. It runs on the goroutine that ranges over it; each range is a
-// new run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run `internal`,
-// with a [PanicError]; a panic of the range's body is passed on.
+// Run executes a run and yields its events, of which only Turn and Data are set. The run is executed by the goroutine that ranges over the
+// result; a second range starts a second run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of
+// the model ends the run `internal`, with a [PanicError]; a panic of the range's body is not recovered.
 //
 // The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
@@ -178,8 +179,8 @@ func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	}
 }
 
-// Do executes in to its end. The result is nil only if the engine has suspended the run, as
-// engine.Engine.Step does after one step. If the run failed or was cancelled, the error is Err of the result; if it was answered, parked, handed over or limited, the error is nil.
+// Do executes a run, as [Loop.Run] does, and returns its result. The error is that of [Failure]: nil, unless the run failed or was cancelled.
+// The result is nil only for a step of engine.Engine.Step after which the run is not over.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
 	for e := range l.Run(ctx, in) {
@@ -190,7 +191,8 @@ func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	return res, Failure(res)
 }
 
-// Ended returns the result in the last event of a run: its RunFinished, or the RunPaused of a parked run. For other events it returns nil.
+// Ended returns the result of a run if d is of its last event: RunFinished, or the RunPaused of a parked run. It returns nil for other events,
+// and for events that were decoded from JSON.
 func Ended(d event.Data) *event.Result {
 	switch d := d.(type) {
 	case *event.RunFinished:
@@ -202,7 +204,8 @@ func Ended(d event.Data) *event.Result {
 	}
 }
 
-// Failure returns the error of a run that failed or was cancelled, and nil for any other. res may be nil.
+// Failure returns res.Err if the status of the run is "failed" or "cancelled", and nil otherwise: a run that was answered, limited or parked has
+// no error. res may be nil.
 func Failure(res *event.Result) error {
 	if res == nil {
 		return nil // suspended

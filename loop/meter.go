@@ -6,23 +6,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Meter admits model calls and counts their usage. The loop calls it before each attempt of a model call. Its methods may be called from
-// several goroutines at once.
+// A Meter counts the usage of model calls and refuses those beyond a budget. It may be called from several goroutines at once.
 type Meter interface {
-	// Admit returns the admission of a model call that is about to be made. It must not change req. wire is that of the model's server. An
-	// error ends the run; if its code is budget_exhausted or price_unknown, with reason budget_exhausted.
+	// Admit is called before each model call, and returns the permission for it. It must not change req. wire is that of the model's server.
+	// An error ends the run, with reason budget_exhausted if its code is budget_exhausted or price_unknown.
 	Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*Admission, error)
 }
 
 // An Admission is the permission to make one model call.
 type Admission struct {
-	// MaxTokens is the token limit to set in the request, which has none of its own; 0: the request is sent unchanged.
+	// MaxTokens is the maximum number of output tokens to set in a request that has no such limit; 0: the request is sent unchanged.
 	MaxTokens int
 	// Repeat is called before the request is sent again after an attempt that failed with err; nil: not called. Its error ends the model
 	// call, as an error of Admit does.
 	Repeat func(ctx context.Context, err error) error
-	// Settle is called once, before the event of the end of the model call is published: with the finish of the model, or with nil and the
-	// error of a call that failed or was stopped, which may be nil. ctx is that of the run and may be done.
+	// Settle is called once, before the ModelCallFinished event: with the finish of the model, or with a nil finish and the error of a
+	// model call that failed or was stopped, which may be nil, too. ctx is that of the run and may be done. Required.
 	Settle func(ctx context.Context, finish *lathe.Finish, err error)
 }
 

@@ -7,8 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// A PanicError is the cause of the error of a run whose model panicked. Stack contains the names of the functions on the stack, without
-// values.
+// A PanicError is in the error of a run whose model panicked. Stack lists the functions on the stack, without arguments.
 type PanicError struct{ Stack string }
 
 // Error returns a fixed text, without the value of the panic.

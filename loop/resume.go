@@ -81,8 +81,8 @@ func readStart(raw json.RawMessage) (*start, error) {
 	return s, nil
 }
 
-// Client returns what the gateway stored for the client with the input of the run, as JSON; nil: it stored nothing, or the content was
-// removed.
+// Client returns the JSON that the gateway stored with the input of the run for its own use, about the client that started it. It is nil if
+// there is none, the content was removed, or the input cannot be read.
 func (s *State) Client() json.RawMessage {
 	old, err := readStart(s.input)
 	if err != nil {

@@ -20,10 +20,10 @@ const (
 	RawEphemeral     RetentionMode = "raw_ephemeral"     // all of it, as long as the session is in memory
 )
 
-// Retention determines what a session retains of commentary and of the results of tools. The zero value has the default of each field.
+// Retention says what a session retains of commentary and of the results of tools. The zero value has the default of each field.
 type Retention struct {
-	Mode RetentionMode
-	// StoreRaw retains results unchanged.
+	Mode RetentionMode // for commentary; "": MetricsOnly
+	// StoreRaw says that results are retained unchanged.
 	StoreRaw bool
 	// MaxOutputBytes is the maximum size of a retained result, in bytes, if StoreRaw is not set. It includes blobs and the marker of
 	// omitted bytes; 0: 2,048. A value below 64 has the effect of 64.

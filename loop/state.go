@@ -38,12 +38,12 @@ type State struct {
 	Replays   string // the id of the run whose conversation this run repeats; "": none
 	Executor  string // the name of the engine that executes the run step by step; "": none
 
-	Turn    int
+	Turn    int // number of the last model call, from 1; 0: none
 	Attempt int // number of the current attempt of an unfinished model call; 0: none
 	Usage   lathe.Usage
-	Cost    float64
-	Trace   []event.TurnTrace
-	Planned int // number of planned calls
+	Cost    float64           // in US dollars, as in [event.Result]
+	Trace   []event.TurnTrace // one for each turn
+	Planned int               // number of planned calls
 	// Loaded are the names of the tools whose definitions the run loaded, in load order.
 	Loaded []string
 
@@ -65,11 +65,11 @@ type State struct {
 	input    json.RawMessage
 }
 
-// An OpenCall is a call without a result.
+// An OpenCall is a tool call without a result.
 type OpenCall struct {
 	lathe.ToolCall
-	Seq     int
-	Planned bool
+	Seq     int    // number of the call within the run, from 0, if Planned
+	Planned bool   // the log has a ToolCallPlanned for it
 	Tool    string // the tool name in the events of the call, if Planned
 	// Asked reports that an approval was requested and is not resolved.
 	Asked     bool
@@ -86,7 +86,8 @@ type OpenCall struct {
 	ran bool // the tool has returned, but the result is not stored
 }
 
-// Fold returns the state after all events of a log. The first one must be the first event of the run.
+// Fold returns the state after the events of a log, which begins with the first event of the run and has no deltas. It returns an error of code
+// internal if an event cannot follow those before it.
 func Fold(events []event.Event) (*State, error) {
 	s := &State{}
 	for i := range events {
@@ -97,7 +98,7 @@ func Fold(events []event.Event) (*State, error) {
 	return s, nil
 }
 
-// Apply adds the next stored event of the run to the state. If the event cannot follow, Apply returns an error and changes nothing.
+// Apply adds the next stored event of the run to the state. If e cannot follow, it returns an error of code internal and does not change s.
 func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
 		return lathe.CodeInternal.Wrap("loop: fold", err)

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// All combines policies: Deny takes precedence over Ask, and Ask over Allow; a call is allowed only if all policies allow it. The order of
-// the policies does not matter. Among verdicts with the same decision, All returns that of a guard, because it describes what the run has
-// done, and then the one whose rule and reason sort first. All denies if there are no policies, or if one is nil.
+// All returns a policy with the strictest verdict of several policies, whatever their order: Deny before Ask before Allow. If several verdicts
+// have this decision, that of a [Trifecta] or [Taint] is returned, else the one whose rule and reason sort first. It denies if there are no
+// policies, or if one is nil.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy

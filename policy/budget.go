@@ -12,13 +12,13 @@ const (
 	ruleBudgetCost   = "budget.cost"
 )
 
-// Budget denies calls beyond a limit of what a run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so
-// a run may exceed them by one model call. Combine it with other policies by [All].
+// Budget limits what one run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so
+// a run may exceed them by one model call. It allows everything else: combine it with other policies by [All].
 type Budget struct {
 	Calls  int            // the maximum number of calls in which a tool ran
-	Tools  map[string]int // the maximum number of calls of all tools that match a pattern; 0 allows none
-	Tokens int64
-	Cost   float64 // in US dollars
+	Tools  map[string]int // the maximum number of calls of all tools whose name matches the pattern (see [Match]); 0 allows none
+	Tokens int64          // the maximum number of tokens, as [lathe.Usage.Total] counts them
+	Cost   float64        // the maximum cost of model calls, in US dollars
 }
 
 var _ lathe.Policy = Budget{}
@@ -33,7 +33,7 @@ func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return guardPassed()
 }
 
-// Step denies a model call if the tokens or the cost are used up.
+// Step denies a model call if the run has reached Tokens or Cost.
 func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
 	case b.Tokens > 0 && tokens >= b.Tokens:
@@ -44,7 +44,7 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	return stepAllowed()
 }
 
-// Call denies a call if the calls of the run, or of the tools that match a pattern, are used up.
+// Call denies a call if the run has reached Calls, or the maximum of a pattern that matches the tool.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
 		return spent(ruleBudgetCalls)

@@ -2,12 +2,12 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Effects decides by the declared effect of a tool. The zero value denies every call. A tool without a declared effect counts as one that
-// writes. The rule of a verdict is "effect." followed by the name of the effect.
+// Effects decides by the declared effect of a tool. The zero value denies every call. The rule of a verdict is "effect." and the name of the
+// effect, such as "effect.read_only".
 type Effects struct {
-	ReadOnly   lathe.Decision
-	Idempotent lathe.Decision
-	Writes     lathe.Decision
+	ReadOnly   lathe.Decision // for tools of effect [lathe.ReadOnly]
+	Idempotent lathe.Decision // for tools of effect [lathe.Idempotent]
+	Writes     lathe.Decision // for all other tools
 }
 
 var _ lathe.Policy = Effects{}

@@ -5,22 +5,23 @@ import "github.com/lathe-run/lathe"
 // A Finding is the result of one rule for a call.
 type Finding struct {
 	Rule     string
-	Decision lathe.Decision // the decision of the rule if it matches
-	Matched  bool
-	Decides  bool // this rule decides the verdict
-	// Source is where the rule is configured, such as "policy.rules.NAME"; "" if that is not known.
+	Decision lathe.Decision // of the rule for calls that it matches
+	Matched  bool           // the rule matches the call
+	Decides  bool           // the verdict is that of this rule
+	// Source is where the rule is configured, such as "policy.rules.NAME"; "": not known.
 	Source string
-	// Why is the reason why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
+	// Why says why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
 	Why string
 }
 
-// An Explainer is a policy that reports the result of each of its rules for a call.
+// An Explainer is a policy that reports the result of each of its rules.
 type Explainer interface {
+	// Explain returns the findings for a call, in the order in which the rules are tried. Decides is not set.
 	Explain(*lathe.CallInfo) []Finding
 }
 
-// Explain returns the verdict of the policy on a call, and the findings of p and of all policies that it combines. For a policy that is no
-// [Explainer], the finding is its verdict.
+// Explain returns the verdict of p on a call, and the findings of p and of all policies that it combines. A policy that is no
+// [Explainer] has one finding, its verdict. A nil p denies.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
 	v := lathe.Verdict{Rule: ruleMissing}
 	if p != nil {

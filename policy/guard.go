@@ -2,20 +2,20 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// The rules of the verdicts of guards.
+// Values of [lathe.Verdict].Rule.
 const (
-	RuleTrifecta = "trifecta"
-	RuleTaint    = "taint"
+	RuleTrifecta = "trifecta" // a [Trifecta] has decided
+	RuleTaint    = "taint"    // a [Taint] has decided
 
 	ruleGuardPassed = "guard.passed"
 )
 
-// Trifecta applies Decision to the call by which a run would have used tools of three kinds: one that reads private data, one that reads
-// untrusted text, and one that can send data out. The order of the kinds does not matter. Later calls of tools of these kinds get Decision,
-// too. The zero value denies. Combine it with other policies by [All].
+// Trifecta protects against prompt injection: it returns Decision for the call with which a run would have used tools with all three labels
+// [lathe.LabelReadsPrivate], [lathe.LabelReadsUntrusted] and [lathe.LabelCanExfiltrate], in any order, and for later calls of tools with one of
+// these labels. It allows everything else: combine it with other policies by [All].
 type Trifecta struct {
-	Decision lathe.Decision
-	Labels   Labels
+	Decision lathe.Decision // zero: Deny; Allow has no effect
+	Labels   Labels         // in addition to those of [lathe.ToolSpec]
 }
 
 var _ lathe.Policy = Trifecta{}
@@ -28,7 +28,7 @@ func (Trifecta) Tool(*lathe.RunInfo, *lathe.ToolSpec) lathe.Verdict { return gua
 // Step allows every model call.
 func (Trifecta) Step(*lathe.StepInfo) lathe.Verdict { return stepAllowed() }
 
-// Call returns Decision if the call is of a tool of one of the three kinds, and with it the run would have used all three.
+// Call returns Decision if the tool has one of the three labels, and with it the run would have used all three.
 func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 	own := false
 	for _, leg := range legs {
@@ -45,11 +45,12 @@ func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 		Reason: "this run would have read private data and untrusted content, and could send data out"}
 }
 
-// Taint applies Decision to calls that change something after the run has used a tool that reads untrusted text, because this text may have
-// caused the call. The zero value denies. Combine it with other policies by [All].
+// Taint protects against prompt injection: after a run has used a tool with the label [lathe.LabelReadsUntrusted], it returns Decision for calls
+// of tools whose effect is not read-only, because the untrusted text may have caused them. It allows everything else: combine it with other
+// policies by [All].
 type Taint struct {
-	Decision lathe.Decision
-	Labels   Labels
+	Decision lathe.Decision // zero: Deny; Allow has no effect
+	Labels   Labels         // in addition to those of [lathe.ToolSpec]
 }
 
 var _ lathe.Policy = Taint{}

@@ -6,10 +6,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Labels are additional labels of tools, by a pattern of [Match] for the tool's name. The map must not change while a policy uses it.
+// Labels maps patterns of tool names (see [Match]) to labels that these tools have besides those of their [lathe.ToolSpec]. nil: none. The map
+// must not change while a policy uses it.
 type Labels map[string][]string
 
-// Has reports whether the tool has the label. spec may be nil.
+// Has reports whether spec or an entry of l gives the tool the label. spec may be nil.
 func (l Labels) Has(name string, spec *lathe.ToolSpec, label string) bool {
 	if spec != nil && slices.Contains(spec.Labels, label) {
 		return true
@@ -22,7 +23,7 @@ func (l Labels) Has(name string, spec *lathe.ToolSpec, label string) bool {
 	return false
 }
 
-// Of returns the labels of the tool, sorted, each once. spec may be nil.
+// Of returns the labels that spec and the entries of l give the tool, sorted, each once. spec may be nil.
 func (l Labels) Of(name string, spec *lathe.ToolSpec) []string {
 	var out []string
 	if spec != nil {

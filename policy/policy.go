@@ -8,21 +8,21 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// The rules of the policies of this package.
+// Values of [lathe.Verdict].Rule.
 const (
-	RuleAllowAll = "allow_all"
+	RuleAllowAll = "allow_all"   // the policy is [AllowAll]
 	ruleEmpty    = "all.empty"   // an All without policies
 	ruleMissing  = "all.missing" // a nil policy in an All
 	ruleUnlisted = "tools.unlisted"
-	RuleAllowed  = "tools.allow"
-	RuleAsked    = "tools.ask"
-	RuleDenied   = "tools.deny"
+	RuleAllowed  = "tools.allow" // Allow of [Tools] has the name
+	RuleAsked    = "tools.ask"   // Ask of [Tools] has the name
+	RuleDenied   = "tools.deny"  // Deny of [Tools] has the name
 
 	ruleEffect = "effect."
 	ruleStep   = "step" // a step, by a policy that decides only calls
 )
 
-// AllowAll allows every tool, call and model call. It is for tests, and for programs that trust both the model and the tools.
+// AllowAll returns a policy that allows everything. It is for tests, and for programs that trust both the model and the tools.
 func AllowAll() lathe.Policy { return allowAll{} }
 
 type allowAll struct{}

@@ -6,13 +6,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and Ask over Allow. Else
-// decides about names in no list; if it is nil, they are denied. The lists must not change while the policy is in use.
+// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and Ask over Allow. The lists must
+// not change while the policy is in use.
 type Tools struct {
 	Allow []string
 	Ask   []string
 	Deny  []string
-	Else  lathe.Policy
+	Else  lathe.Policy // decides about names in no list; nil denies them
 }
 
 var _ lathe.Policy = Tools{}

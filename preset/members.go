@@ -36,8 +36,8 @@ var serverMembers = map[string]string{
 	"lmstudio": "top_k min_p repeat_penalty reasoning",
 }
 
-// Members returns, sorted, the request members that the server of a profile accepts in addition to the published schema of chat
-// completions. For "" and an unknown profile it returns the members of all profiles, because the server is unknown.
+// Members returns, sorted, the members of a request that the server of a profile accepts in addition to OpenAI's schema of chat
+// completions. For "" and an unknown profile it returns those of all profiles.
 func Members(profile string) []string {
 	if listed, ok := serverMembers[profile]; ok {
 		return slices.Sorted(slices.Values(strings.Fields(listed)))

@@ -8,11 +8,9 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// Merge merges patches into a new one; later patches override earlier ones. request_overrides are merged member by member, at every
-// depth. Lists are joined in order, each name once; an empty list clears earlier ones. For all other keys the last value that is set
-// counts. nil patches are ignored. The patches are not modified.
-//
-// In request_overrides a null member does not change the existing value.
+// Merge returns a new patch in which later patches override earlier ones: for most keys, the last value that is set counts. Lists are joined in
+// order, each name once; an empty list that is not nil clears earlier ones. request_overrides are merged member by member, at every depth; a
+// null member does not change the existing value. nil patches are ignored. The patches are not changed.
 func Merge(patches ...*Patch) *Patch {
 	out := &Patch{}
 	to := reflect.ValueOf(out).Elem()

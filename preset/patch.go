@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// A Patch is a set of settings. A nil field is not set and retains the existing value; a list that is empty but not nil clears the
-// existing one. The JSON names are keys of the configuration.
+// A Patch is a set of settings for a model. A nil field is not set and leaves the existing value; a list that is empty but not nil clears the
+// existing one. The JSON names are keys of the configuration (models.NAME), which docs/config.md explains.
 //
 // The first group are settings of runs, the second settings of the model, the third lists and
 // objects that [Merge] joins.
@@ -63,8 +63,8 @@ func keys() []string {
 // reserved are the members of a request that request_overrides cannot replace.
 var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
 
-// Check returns an error for invalid values of p: an unknown mode, policy or transform, and request_overrides that
-// are not an object or replace a reserved member.
+// Check returns an error that begins with the name of the first invalid field: tool_use_mode, tool_failure_policy, tool_choice, wire,
+// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says.
 func (p *Patch) Check() error {
 	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
 		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
@@ -92,7 +92,8 @@ func (p *Patch) Check() error {
 	return CheckOverrides(p.RequestOverrides)
 }
 
-// CheckOverrides returns an error for an invalid value of request_overrides. An empty value is valid.
+// CheckOverrides returns an error if raw, a value of request_overrides, is not a JSON object, or has a member that only the program may set, such
+// as model or messages, in any letter case. An empty raw is valid.
 func CheckOverrides(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -123,7 +124,7 @@ func (p *Patch) Transforms() transform.List {
 		ToolCall: p.ToolCallTransforms, ToolResult: p.ToolResultTransforms}
 }
 
-// Overrides returns the members of request_overrides, in order.
+// Overrides returns copies of the members of request_overrides, in order; nil: none.
 func (p *Patch) Overrides() []lathe.Member {
 	var out []lathe.Member
 	for key, value := range rawjson.Members(p.RequestOverrides) {
@@ -135,15 +136,14 @@ func (p *Patch) Overrides() []lathe.Member {
 	return out
 }
 
-// AllowsTool reports whether a tool of that name may be offered: it is in the allowlist, or there is no
-// allowlist, and it is not in the denylist.
+// AllowsTool reports whether a tool with this name may be offered: ToolAllowlist has it or is nil, and ToolDenylist does not have it.
 func (p *Patch) AllowsTool(name string) bool {
 	return (p.ToolAllowlist == nil || slices.Contains(p.ToolAllowlist, name)) && !slices.Contains(p.ToolDenylist, name)
 }
 
-// An Entry is a key that a patch sets.
+// An Entry is a key that a patch sets, with its value.
 type Entry struct {
-	Key   string
+	Key   string // of the configuration, such as "tool_choice"
 	Value string // as the text of a flag: a list with commas, an object as JSON
 	Run   bool   // a setting of runs, otherwise of the model
 }

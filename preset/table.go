@@ -44,12 +44,13 @@ func find(rows []row, what, name string, others map[string]string) (*Patch, erro
 	return nil, notFound(what, name, names, others)
 }
 
-// Named returns the preset of that name. The caller owns the patch. The error for an unknown name suggests the nearest one.
+// Named returns the preset with this name. The caller may change the patch. The error for an unknown name suggests the nearest one.
 func Named(name string) (*Patch, error) {
 	return find(known().Presets, "preset", name, known().OtherPresets)
 }
 
-// Profile returns the settings for the provider or server of that name, including its base URL.
+// Profile returns the settings for the provider or server with this name, such as its base URL. The caller may change the patch. The error for an
+// unknown name suggests the nearest one.
 func Profile(name string) (*Patch, error) {
 	return find(known().Profiles, "profile", name, known().OtherProfiles)
 }
@@ -87,8 +88,8 @@ func modelDefaults(model string) *Patch {
 	return out
 }
 
-// For returns the settings of a model on a provider: the merged settings of the defaults, the provider, its profile and the model. Except
-// for models that cannot use tools, all settings of runs are at their documented defaults.
+// For returns the settings for a model on a provider: the defaults, then those of the provider, its profile and the model, merged by [Merge].
+// Settings of runs have their documented defaults, except for models that cannot use tools. The error is that of [Profile].
 func For(provider, model string) (*Patch, error) {
 	profile, err := Profile(provider)
 	if err != nil {
@@ -97,14 +98,13 @@ func For(provider, model string) (*Patch, error) {
 	return Merge(own("default_tool_calling"), providerDefaults(provider), profile, modelDefaults(model)), nil
 }
 
-// Routing configures how OpenRouter selects the server. Nil and empty lists are not sent; only an empty Transforms is sent, because it
-// disables transforms.
+// Routing configures how OpenRouter selects the server for a request. Empty fields are not sent.
 type Routing struct {
-	Route      string
-	Transforms []string
-	Only       []string // names of providers
-	Order      []string
-	Ignore     []string
+	Route      string   // such as "fallback"
+	Transforms []string // OpenRouter's transforms of prompts; empty but not nil: sent, to disable them
+	Only       []string // names of the providers that may be used
+	Order      []string // names of providers, the preferred first
+	Ignore     []string // names of the providers that must not be used
 }
 
 // OpenRouterRouting returns a patch with the request_overrides for r.

@@ -62,7 +62,7 @@ type Timeouts struct {
 	Loading time.Duration
 }
 
-// A Server describes what the model server takes and supports. The zero value leaves that to the rules of its kind.
+// A Server says what the model server accepts, where that differs from the rules for its kind of server.
 type Server struct {
 	// Kind names the kind of server, whose rules requests follow: one of docs/internals/destinations.md, or a profile of package preset for that
 	// server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the rules of the wire apply.
@@ -87,7 +87,7 @@ type Server struct {
 	// ContentMarker is the text that replaces such content; {type} in it is replaced by the type of the content. The default says that
 	// the content was not sent.
 	ContentMarker string
-	// NoTools and NoParallel say what the model does not support; see lathe.ModelInfo.
+	// NoTools and NoParallel are those of [lathe.ModelInfo].
 	NoTools, NoParallel bool
 }
 
@@ -99,7 +99,8 @@ type Limits struct {
 	MaxEventBytes    int   // 8 MiB; of one event of a stream, and of a response that is not a stream
 	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
 	MaxAnswerCalls   int   // 256; tool calls of one answer
-	// MaxContinuations is how often one answer is continued that the server pauses (pause_turn of Messages); 8.
+	// MaxContinuations is the maximum number of further requests for one answer that the server interrupts (stop reason pause_turn of
+	// Messages); 8.
 	MaxContinuations int
 }
 

@@ -85,10 +85,10 @@ type State string
 
 // The states. A call in one of the last three has ended; a late result can still change an unknown call to done.
 const (
-	Queued    State = "queued"
-	Claimed   State = "claimed"
-	Started   State = "started" // it may have been sent to the worker
-	Done      State = "done"
+	Queued    State = "queued"    // no worker has claimed it
+	Claimed   State = "claimed"   // a worker has claimed it; it was not sent
+	Started   State = "started"   // it may have been sent to the worker
+	Done      State = "done"      // it has a result
 	Unknown   State = "unknown"   // it was started and may have been executed; its result is not known
 	Cancelled State = "cancelled" // it was not executed, or its effect allows a repetition and it was cancelled
 )
@@ -101,10 +101,10 @@ type Call struct {
 	// Key is the unique name of the call: the idempotency key of the tool call, which is the same for each attempt.
 	Key                                 string
 	RunID, CallID, RequestID, SessionID string
-	Depth                               int // depth of the run that made the call; 0: not started by another run
-	Trace                               event.TraceContext
-	Tool                                string
-	Definition                          string // the value of [Tool.Definition]; only workers with this definition get the call
+	Depth                               int                // depth of the run that made the call; 0: not started by another run
+	Trace                               event.TraceContext // span of the call, as the parent of the worker's spans
+	Tool                                string             // registered name
+	Definition                          string             // the value of [Tool.Definition]; only workers with this definition get the call
 	Effect                              lathe.Effect
 	// Arguments are content: they are sent to the worker only, and removed when the call ends.
 	Arguments json.RawMessage
@@ -137,14 +137,14 @@ func (c *Call) ArgumentsHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A Ref is the reference of one attempt of a call, with the worker that claimed it.
+// A Ref identifies one attempt of a call, and the worker that claimed it.
 type Ref struct {
-	Key     string
-	Attempt int
-	Worker  string
+	Key     string // [Call].Key
+	Attempt int    // [Call].Attempt
+	Worker  string // [Worker].ID
 }
 
-// A Notification states what may have changed. The zero value stands for the list of workers.
+// A Notification says what may have changed: the call Key, or, if it is zero, the list of workers.
 type Notification struct {
 	Key string `json:"key,omitempty"` // key of the call
 	// Definition is set if a call of this definition can be claimed.
@@ -158,9 +158,9 @@ type Result struct {
 	Data    json.RawMessage // a JSON value; nil: none
 	Blobs   []lathe.Blob
 	IsError bool
-	Code    lathe.Code // the error code if IsError
-	Detail  string     // the error text for the model if IsError
-	RC      int
+	Code    lathe.Code // the error code, if IsError
+	Detail  string     // the error text for the model, if IsError
+	RC      int        // [lathe.Output].RC
 }
 
 type resultJSON struct {

@@ -196,8 +196,8 @@ func (f *Finder) Has(text []byte) bool {
 	return start >= 0
 }
 
-// Append appends text to dst. In place of each secret it appends what replace appends for its name, which is [Found] for one that only
-// looks like a key.
+// Append appends text to dst, and calls replace to append a replacement for each secret in it. name is the name of the known value, or [Found] for
+// text that only looks like a key; found is the text of the secret.
 func (f *Finder) Append(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
 	for len(text) > 0 {
 		start, end, name := f.known(text)

@@ -12,7 +12,7 @@ import (
 	"log/slog"
 )
 
-// Redacted is printed in place of a secret.
+// Redacted is the text that is printed in place of a secret.
 const Redacted = "[redacted]"
 
 // A Secret is a key, token or password. It is printed as [Redacted] by every verb of fmt, in JSON, in text encodings and in slog, also
@@ -43,7 +43,7 @@ func (s Secret) Reveal() string {
 // IsZero reports whether the value is "".
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// Equal reports whether both values are the same. Its time does not depend on the position of the first difference.
+// Equal reports whether both values are equal. Its time does not depend on where they differ, only on their lengths.
 func (s Secret) Equal(o Secret) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(o.Reveal())) == 1
 }
@@ -56,11 +56,11 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String, for every verb of fmt.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
 
-// MarshalText returns what String returns. It serves encoding/json, encoding/xml and YAML.
+// MarshalText returns the result of String, so that JSON, XML and YAML do not have the value.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue returns what String returns.
+// LogValue returns the result of String, so that slog does not log the value.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -19,7 +19,7 @@ const EvalModel = "sim/eval"
 
 // A Misbehaviour is one way in which the model sim/eval-NAME does not follow its prompt.
 type Misbehaviour struct {
-	Name string
+	Name string // such as "never-calls"
 	Does string // a short description
 }
 

@@ -11,9 +11,9 @@ import (
 
 // A Fault is one way in which real servers deviate from the wire. The model sim/fault-NAME is sim/demo with that fault.
 type Fault struct {
-	Name string
+	Name string // such as "id-late"
 	Does string // a short description
-	// Ends is the reason with which a run that meets the fault must end: "answered" if the fault must be tolerated.
+	// Ends is the reason with which a run with this model must end: "answered" if the fault must be tolerated.
 	Ends lathe.Reason
 	// Wires are the wires that have the fault; nil: all. A request for it on another wire gets 404.
 	Wires []lathe.Wire
@@ -50,7 +50,7 @@ const (
 	boundSignatures
 )
 
-// On reports whether the wire has the fault.
+// On reports whether the simulator has the fault on this wire.
 func (f *Fault) On(w lathe.Wire) bool { return f.Wires == nil || slices.Contains(f.Wires, w) }
 
 // Faults returns all faults, in the order of the documentation.
@@ -62,7 +62,7 @@ func Faults() []Fault {
 	return all
 }
 
-// FaultsOn returns the faults that the wire has.
+// FaultsOn returns the faults that the simulator has on this wire, in the order of [Faults].
 func FaultsOn(w lathe.Wire) []Fault {
 	return slices.DeleteFunc(Faults(), func(f Fault) bool { return !f.On(w) })
 }

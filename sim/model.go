@@ -21,7 +21,7 @@ type Model struct {
 
 var _ lathe.Model = (*Model)(nil)
 
-// Model returns the model of that name; "" means sim/demo. If the name does not exist, Generate returns an error.
+// Model returns the model with this name; "" means sim/demo. If no model has the name, Generate yields an error.
 func (s *Sim) Model(name string) *Model {
 	if name == "" {
 		name = DemoModel

@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Script is a list of turns of the model sim/script. The n-th model call of a conversation, counted by its assistant messages, gets
-// the n-th turn. A request after the last turn is an error, because a script that ends early would hide a fault.
+// A Script is the list of answers of a model sim/script. A request with n assistant messages gets the answer n+1. A request after the last one
+// is an error, because a script that ends early would hide a fault.
 type Script struct {
 	turns []scriptTurn
 }

@@ -31,7 +31,8 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// DemoModel is the name of the rule-based model.
+// DemoModel is the name of the model that by fixed rules selects tools by their names and descriptions, fills their arguments from the prompt, and
+// answers from their results.
 const DemoModel = "sim/demo"
 
 // ThinkingModel is the name of the rule-based model that reasons before it answers, and signs the reasoning on the wires that have
@@ -51,7 +52,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Sim is the simulated model server. It may be used by several goroutines at once.
+// A Sim is a simulated model server in this process, with models that follow fixed rules. It may be used by several goroutines at once.
 type Sim struct {
 	opts     Options
 	requests atomic.Int64
@@ -100,7 +101,8 @@ func New(opts *Options) *Sim {
 	return s
 }
 
-// Names returns the names of the models of this Sim, sorted, without those in dialects.
+// Names returns the names of the models of this Sim, sorted. The same models with a
+// dialect, such as "sim/demo+hermes", are not listed.
 func (s *Sim) Names() []string {
 	names := []string{DemoModel, "sim/slow", ThinkingModel, EvalModel, ObedientModel, CarefulModel}
 	for _, m := range misbehaviours {
@@ -212,11 +214,11 @@ type Turn struct {
 	Text      string
 	Calls     []lathe.ToolCall
 	Finish    lathe.FinishReason // "": tool_calls if there are calls, else stop
-	Usage     lathe.Usage
-	Delay     time.Duration // pause before the first token
-	Status    int           // status of an HTTP error instead of an answer; 0 for an answer
-	Message   string        // message of the HTTP error
-	Cut       bool          // close the connection after the last piece
+	Usage     lathe.Usage        // as the server reports it
+	Delay     time.Duration      // pause before the first token
+	Status    int                // status of an HTTP error instead of an answer; 0 for an answer
+	Message   string             // message of the HTTP error
+	Cut       bool               // close the connection after the last piece
 
 	hidden   string // reasoning of which only the signature is returned
 	redacted bool   // hidden is a block of type redacted_thinking, on the wire Messages

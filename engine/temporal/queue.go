@@ -15,7 +15,7 @@ import (
 
 // QueueOptions configure a tool on a task queue. TaskQueue is required.
 type QueueOptions struct {
-	TaskQueue string
+	TaskQueue string // the Temporal task queue whose workers execute the calls
 	// Activity is the type of the activity; "": the name of the tool. The input is a [CallInput] and the output a [CallResult].
 	Activity string
 	// Heartbeat is the maximum time between two heartbeats of the activity before the call counts as lost; 0: the activity sends no

@@ -55,7 +55,7 @@ import (
 
 // The names under which [Workflow.Register] registers the workflow and its activities.
 const (
-	Name = "lathe.run"
+	Name = "lathe.run" // of the workflow
 
 	modelActivity  = "lathe.model"
 	toolActivity   = "lathe.tool"
@@ -63,7 +63,7 @@ const (
 	inputActivity  = "lathe.input"
 )
 
-// ExecutorName is the Executor in the [store.RunSummary] of the runs.
+// ExecutorName is the value of Executor in [store.RunSummary] for runs that a [Workflow] executes.
 const ExecutorName = "temporal"
 
 // Options of a [Workflow]. Engine and Store are required.

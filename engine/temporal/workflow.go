@@ -17,14 +17,14 @@ import (
 type Input struct {
 	// RunID is the id of the run; "": the workflow id.
 	RunID  string `json:"run_id,omitempty"`
-	Target string `json:"target,omitempty"`
+	Target string `json:"target,omitempty"` // names the loop: see [Options].LoopFor
 	// Start is the input of the run, for callers that did not call [Workflow.Accept]. It is content: see [NewCodec].
 	Start *Start `json:"start,omitempty"`
 	// Continued is the state of a run that continues in a new history. Callers leave it nil.
 	Continued *Continued `json:"continued,omitempty"`
 }
 
-// Start is the input of a run.
+// Start has the conversation and the owner of a run: the fields of [loop.Input] and [lathe.RunInfo] with these names.
 type Start struct {
 	Messages  []lathe.Message   `json:"messages"`
 	SessionID string            `json:"session_id,omitempty"`

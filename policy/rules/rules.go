@@ -24,15 +24,15 @@ const (
 // ruleNone is the rule of the verdict for calls that no rule matches, if there is no other policy.
 const ruleNone = "rules.none"
 
-// A Rule decides about the calls that it matches. A call must match all fields that are set; a rule with only a name matches every call,
-// and denies it.
+// A Rule decides about the calls that it matches. A call must match all fields that are set. The zero Decision denies: a rule with only a name
+// denies every call.
 type Rule struct {
-	Name     string
-	Decision lathe.Decision
-	Tool     string // pattern of the tool's name, as in [policy.Match]; "" matches all
-	Effect   string // read_only, idempotent or writes; "" matches all
+	Name     string         // required; lathe.Verdict.Rule of its verdicts
+	Decision lathe.Decision // for the calls that the rule matches
+	Tool     string         // pattern of the tool's name, as in [policy.Match]; "" matches all
+	Effect   string         // of the tool: "read_only", "idempotent" or "writes"; "" matches all
 	// When is a CEL expression of type bool over the variables args (the arguments), tool, effect, origin, principal, session, depth, turn,
-	// seq, labels (of the run) and used (the number of calls of the run by tool). "" is true.
+	// seq, labels (of the run) and used (a map from tool names to their number of calls in the run). "" matches all.
 	When      string
 	Principal string            // pattern of the principal of the run, as in [policy.Match]; "" matches all
 	Labels    map[string]string // labels that the run must have, each with a pattern of its value
@@ -40,7 +40,7 @@ type Rule struct {
 	Source    string            // Source in the findings of [Policy.Explain]
 }
 
-// Options of a [Policy].
+// Options configure a [Policy]. The zero value is usable.
 type Options struct {
 	// Else decides about calls that no rule matches; nil denies them.
 	Else lathe.Policy
@@ -50,14 +50,14 @@ type Options struct {
 
 // A Problem is one error in a rule.
 type Problem struct {
-	Rule    int    // index in the list of rules
-	Field   string // "name", "tool", "effect", "when", "principal", "labels"
-	Line    int    // within the condition, from 1; 0 for other fields
-	Column  int    // from 1
+	Rule    int    // index in the list of rules, from 0
+	Field   string // "name", "tool", "effect", "when", "principal" or "labels"
+	Line    int    // of Rule.When, from 1; 0: another field
+	Column  int    // of Rule.When, from 1; 0: another field
 	Message string
 }
 
-// Problems are all errors in a list of rules.
+// Problems is the error of [New]: all problems of a list of rules, in their order.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -69,7 +69,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// A Policy decides by rules. It has no state and may be used by several goroutines at once.
+// A Policy is a [lathe.Policy] that decides by a list of rules. It has no state and may be used by several goroutines at once.
 type Policy struct {
 	rules []*rule // sorted by decision, strictest first, then by name
 	other lathe.Policy
@@ -86,7 +86,8 @@ type rule struct {
 	when cel.Program // nil: no condition
 }
 
-// New compiles the rules. Its error is a [Problems].
+// New returns the policy of at most 1,000 rules, in any order: the strictest rule that matches decides. opts may be nil. The error is a
+// [Problems].
 func New(list []Rule, opts *Options) (*Policy, error) {
 	var o Options
 	if opts != nil {

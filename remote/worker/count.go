@@ -2,17 +2,18 @@ package worker
 
 import "github.com/lathe-run/lathe/internal/wire/workers"
 
-// A Count contains the state and the counters of a worker. OK, Failed, NotRun and Late count calls: those that succeeded, those that
-// failed, those that were returned without execution, and those whose result the gateway refused because another worker had the call by
-// then.
+// A Count has the state and the counters of a worker since [New].
 type Count struct {
-	Connected                bool
-	Credit, InFlight         int
-	Connects                 uint64
+	Connected bool
+	// Credit is the number of calls that the worker accepts at once, and InFlight the number of calls that it has now.
+	Credit, InFlight int
+	Connects         uint64 // number of connections, reconnections included
+	// OK, Failed, NotRun and Late are numbers of calls: that succeeded, that failed, that were returned without execution, and whose result
+	// the gateway refused because another worker had the call by then.
 	OK, Failed, NotRun, Late uint64
 }
 
-// Count returns the worker's state and counters.
+// Count returns the worker's state and counters. It may be called from several goroutines at once.
 func (w *Worker) Count() Count {
 	w.mu.Lock()
 	defer w.mu.Unlock()

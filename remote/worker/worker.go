@@ -28,7 +28,7 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options of a [Worker].
+// Options configure a [Worker]. URL and Token are required.
 type Options struct {
 	// URL is the URL of the gateway, such as https://gateway.example.com or with the scheme wss. If it has no path, the path is /v1/worker.
 	URL   string        // required
@@ -59,11 +59,11 @@ type Options struct {
 type State struct {
 	Connected bool
 	Refused   map[string]string // the tools that the gateway refused, with its reasons
-	Err       error             // the reason why the worker is not connected
-	Retry     time.Duration     // the time until the next attempt to connect
+	Err       error             // why the worker is not connected; nil: it is connected
+	Retry     time.Duration     // the time until the next attempt to connect; 0: it is connected
 }
 
-// A Worker serves the tools of a runner.
+// A Worker executes the calls that a gateway sends it with the tools of a runner. Its methods may be called from several goroutines at once.
 type Worker struct {
 	opts   Options
 	runner *tool.Runner
@@ -81,7 +81,7 @@ type Worker struct {
 	reporting sync.Mutex
 }
 
-// New returns a worker. Its errors are *[lathe.Error] of code invalid_config.
+// New returns a worker, which does not connect before Run. opts is required. The error has the code invalid_config.
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	w := &Worker{opts: *opts, runner: runner, instance: rand.Text(), held: map[workers.Ref]*job{}, empty: make(chan struct{}, 1)}
 	o := &w.opts
@@ -162,8 +162,8 @@ func (w *Worker) Offers() []remote.Tool {
 	return out
 }
 
-// Run serves until ctx is done, and connects again when the connection is lost. After ctx is done it accepts no more calls, and returns
-// when the gateway has acknowledged the results of all its calls, or after Options.Drain.
+// Run connects to the gateway and executes calls until ctx is done. If the connection is lost, it connects again. After ctx is done it accepts no
+// more calls, and returns when the gateway has acknowledged the results of all its calls, or after Options.Drain.
 func (w *Worker) Run(ctx context.Context) {
 	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
