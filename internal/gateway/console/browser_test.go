@@ -276,8 +276,12 @@ const violations = [];
 document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));
 try {
   await began();
-  report.model = (await until("the models", () => $("#model option:nth-child(2)"))).textContent;
-  $("#options").click();
+  await until("the models", () => !$("#model").disabled);
+  $("#model").click();
+  report.model = (await until("the list", () => $("[role=option]:nth-child(2) .pick-name"))).textContent;
+  $("#model").click();
+  $("#chat-menu").click();
+  (await until("the menu", () => $("#options"))).click();
   report.tool = (await until("the tools", () => $("dialog fieldset input"))) && "";
   $("dialog fieldset input").click();
   report.tool = (await until("the tool", () => $("dialog .check + .check"))).textContent;
