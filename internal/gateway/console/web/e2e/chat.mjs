@@ -76,7 +76,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
   check("the answer has its time", /\d m?s/.test(await page.locator(".turn.assistant > .meta").textContent()));
   await page.locator("#chat-menu").click();
   await page.getByRole("menu").waitFor();
-  check("the first entry has the focus", await page.evaluate(() => document.activeElement.id), "options");
+  await page.waitForFunction(() => document.activeElement.id === "options"); // the first entry has the focus
   await page.keyboard.press("End");
   check("End leads to the last", await page.evaluate(() => document.activeElement.textContent), "Delete");
   await axe("the menu of the chat");
@@ -86,7 +86,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.locator("#model").press("Enter");
   await page.getByRole("combobox", { name: "Find a model" }).fill("careful");
   await axe("the list of models");
-  check("what is found", await page.getByRole("option").allTextContents(), ["sim/careful"]);
+  check("what is found", await page.getByRole("listbox").getByRole("option").allTextContents(), ["sim/careful"]);
   await page.keyboard.press("Enter");
   check("the model is chosen", await page.locator("#model").textContent(), "sim/careful");
   // A chat that was exported is a chat of its own once it is imported, and goes on.

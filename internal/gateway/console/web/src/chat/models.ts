@@ -28,8 +28,9 @@ export function useEntries(): boolean {
   return list.data !== undefined;
 }
 
-// answeredBy names what answered: the entry that was asked, and the model of its server where that has another name. asked is "" for the default.
+// answeredBy names what answered, or was asked: the entry, and the model of its server where that has another name. asked is "" for the default.
 export function answeredBy(asked: string | undefined, model = ""): string {
-  const of = entries.value, name = asked || of.find((e) => e.isDefault && (e.name === model || e.model === model))?.name || "";
-  return !name || name === model ? model : model ? `${name} (${model})` : name;
+  const entry = entries.value.find((e) => asked ? e.name === asked : e.isDefault && (!model || e.name === model || e.model === model));
+  const name = asked || entry?.name, of = model || entry?.model;
+  return !name || name === of ? of ?? "" : of ? `${name} (${of})` : name;
 }

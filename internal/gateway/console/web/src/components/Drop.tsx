@@ -7,6 +7,7 @@ const least = 260; // px below the button, else the box opens above it
 const gap = 4; // px between the button and the box
 
 // Drop is a button with a box that it opens. Escape, a press beside it and close close it; the focus returns to the button.
+// Its first entry or field has the focus while it is open.
 // content is made anew each time the box opens.
 export function Drop({ id, label, kind, face, class: name = "quiet small", disabled, content }: { id?: string; label: string; kind: "menu" | "dialog"; face: ComponentChildren; class?: string; disabled?: boolean; content: (close: () => void) => ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null), button = useRef<HTMLButtonElement>(null), boxId = useId();
@@ -22,7 +23,7 @@ export function Drop({ id, label, kind, face, class: name = "quiet small", disab
   return <>
     <button type="button" id={id} ref={button} class={name} title={label} aria-label={label} aria-haspopup={kind} aria-expanded={open} disabled={disabled} popovertarget={boxId}>{face}</button>
     <div id={boxId} ref={box} popover="auto" class="drop" role={kind === "dialog" ? "dialog" : undefined} aria-label={kind === "dialog" ? label : undefined}
-      onBeforeToggle={(e) => { if (e.newState === "open") { place(); set(true); } }} onToggle={(e) => { if (e.newState === "closed") set(false); }}
+      onBeforeToggle={(e) => { if (e.newState === "open") { place(); set(true); } }} onToggle={(e) => { if (e.newState === "closed") set(false); else box.current?.querySelector<HTMLElement>("[role=menuitem], input")?.focus(); }}
       onKeyDown={(e) => { if (e.key === "Escape") { e.preventDefault(); close(); } }}>{open && content(close)}</div>
   </>;
 }
@@ -43,5 +44,5 @@ function Items({ label, items, close }: { label: string; items: Item[]; close: (
     e.preventDefault();
     all[to]!.focus();
   };
-  return <div role="menu" aria-label={label} onKeyDown={move}>{items.map((item, i) => <button key={item.name} ref={(el) => { if (i === 0 && !el?.parentElement?.contains(document.activeElement)) queueMicrotask(() => el?.focus()); }} type="button" role="menuitem" id={item.id} tabIndex={-1} class={`plain${item.danger ? " bad" : ""}`} onClick={() => { close(); item.act(); }}>{item.name}</button>)}</div>;
+  return <div role="menu" aria-label={label} onKeyDown={move}>{items.map((item) => <button key={item.name} type="button" role="menuitem" id={item.id} tabIndex={-1} class={`plain${item.danger ? " bad" : ""}`} onClick={() => { close(); item.act(); }}>{item.name}</button>)}</div>;
 }

@@ -5,7 +5,7 @@ import { keyWanted, session, signInAddress } from "../api";
 import { Dialog } from "./basics";
 
 const problems = {
-  wrong: "This key is not valid. Compare it with what you were given: a space or a line break at its end counts.",
+  wrong: "This key is not valid. Show it, and compare it with the one that you were given.",
   lost: "The gateway did not answer. The key was not checked: try again once it is back.",
 };
 

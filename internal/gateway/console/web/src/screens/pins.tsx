@@ -63,7 +63,7 @@ function One({ p, reload }: { p: Pin; reload: () => void }) {
   return <article class="card-box" aria-labelledby={`p-${p.name}`}>
     {head}
     {p.reason && <p><span class="sentence"><Seen text={p.reason} /></span>{p.changed?.length ? <>: <b><Seen text={p.changed.join(", ")} /></b></> : null}.</p>}
-    {p.hidden_characters ? <p class="problem warning">{count(p.hidden_characters, "invisible character")} in its texts, shown below as escapes. Models do not get them. A person may read another text than a model would.</p> : null}
+    {p.hidden_characters ? <p class="problem warning">{count(p.hidden_characters, "invisible character")} in its texts: below as escapes, and left out of what models get. Such characters can hide text from a reader.</p> : null}
     {blocked && p.definition && (p.accepted ? <Diff before={p.accepted} after={p.definition} label={p.name} />
       : <>{p.accepted_at && <p class="soft small">The text that was accepted was not stored, so that only the new one can be shown.</p>}<JsonView text={JSON.stringify(p.definition)} label={`Definition of ${visible(p.name)}`} /></>)}
     {p.definition && (!blocked || p.accepted) && <details><summary class="small">Whole definition, written by the server</summary><JsonView text={JSON.stringify(p.definition)} label={`Definition of ${visible(p.name)}`} /></details>}

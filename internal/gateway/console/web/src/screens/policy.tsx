@@ -79,7 +79,7 @@ export default function Policy() {
 }
 
 // saysOf is what a rule has to do with the call.
-const saysOf = (r?: Finding) => !r ? "" : r.decides ? <Badge kind="run">decides</Badge> : r.matched ? "applies" : <span class="soft">does not apply{r.why && <>: <Seen text={r.why} /></>}</span>;
+const saysOf = (r?: Finding) => !r ? "" : r.decides ? <Badge kind="run">decides</Badge> : r.matched ? "applies" : <span class="soft">no{r.why && <>: <Seen text={r.why} /></>}</span>;
 
 function Rules({ rules, got, means }: { rules: Rule[]; got?: Explanation; means: (r: Rule) => boolean }) {
   const conditions = rules.some((r) => r.when), findingOf = (r: Rule) => got?.rules.find((f) => keyOf(f.rule, f.source) === r.key);

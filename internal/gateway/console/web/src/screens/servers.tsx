@@ -15,8 +15,7 @@ const kinds: Record<string, "ok" | "wait" | "bad" | "run"> = { ready: "ok", star
 const last = 8; // lines of standard error that are shown at first
 
 // next says what a person may do about a server that is not ready.
-const next = (s: Server) => s.transport === "stdio" ? <>Run its command in a terminal to see it fail{s.target && <>: <code><Seen text={s.target} /></code> <Copy icon text={s.target} label="Copy the command" /></>}. Then correct <code>tools.mcp.<Seen text={s.name} /></code> in lathe.yaml, or press Reconnect.</>
-  : <>Check that its address answers{s.target && <>: <code><Seen text={s.target} /></code></>}, then press Reconnect.</>;
+const next = (s: Server) => s.transport === "stdio" ? <>Run its command in a terminal to see it fail, correct <code>tools.mcp.<Seen text={s.name} /></code> in lathe.yaml, then press Reconnect.</> : "Check that its address answers, then press Reconnect.";
 
 export default function Servers() {
   const { data, error, reload } = useResource<{ data: Server[] }>("api/servers", { every: 2000 });
@@ -55,7 +54,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
     <dl class="run-facts">
       <div><dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd></div>
       {s.software && <div><dt>Software</dt><dd><Seen text={s.software} /></dd></div>}
-      {s.target && <div><dt>{s.transport === "stdio" ? "Command" : "Address"}</dt><dd class="mono"><Seen text={s.target} /></dd></div>}
+      {s.target && <div><dt>{s.transport === "stdio" ? "Command" : "Address"}</dt><dd class="mono server-target"><Seen text={s.target} /> <Copy icon text={s.target} label={`Copy ${s.transport === "stdio" ? "the command" : "the address"} of ${visible(s.name)}`} /></dd></div>}
       <div><dt>Connections made</dt><dd class="num">{s.starts}</dd></div>
       <div><dt>Tools offered</dt><dd class="num">{ready.length} of {s.tools.length}</dd></div>
     </dl>

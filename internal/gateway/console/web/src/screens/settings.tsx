@@ -24,14 +24,15 @@ export default function Settings() {
   const text = param("q").toLowerCase(), all = param("show") === "all";
   const changed = data?.data.filter((s) => s.origin !== "default").length ?? 0, defaults = (data?.data.length ?? 0) - changed;
   const fits = data?.data.filter((s) => !text || `${s.key} ${s.value}`.toLowerCase().includes(text));
-  const set = fits?.filter((s) => all || s.origin !== "default"), rows = (set?.length || !text ? set : fits)?.toSorted((a, b) => rank(a) - rank(b)); // a search that finds defaults only shows them
+  const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
+  const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   return <div class="page fill">
     <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and send SIGHUP, or start the gateway again." />
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
-      {!all && rows === set && <p class="soft small filters-note">{count(defaults, "default")} not shown.</p>}</div>
+      {folded && <p class="soft small filters-note">{count(defaults, "default")} not shown</p>}</div>
     <DataTable label="Settings" columns={columns} rows={rows} rowKey={(s) => s.key} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} /></>}
   </div>;
 }

@@ -77,10 +77,10 @@ function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
     <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
-    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">The last {count(tool.last_calls.length, "call")}</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
+    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
-      : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, shown to people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger">Disable the tool</button></form>)}
+      : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, shown to people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger small">Disable the tool</button></form>)}
   </section>;
 }
 
@@ -128,7 +128,7 @@ function Try({ tool }: { tool: Detail }) {
     <form class="stack" onSubmit={(e) => void submit(e)}>
       <Tabs label="How to enter the arguments" tabs={[{ id: "form", label: "Form" }, { id: "json", label: "JSON" }]} chosen={tab} choose={choose}>
         {tab === "form" ? <SchemaField label="Arguments" schema={tool.parameters} root={tool.parameters} required value={value} change={(v) => setValue(v ?? {})} />
-          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={10} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
+          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={6} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
       </Tabs>
       {problem && <p class="problem" role="alert">{visible(problem)}</p>}
       <div class="answers"><button type="submit" disabled={busy}>{busy ? "Calling…" : "Call"}</button>{Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
