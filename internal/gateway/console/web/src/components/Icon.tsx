@@ -7,4 +7,4 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-export const Icon = ({ name }: { name: IconName }) => <svg class={`glyph ${name}`} viewBox="0 0 20 20" aria-hidden="true"><path d={paths[name]} /></svg>;
+export const Icon = ({ name }: { name: IconName }) => <svg class={`glyph glyph-${name}`} viewBox="0 0 20 20" aria-hidden="true"><path d={paths[name]} /></svg>;

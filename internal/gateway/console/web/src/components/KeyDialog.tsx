@@ -23,7 +23,7 @@ export function KeyDialog() {
       {provider && <><a class="button main" href={provider}>Sign in with {URL.parse(session.value?.issuer ?? "")?.host ?? session.value?.issuer}</a><p class="or soft small"><span>or with a key</span></p></>}
       <input class="unseen" type="text" name="username" autocomplete="username" tabIndex={-1} aria-hidden="true" readOnly value={location.host} />
       <label for="key-text">Key</label>
-      <div class="key-field"><input id="key-text" name="password" type={(shown ? "text" : "password") as "password"} autocomplete="current-password" autocapitalize="none" spellcheck={false} required aria-invalid={wanted.problem === "wrong"} value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+      <div class="key-field"><input id="key-text" autoFocus name="password" type={(shown ? "text" : "password") as "password"} autocomplete="current-password" autocapitalize="none" spellcheck={false} required aria-invalid={wanted.problem === "wrong"} value={key} onInput={(e) => setKey(e.currentTarget.value)} />
         <button type="button" class="quiet small" aria-pressed={shown} onClick={() => setShown(!shown)}>{shown ? "Hide" : "Show"}<span class="unseen"> the key</span></button></div>
       {wanted.problem && <p class="problem" role="alert">{problems[wanted.problem]}</p>}
       <div class="answers"><button type="submit" disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button></div>
