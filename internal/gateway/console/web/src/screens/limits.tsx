@@ -41,7 +41,7 @@ function Entries({ all }: { all: Model[] }) {
   const lastRun = useLastRuns();
   const [whole, set] = useState(false);
   const used = (m: Model) => m.provider !== "sim" || m.default || lastRun.of(m) !== undefined, shown = whole ? all : all.filter(used), rest = all.length - all.filter(used).length;
-  return <><PlainTable label="Models" head={["Entry", "Model", "Provider", "Last run", "Tool calls", "Limits of a run"]}>{shown.map((m) => <tr key={m.name}>
+  return <><PlainTable label="Entries of models and their limits" head={["Entry", "Model", "Provider", "Last run", "Tool calls", "Limits of a run"]}>{shown.map((m) => <tr key={m.name}>
       <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td><td class="wide-cell">{limitsOf(m)}</td></tr>)}</PlainTable>
     {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}</>;
 }
