@@ -85,6 +85,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
   check("Escape leaves the menu", await page.evaluate(() => [document.activeElement.id, document.querySelectorAll("[role=menu]").length]), ["chat-menu", 0]);
   await page.locator("#model").press("Enter");
   await page.getByRole("combobox", { name: "Find a model" }).fill("careful");
+  check("the list of models fits the window", await page.evaluate(() => { const box = document.querySelector(".drop:popover-open").getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }));
   await axe("the list of models");
   check("what is found", await page.getByRole("listbox").getByRole("option").allTextContents(), ["sim/careful"]);
   await page.keyboard.press("Enter");

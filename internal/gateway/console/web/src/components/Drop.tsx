@@ -5,6 +5,7 @@ import { useId, useRef, useState } from "preact/hooks";
 
 const least = 260; // px below the button, else the box opens above it
 const gap = 4; // px between the button and the box
+const widest = 380; // px of a box with its margins
 
 // Drop is a button with a box that it opens. Escape, a press beside it and close close it; the focus returns to the button.
 // Its first entry or field has the focus while it is open.
@@ -14,7 +15,8 @@ export function Drop({ id, label, kind, face, class: name = "quiet small", disab
   const [open, set] = useState(false);
   const place = () => {
     const at = button.current!.getBoundingClientRect(), style = box.current!.style, left = at.left + at.width / 2 < innerWidth / 2, below = innerHeight - at.bottom > least || at.top < least;
-    Object.assign(style, { left: left ? `${at.left}px` : "auto", right: left ? "auto" : `${innerWidth - at.right}px`, top: below ? `${at.bottom + gap}px` : "auto", bottom: below ? "auto" : `${innerHeight - at.top + gap}px`, maxHeight: `${(below ? innerHeight - at.bottom : at.top) - 4 * gap}px` });
+    const beside = Math.min(left ? at.left : innerWidth - at.right, Math.max(2 * gap, innerWidth - widest)); // so that it fits into a narrow window
+    Object.assign(style, { left: left ? `${beside}px` : "auto", right: left ? "auto" : `${beside}px`, top: below ? `${at.bottom + gap}px` : "auto", bottom: below ? "auto" : `${innerHeight - at.top + gap}px`, maxHeight: `${(below ? innerHeight - at.bottom : at.top) - 4 * gap}px` });
   };
   const close = () => {
     box.current?.hidePopover();
