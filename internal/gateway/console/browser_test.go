@@ -102,7 +102,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /api/stats":
 		answer(map[string]any{"total": map[string]any{}, "models": []any{map[string]any{"name": poison, "model_calls": map[string]any{"calls": 1, "errors": 0}}}})
 	case "GET /api/servers":
-		_, _ = io.WriteString(w, `{"data":[]}`) // the page left
+		answer(map[string]any{"data": []any{}})
 	case "GET /api/tools":
 		answer(map[string]any{"data": []any{map[string]any{"name": "keep", "description": poison, "effect": "writes", "policy": "ask", "advertised": true, "parameters": map[string]any{}}}})
 	case "GET /api/limits":
