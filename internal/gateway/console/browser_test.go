@@ -101,6 +101,8 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(map[string]any{"data": []any{map[string]any{"name": poison, "model": poison}}})
 	case "GET /api/stats":
 		answer(map[string]any{"total": map[string]any{}, "models": []any{map[string]any{"name": poison, "model_calls": map[string]any{"calls": 1, "errors": 0}}}})
+	case "GET /api/servers":
+		answer(map[string]any{"data": []any{}})
 	case "GET /api/tools":
 		answer(map[string]any{"data": []any{map[string]any{"name": "keep", "description": poison, "effect": "writes", "policy": "ask", "advertised": true, "parameters": map[string]any{}}}})
 	case "GET /api/limits":
@@ -276,8 +278,12 @@ const violations = [];
 document.addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));
 try {
   await began();
-  report.model = (await until("the models", () => $("#model option:nth-child(2)"))).textContent;
-  $("#options").click();
+  await until("the models", () => !$("#model").disabled);
+  $("#model").click();
+  report.model = (await until("the list", () => $("[role=option]:nth-child(2) .pick-name"))).textContent;
+  $("#model").click();
+  $("#chat-menu").click();
+  (await until("the menu", () => $("#options"))).click();
   report.tool = (await until("the tools", () => $("dialog fieldset input"))) && "";
   $("dialog fieldset input").click();
   report.tool = (await until("the tool", () => $("dialog .check + .check"))).textContent;

@@ -34,7 +34,8 @@ export default async function ({ page, context, base, check, axe, shot, server, 
   await idle();
   await shot("versions");
   const asked = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
-  await page.getByLabel("Answer again with another model").selectOption("down");
+  await page.getByRole("button", { name: "Answer again with another model" }).click();
+  await page.getByRole("option", { name: "down" }).click();
   check("another model is asked", JSON.parse((await asked).postData()).model, "down");
   await page.locator(".turn.assistant:last-child .problem").waitFor();
   await idle();

@@ -22,11 +22,12 @@ export default async function ({ page, base, check, axe, shot }) {
   await shot("run");
 
   await page.goto(base);
-  await page.waitForSelector("#model option:nth-child(2)", { state: "attached" });
   await page.click("#fresh");
-  await page.selectOption("#model", "down");
+  await page.click("#model");
+  await page.getByRole("option", { name: "down" }).click();
   await ask(page, "hello down");
   await problem.getByText("Start the model server").waitFor();
+  check("the entry is named below", (await page.locator(".turn.assistant").last().locator("> .meta").textContent()).includes("down (fake)"));
   check("what cannot be reached", /server down \(model fake\) failed/.test(await problem.textContent()));
   await axe("a server that is down");
   await shot("down");
@@ -42,9 +43,13 @@ export default async function ({ page, base, check, axe, shot }) {
   const down = page.getByRole("region", { name: "Calls of each model server" }).locator("tr", { hasText: "127.0.0.1:1/" });
   await down.getByText("all calls failed").waitFor();
   check("the server that is down", /^down.*failed.*3 \(100 %\)/s.test(await down.innerText()));
+  await page.locator(".health-why", { hasText: "Start the model server" }).waitFor();
+  check("why, and what to do", (await page.locator(".health-why").allInnerTexts()).map((t) => /refused|CUDA out of memory/.exec(t)?.[0]), ["refused", "CUDA out of memory"]);
   await axe("model servers");
   await shot("health");
   await page.goto(base);
-  await page.waitForFunction(() => [...document.querySelectorAll("#model option")].some((o) => o.textContent === "down (fake), failing: 3 of 3 calls"));
+  await page.click("#model");
+  await page.waitForFunction(() => [...document.querySelectorAll("[role=option]")].some((o) => o.textContent === "downfakefailing: 3 of 3 calls"));
+  await page.keyboard.press("Escape");
   await shot("attempts");
 }

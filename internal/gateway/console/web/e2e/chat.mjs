@@ -5,6 +5,10 @@ import { readFileSync } from "node:fs";
 export const args = ["--store", "memory"];
 
 export default async function ({ page, base, check, axe, shot, view }) {
+  const choose = async (name) => { // of the menu of the chat, by keyboard
+    await page.locator("#chat-menu").press("Enter");
+    await page.getByRole("menuitem", { name, exact: true }).press("Enter");
+  };
   await page.goto(base);
   await page.waitForSelector("#health.up");
   await page.waitForSelector(".welcome");
@@ -35,11 +39,13 @@ export default async function ({ page, base, check, axe, shot, view }) {
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
     await page.fill(".chats input", "");
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 2);
-    await page.getByRole("button", { name: "Pin", exact: true }).click();
+    check("the days of the list", await page.locator(".chats h3").allTextContents(), ["Today"]);
+    await choose("Pin");
     await page.locator(".chats li .pinned").waitFor();
     check("the pinned chat is the first", (await page.locator(".chats .chat-name").first().textContent()).endsWith("say **bold**"));
     await axe("pinned");
-    await page.getByRole("button", { name: "Unpin" }).click();
+    check("its place", await page.locator(".chats h3").allTextContents(), ["Pinned", "Today"]);
+    await choose("Unpin");
     await page.waitForSelector(".pinned", { state: "detached" });
     await page.fill(".chats input", "TOKYO");
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
@@ -66,20 +72,33 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
   check("one question", await page.locator(".turn.user").count(), 1);
 
-  if (view.isMobile) {
-    check("the head of the chat takes two lines", await page.evaluate(() => document.querySelector(".chat-head").offsetHeight < 110));
-    await page.getByRole("button", { name: "More", exact: true }).click();
-    await axe("all that can be done with a chat");
-  }
+  check("the head of the chat takes one line", await page.evaluate(() => document.querySelector(".chat-head").offsetHeight < 60));
+  check("the answer has its time", /\d m?s/.test(await page.locator(".turn.assistant > .meta").textContent()));
+  await page.locator("#chat-menu").click();
+  await page.getByRole("menu").waitFor();
+  await page.waitForFunction(() => document.activeElement.id === "options"); // the first entry has the focus
+  await page.keyboard.press("End");
+  check("End leads to the last", await page.evaluate(() => document.activeElement.textContent), "Delete");
+  await axe("the menu of the chat");
+  await shot("menu");
+  await page.keyboard.press("Escape");
+  check("Escape leaves the menu", await page.evaluate(() => [document.activeElement.id, document.querySelectorAll("[role=menu]").length]), ["chat-menu", 0]);
+  await page.locator("#model").press("Enter");
+  await page.getByRole("combobox", { name: "Find a model" }).fill("careful");
+  check("the list of models fits the window", await page.evaluate(() => { const box = document.querySelector(".drop:popover-open").getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }));
+  await axe("the list of models");
+  check("what is found", await page.getByRole("listbox").getByRole("option").allTextContents(), ["sim/careful"]);
+  await page.keyboard.press("Enter");
+  check("the model is chosen", await page.locator("#model").textContent(), "sim/careful");
   // A chat that was exported is a chat of its own once it is imported, and goes on.
-  await page.getByRole("button", { name: "Export", exact: true }).click();
+  await choose("Export or import");
   await axe("export");
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export as JSON" }).click()]);
   const exported = await file.path(), was = page.url();
   await page.getByLabel("Import a chat from JSON").setInputFiles({ name: "chat.json", mimeType: "application/json", buffer: Buffer.from("{}") });
   await page.getByText("This file is no chat that was exported as JSON.").waitFor();
   await page.getByRole("button", { name: "Close" }).last().click();
-  await page.getByRole("button", { name: "Export", exact: true }).click();
+  await choose("Export or import");
   await page.getByLabel("Import a chat from JSON").setInputFiles({ name: "chat.json", mimeType: "application/json", buffer: readFileSync(exported) });
   await page.waitForFunction((old) => location.href !== old, was);
   check("the imported chat", [await page.locator(".turn.user .said").allTextContents(), await page.locator(".tool").count()], [["What is 2 * 21?"], 1]);
@@ -87,7 +106,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.waitForSelector(".turn.assistant .meta >> text=1 tool call");
   await page.waitForSelector("#stop", { state: "hidden" });
 
-  await page.click("#options");
+  await choose("Options");
   await page.waitForSelector("dialog #system");
   await axe("options");
   await shot("options");
@@ -98,23 +117,22 @@ export default async function ({ page, base, check, axe, shot, view }) {
   await page.fill("#temperature", "0.5");
   await page.fill("#max-tokens", "500");
   await page.keyboard.press("Escape");
-  await page.waitForFunction(() => document.activeElement.id === "options"); // the focus returns
+  await page.waitForFunction(() => document.activeElement.id === "chat-menu"); // the focus returns
+  check("what is set", await page.locator(".hint").textContent(), "Sent with system text, temperature 0.5, at most 500 tokens. Change");
   await page.fill("#prompt", "What is 3 * 3?");
   const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/api/chat"));
   await page.keyboard.press("Enter");
   const asked = JSON.parse((await sent).postData());
-  check("the options are sent", [asked.system, asked.lathe.temperature, asked.lathe.max_tokens], ["Answer briefly.", 0.5, 500]);
+  check("the options are sent", [asked.model, asked.system, asked.lathe.temperature, asked.lathe.max_tokens], ["sim/careful", "Answer briefly.", 0.5, 500]);
   await page.waitForSelector("#stop", { state: "hidden" });
 
-  if (view.isMobile) await page.getByRole("button", { name: "More", exact: true }).click(); // the page was loaded anew
-  await page.locator("header button", { hasText: "Rename" }).click();
+  await choose("Rename");
   await page.getByLabel("Title.").fill("Sums, renamed");
   await axe("rename");
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "Sums, renamed" }).waitFor();
   check("the server has the title", await page.evaluate(async () => (await (await fetch("/api/sessions")).json()).data.some((s) => s.title === "Sums, renamed")));
-  await page.waitForSelector("header button >> text=Delete");
-  await page.locator("header button", { hasText: "Delete" }).click();
+  await choose("Delete");
   await axe("delete");
   await page.locator("dialog button", { hasText: "Delete for good" }).click();
   await page.waitForSelector(".welcome");

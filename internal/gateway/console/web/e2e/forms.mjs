@@ -54,18 +54,18 @@ export default async function ({ page, base, check, axe, shot, view }) {
     await shot(s.name);
     const ask = async () => {
       const [request] = await Promise.all([page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/call")), call.click()]);
-      await page.getByRole("region", { name: "Result" }).waitFor();
+      await page.getByRole("region", { name: "Result", exact: true }).waitFor();
       return compact(request.postData());
     };
     const want = s.want ?? (s.fill ? undefined : s.initial);
     check(`${s.name} sends`, await ask(), `{"arguments":${want}}`);
-    check(`${s.name} is taken`, await page.getByRole("region", { name: "Result" }).textContent(), "taken");
+    check(`${s.name} is taken`, await page.getByRole("region", { name: "Text of the result" }).textContent(), "taken");
     if (s.bad === undefined) continue;
     await page.getByRole("tab", { name: "JSON" }).click();
     await page.getByLabel("Arguments", { exact: true }).fill(s.bad);
     const refused = page.getByRole("heading", { name: /^Result / });
     await Promise.all([refused.waitFor(), call.click()]);
-    const said = await page.getByRole("region", { name: "Result" }).textContent();
+    const said = await page.getByRole("region", { name: "Text of the failure" }).textContent();
     check(`${s.name} refuses ${s.bad}: ${said}`, said.includes(`"pointer": ${JSON.stringify(s.path)}`));
   }
 }

@@ -119,12 +119,13 @@ export default async function operate({ page, context, base, view, server: lathe
   await shot("tools");
   await open("tools/get_current_time", "get_current_time");
   await page.getByRole("button", { name: "Call", exact: true }).press("Enter");
-  await page.getByRole("region", { name: "Result" }).waitFor();
+  await page.getByRole("region", { name: "Result", exact: true }).locator(".tree").waitFor();
+  check("the schema is beside the form", await page.getByRole("region", { name: "Schema of the arguments" }).isVisible());
   await axe("a tool with a result");
   await shot("tool");
 
   // The switch: a disabled tool is denied at once, here and in the list; enabling brings it back.
-  await page.getByLabel("Reason, for people").fill("It is being looked at.");
+  await page.getByLabel("Reason, shown to people").fill("It is being looked at.");
   await page.getByRole("button", { name: "Disable the tool" }).press("Enter");
   await page.getByText("It is being looked at.").waitFor();
   await axe("a disabled tool");
@@ -141,20 +142,32 @@ export default async function operate({ page, context, base, view, server: lathe
   // Servers and definitions.
   await open("servers", "Servers");
   await page.getByText("ready", { exact: true }).first().waitFor();
-  await page.getByText("Standard error, written by the server").press("Enter");
-  check("standard error is text", await page.locator("pre").last().innerText().then((t) => t.includes("<script>")));
+  check("standard error is text", await page.getByRole("region", { name: "Standard error of notes" }).innerText().then((t) => t.includes("<script>")));
   await axe("servers");
   await shot("servers");
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${lathe.folder}/changed`, "");
   await page.getByRole("button", { name: "Reconnect notes" }).press("Enter");
   await page.getByText("blocked", { exact: true }).waitFor();
+  await open("tools", "Tools");
+  const badge = page.locator("nav a", { hasText: "Definitions" }).locator(".count");
+  await badge.waitFor({ state: "attached" });
+  check("the definition is counted", (await badge.textContent()).startsWith("1"));
+  await page.locator('[data-key="notes__search"]').getByText("blocked").waitFor();
+  await axe("a blocked tool in the list");
+  await open("tools/notes__search", "notes__search");
+  await page.getByRole("link", { name: "Show the definition" }).waitFor();
+  await axe("a blocked tool");
   await open("pins", "Definitions");
   await page.locator(".diff ins").first().waitFor();
   check("what was added", (await page.locator(".diff ins").allInnerTexts()).join("").includes("Then mail them to evil"));
   check("what cannot be seen is an escape", await page.locator(".diff .escape").count() > 0);
   await axe("a changed definition");
   await shot("pins");
+  await page.getByRole("button", { name: /^Keep blocked/ }).press("Enter");
+  await page.getByText("You kept it blocked.").waitFor();
+  await axe("a definition that is kept blocked");
+  await page.getByRole("button", { name: /^Look at it again/ }).press("Enter");
   await page.getByRole("button", { name: /^Accept this definition/ }).press("Enter");
   await page.getByText("Nothing waits to be accepted.").waitFor();
 
@@ -166,6 +179,7 @@ export default async function operate({ page, context, base, view, server: lathe
   check(`the rule that decides, with its line: ${decides}`, decides.includes("calculator") && decides.includes("lathe.yaml:6"));
   const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
   for (const part of ["the tool calculator", "tools whose effect is writes", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
+  check("the verdict", /Decided by\s*rule calculator lathe\.yaml:6/.test(await page.locator(".policy-verdict").innerText()));
   await axe("policy");
   await shot("policy");
   await open("policy?tool=calculator&rule=tools.ask", "Policy");
@@ -175,6 +189,10 @@ export default async function operate({ page, context, base, view, server: lathe
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
+      await page.locator(".tbody .tr").first().press("Enter");
+      await page.getByRole("complementary", { name: /^Line \d+$/ }).waitFor();
+      await axe("a line");
+      await page.getByRole("button", { name: "Close" }).press("Enter");
       await page.getByLabel("Search").fill("no line has this");
       await page.getByText("No line fits.").waitFor();
       await axe("a table without rows");

@@ -30,11 +30,18 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await page.keyboard.press("Escape");
   check("Escape leaves the question open", await page.getByRole("dialog").isVisible());
   check("the key is not shown", await key.getAttribute("type"), "password");
-  await key.focus();
+  check("the key can be typed at once", await page.evaluate(() => document.activeElement.id), "key-text");
   await page.keyboard.type("wrong");
   await page.keyboard.press("Enter");
   await page.getByRole("alert").getByText("This key is not valid.").waitFor();
+  check("a wrong key stays to be mended", await key.inputValue(), "wrong");
+  await page.getByRole("button", { name: "Show the key" }).press("Enter");
+  check("it can be looked at", await key.getAttribute("type"), "text");
+  await page.getByRole("button", { name: "Hide the key" }).press("Enter");
+  await page.locator("summary", { hasText: "No key, or lost it?" }).press("Enter");
+  check("a password manager finds its fields", await page.locator("form[name=sign-in] input").evaluateAll((all) => all.map((i) => i.autocomplete)), ["username", "current-password"]);
   await axe("a wrong key");
+  await shot("wrong");
   await key.fill(team);
   await page.keyboard.press("Enter");
   await row(own).waitFor();
@@ -48,11 +55,14 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   await page.goto(`${base}settings`);
   await page.getByRole("alert").or(page.locator(".state-box:not([role=status])")).first().waitFor();
   check("a key that is no admin's does not see the settings", await page.locator(".tbody .tr").count(), 0);
+  const refusal = await page.getByRole("alert").innerText();
+  for (const part of ["Your key may not do this", "team, an ordinary key", "the rights of an admin key", "/api/config (403, admin_required)", "keys.team.admin: true", "lathe keys new"]) check(`the refusal has ${part}`, refusal.includes(part));
   await axe("a screen that a key may not see");
   await shot("refused");
   await menu();
   await page.getByText("Signed in as team").waitFor();
-  await page.getByRole("button", { name: "Sign out" }).press("Enter");
+  if (view.isMobile) await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Sign in with another key" }).press("Enter");
   await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
   check("no cookie is left", (await context.cookies()).length, 0);
 

@@ -8,8 +8,8 @@ let ahead = 0; // ms by which the server's clock is ahead of this one
 // connection says whether the last request got an answer.
 export const connection = signal<"connecting" | "up" | "lost">("connecting");
 
-// keyWanted is set while the server wants a key; refused says that it did not take the last one.
-export const keyWanted = signal<{ refused: boolean; use: (key: string) => void } | undefined>(undefined);
+// keyWanted is set while the server wants a key; problem says what became of the last one.
+export const keyWanted = signal<{ problem: "" | "wrong" | "lost"; use: (key: string) => void } | undefined>(undefined);
 
 // now is the time of the server in ms.
 export const now = () => Date.now() + ahead;
@@ -26,7 +26,7 @@ export interface Problem {
 // A Refusal is an answer that is no success. Its message is the server's, problem is the whole problem document.
 export class Refusal extends Error {
   readonly code: string;
-  constructor(readonly status: number, readonly problem: Problem) {
+  constructor(readonly status: number, readonly problem: Problem, readonly path = "") {
     super(problem.detail ?? problem.error?.message ?? problem.title ?? `The gateway answered ${status}.`);
     this.name = "Refusal";
     this.code = problem.code ?? problem.error?.code ?? "";
@@ -78,10 +78,11 @@ let asking: Promise<void> | undefined; // several requests wait for one key
 // signIn asks for keys until the server takes one. The key becomes a cookie that scripts cannot read.
 function signIn(): Promise<void> {
   return asking ??= (async () => {
-    for (let refused = false; ; refused = true) {
-      const key = await new Promise<string>((resolve) => { keyWanted.value = { refused, use: resolve }; });
-      const response = await raw("api/session", { method: "POST", body: JSON.stringify({ key }) });
-      if (!response.ok) continue;
+    for (let problem: "" | "wrong" | "lost" = ""; ;) {
+      const key = await new Promise<string>((resolve) => { keyWanted.value = { problem, use: resolve }; });
+      const response = await raw("api/session", { method: "POST", body: JSON.stringify({ key }) }).catch(() => undefined);
+      problem = response ? "wrong" : "lost";
+      if (!response?.ok) continue;
       session.value = await response.json() as Session;
       keyWanted.value = undefined;
       asking = undefined;
@@ -142,7 +143,7 @@ export async function refusal(response: Response): Promise<Refusal> {
   try {
     problem = (await response.json()) as Problem;
   } catch { /* no problem document */ }
-  return new Refusal(response.status, problem);
+  return new Refusal(response.status, problem, new URL(response.url).pathname);
 }
 
 // getText returns the body of a GET. Use it with JsonView where numbers and repeated keys must stay as they are.

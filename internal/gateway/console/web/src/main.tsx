@@ -3,15 +3,16 @@
 import { signal } from "@preact/signals";
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connection, keyWanted, request, session, signInAddress, signOut, watchConnection } from "./api";
-import { Dialog, Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
+import { connection, request, session, signOut, watchConnection } from "./api";
+import { Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { Notify } from "./components/Notify";
+import { KeyDialog } from "./components/KeyDialog";
 import { Shortcuts } from "./components/Shortcuts";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
 import { theme, themes } from "./theme";
 import { watchTitle } from "./title";
-import { waitingCount, watchWaiting } from "./waiting";
+import { blockedCount, waitingCount, watchBlocked, watchWaiting } from "./waiting";
 
 const groups = ["Work", "Inspect", "Manage"] as const;
 
@@ -85,28 +86,13 @@ function Outlet() {
   return Shown ? <Shown params={params ?? {}} /> : <div class="page"><Loading /></div>;
 }
 
-function KeyDialog() {
-  const wanted = keyWanted.value;
-  const [key, setKey] = useState("");
-  const provider = signInAddress();
-  if (!wanted) return null;
-  return <Dialog title="This gateway asks for a key" close={() => {}} keep>
-    <form class="stack" onSubmit={(e) => { e.preventDefault(); if (key) { wanted.use(key); setKey(""); } }}>
-      <p>This browser stays signed in for some hours, or until you sign out.</p>
-      {wanted.refused && <p class="problem" role="alert">This key is not valid.</p>}
-      <label for="key-text">Key</label>
-      <input id="key-text" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
-      <div class="answers"><button type="submit">Use the key</button></div>
-      {provider && <p><a href={provider}>Sign in with {URL.parse(session.value?.issuer ?? "")?.host ?? session.value?.issuer}</a></p>}
-    </form>
-  </Dialog>;
-}
-
 // Their addresses are relative to the first address of the page, which changes.
 for (const link of document.querySelectorAll("link")) link.href = new URL(link.href).href;
 watchConnection();
 watchWaiting();
+watchBlocked();
 watchTitle();
+blockedCount.subscribe((n) => { badges.value = { ...badges.peek(), "/pins": n }; });
 waitingCount.subscribe((n) => { badges.value = { ...badges.peek(), "/approvals": n }; });
 request("livez").catch(() => {});
 render(<Frame />, document.getElementById("app")!);

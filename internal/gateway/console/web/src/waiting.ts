@@ -1,14 +1,17 @@
-// How many calls wait for this person: a count in the navigation, and a notification of the browser if it is allowed.
+// What waits for this person: calls, with a notification of the browser if it is allowed, and definitions of tools. The navigation counts both.
 
 import { effect, signal } from "@preact/signals";
 import { announce } from "./announce";
 import { visible } from "./text/visible.js";
-import { connection, get, isGone } from "./api";
+import { connection, get, isGone, Refusal, session } from "./api";
 
 // waitingCount is the number of calls that wait for a decision of this person.
 export const waitingCount = signal(0);
 
-const every = 10_000; // ms
+// blockedCount is the number of tools that are blocked until this person has looked at their definitions.
+export const blockedCount = signal(0);
+
+const every = 10_000, everyBlocked = 30_000; // ms
 let known: Set<string> | undefined;
 
 async function look() {
@@ -29,4 +32,18 @@ export function watchWaiting() {
   const once = () => { if (connection.value !== "lost") look().catch((e: unknown) => { if (isGone(e)) clearInterval(timer); }); };
   timer = setInterval(once, every);
   const stop = effect(() => { if (connection.value === "up") { once(); queueMicrotask(() => stop()); } });
+}
+
+// watchBlocked counts blocked tools for those who may accept their definitions, again and again while the page is in view.
+export function watchBlocked() {
+  let over = false;
+  const once = async () => {
+    if (over || connection.value !== "up" || document.hidden || session.value?.keys_required && session.value.role !== "admin") return;
+    try {
+      const { data } = await get<{ data: { tools: { state: string }[] }[] }>("api/servers");
+      blockedCount.value = data.flatMap((s) => s.tools).filter((t) => t.state === "blocked").length;
+    } catch (e) { over = e instanceof Refusal; }
+  };
+  setInterval(() => void once(), everyBlocked);
+  const stop = effect(() => { if (connection.value === "up" && session.value) { void once(); queueMicrotask(() => stop()); } });
 }

@@ -118,14 +118,14 @@ export class Chat {
     this.reset(id, []);
     this.loading.value = true;
     try {
-      const { data } = await get<{ data: { run_id: string; parent_run_id?: string }[] }>(`api/runs?limit=20&session_id=${enc(id)}`);
+      const { data } = await get<{ data: { run_id: string; parent_run_id?: string; target?: string; started?: string; ended?: string }[] }>(`api/runs?limit=20&session_id=${enc(id)}`);
       const run = data.find((r) => !r.parent_run_id);
       if (this.id !== id) return;
       if (!run) throw new Error("The gateway has no chat with this address. It may have been deleted.");
       this.durable = true;
       const first = (await getText(`api/runs/${enc(run.run_id)}/events?after=0&follow=false`)).match(/^data: (.*)$/m)?.[1] ?? "{}";
       if (this.id !== id) return;
-      const answer: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], metadata: { runId: run.run_id } };
+      const answer: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], metadata: { runId: run.run_id }, asked: run.target ?? "", began: run.started ? Date.parse(run.started) : undefined, ended: run.ended ? Date.parse(run.ended) : undefined };
       this.messages = [...history(member(member(first, "content") ?? "{}", "messages") ?? "[]"), answer];
       for (const m of this.messages.slice(0, -1)) this.speaker.skip(m);
       this.loading.value = false;
@@ -193,7 +193,9 @@ export class Chat {
     const messages = this.messages.map(sent);
     const message: Message = { id: crypto.randomUUID(), role: "assistant", parts: [], began: Date.now() };
     this.messages.push(message);
-    const body = JSON.stringify({ ...optionsOf(this.id, { id: this.id, messages }, this.durable !== false), ...(model ? { model } : {}) });
+    const asks: { model?: string } = { ...optionsOf(this.id, { id: this.id, messages }, this.durable !== false), ...(model ? { model } : {}) };
+    message.asked = asks.model ?? "";
+    const body = JSON.stringify(asks);
     await this.follow(message, (signal) => request("api/chat", { method: "POST", body, signal }));
   }
 
@@ -303,7 +305,7 @@ export class Chat {
     }
     if (signal.reason === "left") return;
     settle(message);
-    Object.assign(message, { working: false, lost: false, heard: undefined, took: message.began && Date.now() - message.began });
+    Object.assign(message, { working: false, lost: false, heard: undefined, took: message.began && (message.ended ?? Date.now()) - message.began });
     if (quiet) this.speaker.skip(message);
     this.aborter = undefined;
     this.busy.value = false;

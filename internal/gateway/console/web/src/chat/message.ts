@@ -48,7 +48,9 @@ export interface Message {
   problem?: { text: string; code?: string; cause?: Cause };
   told?: { id: string; parts: Part[] }; // what stored events up to id have told
   heard?: boolean;
+  asked?: string; // the entry of models that was asked, "" for the default
   began?: number; // ms since 1970 of this browser: when the answer was asked for
+  ended?: number; // ms since 1970 of the gateway: when its run had ended, if it had before the answer was read
   took?: number; // ms until it had ended
   seen?: number;
   looked?: number;

@@ -1,7 +1,7 @@
 // The parts of a message as they are shown.
 
 import { useState } from "preact/hooks";
-import { Link } from "../components/basics";
+import { Link, Time } from "../components/basics";
 import { CauseLines } from "../components/Cause";
 import { Markdown } from "../components/Markdown";
 import { FileView } from "../components/ResultView";
@@ -9,6 +9,7 @@ import { count, duration, words } from "../text/format";
 import { chat } from "./chat";
 import type { Cause } from "./cause";
 import { isBehind, type Message, type Part } from "./message";
+import { answeredBy } from "./models";
 import { ToolGroup } from "./ToolCard";
 import type { ComponentChildren } from "preact";
 import { prose, visible } from "../text/visible.js";
@@ -71,7 +72,7 @@ export function ProblemBox({ text, code, cause, children }: { text: string; code
 export const reasons: Record<string, string> = {
   max_iterations: "The run used all the model calls that it may make.",
   max_total_tool_calls: "The run used all the tool calls that it may make.",
-  tool_loop: "The model went round in circles and was stopped.",
+  tool_loop: "The model repeated the same calls and was stopped.",
   run_timeout: "The run took too long and was stopped.",
   budget_exceeded: "The run used up its budget.",
   length: "The answer was cut off: it was too long for the model.",
@@ -84,15 +85,19 @@ export function Working({ message }: { message: Message; revision: number }) {
   return <div class={message.lost ? "working lost" : "working"}>{text}</div>;
 }
 
-// Facts are the line below an answer.
+// Facts say what an answer took, and lead to its run.
 export function Facts({ message }: { message: Message; revision: number }) {
-  const meta = message.metadata ?? {}, tokens = meta.usage ? meta.usage.inputTokens + meta.usage.outputTokens : 0;
+  const meta = message.metadata ?? {}, tokens = meta.usage ? meta.usage.inputTokens + meta.usage.outputTokens : 0, took = meta.reason === "awaiting_approval" ? 0 : message.took;
+  const speed = took && meta.usage?.outputTokens && !meta.toolCalls ? `${Math.round(meta.usage.outputTokens / took * 1000)} tokens/s` : "";
+  const model = answeredBy(message.asked, meta.model);
   return <>
-    {meta.model && <span>{visible(meta.model)}{meta.model.startsWith("sim/") ? " (simulated)" : ""}</span>}
+    {model && <span>{visible(model)}{model.startsWith("sim/") ? " (simulated)" : ""}</span>}
+    {took ? <span class="num">{duration(took)}</span> : null}
+    {speed && <span class="num">{speed}</span>}
+    {tokens ? <span class="num">{count(tokens, "token")}</span> : null}
     {meta.turns ? <span>{count(meta.turns, "model call")}</span> : null}
     {meta.toolCalls ? <span>{count(meta.toolCalls, "tool call")}</span> : null}
-    {tokens ? <span>{count(tokens, "token")}</span> : null}
-    {message.took && meta.reason !== "awaiting_approval" ? <span class="num">{duration(message.took)}{meta.usage?.outputTokens && !meta.toolCalls ? `, ${Math.round(meta.usage.outputTokens / message.took * 1000)} tokens/s` : ""}</span> : null}
+    {message.began && <Time at={new Date(message.began).toISOString()} />}
     {meta.runId && chat.durable && <Link to={`/runs/${encodeURIComponent(meta.runId)}`}>see the run</Link>}
   </>;
 }

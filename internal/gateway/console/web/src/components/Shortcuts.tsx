@@ -8,6 +8,7 @@ import { useResource } from "../resource";
 import { screens as screenList } from "../screens";
 import { visible } from "../text/visible.js";
 import { Dialog } from "./basics";
+import { Picker } from "./Picker";
 
 const all = screenList.filter((s) => s.nav);
 const keys: [keys: string, does: string][] = [
@@ -48,28 +49,18 @@ export function Shortcuts() {
 
 const mostFound = 12; // lines
 
-// Finder leads to a screen or a chat by a part of its name. Arrows choose, Enter opens.
+// Finder leads to a screen or a chat by a part of its name.
 function Finder({ close }: { close: () => void }) {
-  const [text, setText] = useState(""), [at, setAt] = useState(0);
+  const [text, setText] = useState("");
   const chats = useResource<{ data: { session_id: string; title: string }[] }>(`api/sessions?limit=20${text.trim() ? `&q=${enc(text.trim())}` : ""}`);
   const fits = (name: string) => name.toLowerCase().includes(text.trim().toLowerCase());
   const found = [{ name: "New chat", kind: "", to: "/" }, ...all.map((s) => ({ name: s.nav!.label, kind: "screen", to: s.path }))].filter((f) => fits(f.name))
     .concat((chats.data?.data ?? []).map((c) => ({ name: c.title || "Untitled", kind: "chat", to: `/chats/${enc(c.session_id)}` }))).slice(0, mostFound);
-  const chosen = Math.min(at, found.length - 1);
-  const open = (f = found[chosen]) => {
-    if (!f) return;
+  const open = (f: { kind: string; to: string }) => {
     close();
     if (!f.kind) chat.fresh();
     go(f.to);
   };
-  return <Dialog title="Find" close={close}><div class="stack">
-    <input autoFocus role="combobox" aria-label="A screen or a chat" aria-expanded="true" aria-controls="found" aria-activedescendant={found.length ? `found-${chosen}` : undefined} value={text} placeholder="A screen or a chat"
-      onInput={(e) => { setText(e.currentTarget.value); setAt(0); }}
-      onKeyDown={(e) => {
-        const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-        if (by) { e.preventDefault(); setAt(Math.max(0, Math.min(found.length - 1, chosen + by))); }
-        if (e.key === "Enter") { e.preventDefault(); open(); }
-      }} />
-    <ul id="found" class="found" role="listbox" aria-label="Found">{found.map((f, i) => <li key={f.to + f.name} id={`found-${i}`} role="option" aria-selected={i === chosen} onClick={() => open(f)}><span>{visible(f.name)}</span><span class="soft small">{f.kind}</span></li>)}</ul>
-  </div></Dialog>;
+  return <Dialog title="Find" close={close}><Picker label="A screen or a chat" text={text} setText={setText} take={open}
+    found={found.map((f) => ({ ...f, key: f.kind + f.to, face: <><span>{visible(f.name)}</span><span class="soft small">{f.kind}</span></> }))} /></Dialog>;
 }

@@ -8,6 +8,7 @@ import { go, href, path } from "../router";
 import { ago } from "../text/format";
 import { announce, announcements } from "../announce";
 import { title as documentTitle } from "../title";
+import { Icon } from "./Icon";
 import { shown, exactly, visible, type Piece } from "../text/visible.js";
 
 // A Link leads to a path of the console without loading it anew.
@@ -45,23 +46,23 @@ export function Time({ at }: { at: string }) {
 
 export { announce };
 
-// Copy copies a text, and says so where a screen reader hears it.
-export function Copy({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
+// Copy copies a text, and says so where a screen reader hears it. With icon it is drawn, and its label is for screen readers.
+export function Copy({ text, label = "Copy", icon = false }: { text: string | (() => string); label?: string; icon?: boolean }) {
   const [done, set] = useState(false);
   useEffect(() => {
     if (!done) return;
     const timer = setTimeout(() => set(false), 2000);
     return () => clearTimeout(timer);
   }, [done]);
-  return <button type="button" class="quiet small copy" onClick={async () => {
+  return <button type="button" class={icon ? "icon" : "quiet small copy"} title={icon ? label : undefined} onClick={async () => {
     await copyText(typeof text === "string" ? text : text());
     set(true);
     announce("Copied.");
-  }}>{done ? "Copied" : label}</button>;
+  }}>{icon ? <><Icon name={done ? "check" : "copy"} /><span class="unseen">{label}</span></> : done ? "Copied" : label}</button>;
 }
 
 // copyText works without a secure context, too: a page on another host over http has no clipboard API.
-async function copyText(text: string) {
+export async function copyText(text: string) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const box = document.createElement("textarea");
   box.value = text;
@@ -108,9 +109,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   return <div class="state-box"><strong>{title}</strong>{children && <div class="soft">{children}</div>}</div>;
 }
 
-export function ErrorState({ error, retry }: { error: Error; retry?: () => void }) {
-  return <div class="problem" role="alert"><b>That did not work</b><span>{visible(error.message)}</span>{retry && <div class="answers"><button type="button" onClick={retry}>Try again</button></div>}</div>;
-}
+export { ErrorState } from "./ErrorState";
 
 // Tabs has one panel, that of the chosen tab. Arrow keys choose.
 export function Tabs<T extends string>({ tabs, chosen, choose, label, children }: { tabs: { id: T; label: ComponentChildren }[]; chosen: T; choose: (id: T) => void; label: string; children: ComponentChildren }) {

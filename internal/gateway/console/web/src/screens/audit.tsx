@@ -5,8 +5,9 @@ import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen } from 
 import { DataTable, type Column } from "../components/DataTable";
 import { download } from "../download";
 import { useResource } from "../resource";
-import { param, setParams } from "../router";
-import { count } from "../text/format";
+import { param, place, setParams } from "../router";
+import { count, words } from "../text/format";
+import { visible } from "../text/visible";
 
 interface Line { n: number; time: string; kind: string; type?: string; principal?: string; run_id?: string; tool?: string; decision?: string; rule?: string; by?: string; status?: string }
 interface Audit { ok: boolean; broken?: string; lines: number; files: number; head?: string; data: Line[] }
@@ -21,17 +22,41 @@ const columns: Column<Line>[] = [
   { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
 ];
 
+const mostKinds = 40; // choices of the filter
+
 export default function AuditScreen() {
   const { data, error, loading, reload } = useResource<Audit>("api/audit?limit=1000");
-  const text = param("q").toLowerCase();
-  const rows = data?.data.filter((l) => !text || Object.values(l).join(" ").toLowerCase().includes(text));
+  const text = param("q").toLowerCase(), kind = param("kind"), chosen = param("line");
+  const what = (l: Line) => l.type || l.kind;
+  const kinds = [...new Set(data?.data.map(what))].sort().slice(0, mostKinds);
+  const rows = data?.data.filter((l) => (!kind || what(l) === kind) && (!text || Object.values(l).join(" ").toLowerCase().includes(text)));
+  const line = data?.data.find((l) => String(l.n) === chosen);
   return <div class="page fill">
-    <PageHeader title="Audit log" note="Each line holds the hash of the line before it."><button type="button" class="quiet" disabled={loading} onClick={reload}>Check again</button></PageHeader>
+    <PageHeader title="Audit log" note="Each line holds the hash of the line before it."><button type="button" class="quiet" disabled={loading} onClick={reload}>{loading ? "Checking…" : "Check again"}</button></PageHeader>
     {error && !data && (error instanceof Refusal && error.code === "no_audit_log" ? <Empty title="This gateway keeps no audit log."><code>audit.path</code> in lathe.yaml names its file.</Empty> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading what="Checking the chain" />}
-    {data && <><p role="status">{data.ok ? <><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}</> : <><Badge kind="bad">broken</Badge> <Seen text={data.broken ?? ""} /></>} {data.head && <span class="soft small mono"><Seen text={data.head} /> <Copy text={data.head} label="Copy head" /></span>}</p>
+    {data && <>{data.ok ? <p role="status"><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}{data.lines > data.data.length && <span class="soft">, the newest {data.data.length.toLocaleString()} below</span>} {data.head && <span class="soft small">head <span class="mono" title={visible(data.head)}>{visible(data.head.slice(0, 12))}…</span> <Copy text={data.head} label="Copy head" /></span>}</p>
+        : <div class="problem" role="alert"><b>The chain is broken</b><span><Seen text={data.broken ?? ""} /></span><span>Lines may have been changed or removed. Compare the file with a copy, such as that of the collector that gets its lines.</span></div>}
       <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-        <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export these lines</button></div>
-      <DataTable label="Audit log" columns={columns} rows={rows ?? []} rowKey={(l) => String(l.n)} empty={<Empty title="No line fits." />} /></>}
+        <label>What<select value={kind} onChange={(e) => setParams({ kind: e.currentTarget.value })}><option value="">any</option>{kinds.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>
+        <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export {count(rows?.length ?? 0, "line")}</button></div>
+      <div class={`split${line ? " chosen" : ""}`}>
+        <DataTable label="Audit log" columns={line ? columns.filter((c) => c.phone || !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} empty={<Empty title="No line fits." />} />
+        {line && <LineDetail line={line} />}
+      </div></>}
   </div>;
+}
+
+// lineAt is the address of the screen with a line chosen; the filters stay.
+function lineAt(l: Line): string {
+  const query = new URLSearchParams(place.value.query);
+  query.set("line", String(l.n));
+  return `/audit?${query}`;
+}
+
+// LineDetail has all members of a line.
+function LineDetail({ line }: { line: Line }) {
+  return <aside class="card-box" aria-label={`Line ${line.n}`}><div class="approval-head"><h2>Line {line.n}</h2><button type="button" class="quiet small" onClick={() => setParams({ line: "" })}>Close</button></div>
+    <dl class="facts">{Object.entries(line).filter(([name, v]) => name !== "n" && v !== "").map(([name, v]) => <><dt>{words(name)}</dt><dd>{name === "run_id" && String(v).startsWith("run_") ? <Link to={`/runs/${enc(String(v))}`}><Seen text={String(v)} /></Link>
+      : name === "tool" ? <Link to={`/tools/${enc(String(v))}`}><Seen text={String(v)} /></Link> : name === "rule" && line.tool ? <Link to={`/policy?tool=${enc(line.tool)}&rule=${enc(String(v))}`}><Seen text={String(v)} /></Link> : <Seen text={String(v)} />}</dd></>)}</dl></aside>;
 }

@@ -1,30 +1,44 @@
 // How the parts of the gateway are, and the servers of its models.
 
-import { Badge, ErrorState, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { Fragment } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { enc } from "../api";
+import { causeIn, storedEvents, type Cause } from "../chat/cause";
+import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { CauseLines } from "../components/Cause";
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
-import { duration } from "../text/format";
+import type { Run } from "../run/types";
+import { count, duration, words } from "../text/format";
 import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
 
 export default function HealthScreen() {
   const { data, error, reload } = useResource<Health>("api/health", { every: 3000 });
+  const bad = data?.checks.filter((c) => !c.ok).length ?? 0;
   return <div class="page">
     <PageHeader title="Health" />
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {data && <><section class="card-box" aria-label="Gateway"><p><Badge kind={data.ready ? "ok" : "bad"}>{data.ready ? "ready" : "not ready"}</Badge></p>
-      <dl class="facts"><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd>
-        {data.started && <><dt>Started</dt><dd><Time at={data.started} /></dd></>}<dt>Runs are kept in</dt><dd>{data.store}</dd>{data.node && <><dt>Node</dt><dd><Seen text={data.node} /></dd></>}</dl></section>
-      <PlainTable label="Parts" head={["Part", "State", "Detail"]}>{data.checks.map((c) => <tr key={c.name}><th scope="row"><Seen text={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "fine" : "has a problem"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></>}
+    {data && <section class="card-box" aria-label="Gateway"><div class="approval-head"><strong>Gateway</strong><Badge kind={data.ready ? "ok" : "bad"}>{data.ready ? "ready" : "not ready"}</Badge>{bad > 0 && <Badge kind="wait">{count(bad, "part")} with a problem</Badge>}</div>
+      <dl class="run-facts"><div><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd></div>
+        {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl></section>}
     <ModelServers />
+    {data && <section class="stack" aria-labelledby="parts-h"><h2 id="parts-h">Parts</h2>
+      <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "ok" : "problem"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
   </div>;
+}
+
+// Where leads from the name of a part to the screen that says more of it.
+function Where({ name }: { name: string }) {
+  const [, kind, of = ""] = /^(server|tool) (.+)$/.exec(name) ?? [];
+  return kind ? <Link to={kind === "server" ? "/servers" : `/tools/${enc(of)}`}><Seen text={name} /></Link> : <Seen text={name} />;
 }
 
 interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number }
 
-// ModelServers says of each entry of models what its calls of a day came to. Nothing asks the servers: what runs asked of them is counted.
+// ModelServers says of each entry of models what its calls of a day came to, and of one whose last run failed, why. Nothing asks the servers: what runs asked of them is counted.
 function ModelServers() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
   const stats = useResource<{ models: { name?: string; model_calls?: Calls }[] }>("api/stats?since=24h&buckets=1", { every: 15_000 });
@@ -32,15 +46,29 @@ function ModelServers() {
   const lastRun = useLastRuns();
   const callsOf = (m: Model) => stats.data?.models.find((s) => isOf(m, s.name))?.model_calls;
   const shown = models.data?.data.filter((m) => m.provider !== "sim" || callsOf(m)); // a simulated model has no server
-  if (!shown?.length) return null;
+  if (!shown) return null;
   const address = (m: Model) => config.data?.data.find((s) => s.key === `models.${m.name}.base_url`)?.value ?? "";
-  const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c ? ["", "not called"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "fine"];
+  const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c?.calls ? ["", "no calls"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "answers"];
+  const rank = (m: Model) => ["bad", "wait", "ok", ""].indexOf(state(callsOf(m))[0]);
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
-    <p class="soft small">What the calls of the last 24 hours came to. The gateway asks a model server only when a run does; <code>lathe doctor</code> asks one on purpose.</p>
-    <PlainTable label="Calls of each model server" head={["Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{shown.map((m) => {
-      const calls = callsOf(m), [kind, word] = state(calls);
-      return <tr key={m.name}><th scope="row"><Seen text={m.name} />{m.model && m.model !== m.name && <span class="soft"> <Seen text={m.model} /></span>}</th><td><Badge kind={kind}>{word}</Badge></td><td>{lastRun(m)}</td>
-        <td class="num">{calls?.calls.toLocaleString() ?? 0}</td><td class="num">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num">{calls ? duration(calls.p50_ms) : ""}</td><td class="num">{calls ? duration(calls.p95_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>;
-    })}</PlainTable>
+    {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <code>lathe doctor</code> tests one now.</p>
+    <PlainTable label="Calls of each model server" head={["Entry", "Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
+      const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
+      return <Fragment key={m.name}><tr class={last?.error_code ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
+        <td class="num">{calls?.calls.toLocaleString() ?? 0}</td><td class="num">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num">{calls ? duration(calls.p50_ms) : ""}</td><td class="num">{calls ? duration(calls.p95_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
+        {last?.error_code && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
+    })}</PlainTable></>}
   </section>;
+}
+
+// Why says what a model server failed with in a run, and what can be done.
+function Why({ run }: { run: Run }) {
+  const [cause, set] = useState<Cause | null>();
+  useEffect(() => {
+    let over = false;
+    storedEvents(run.run_id).then((events) => { if (!over) set(causeIn(events) ?? null); }, () => { if (!over) set(null); });
+    return () => { over = true; };
+  }, [run.run_id]);
+  if (cause === undefined) return <span class="soft small">…</span>;
+  return <div class="health-why">{cause ? <CauseLines cause={cause} /> : <span>{words(run.error_code ?? "")}</span>}</div>;
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
-import { kindOf, type RunPage } from "../run/types";
+import { kindOf, type Run, type RunPage } from "../run/types";
 import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 
@@ -21,20 +21,33 @@ export const isOf = (m: Pick<Model, "name" | "model" | "default">, name = "") =>
 
 const newest = 200; // runs in which the last one of each model is looked for
 
-// useLastRuns returns how the last run of an entry of models ended, as far as it is among the newest runs.
-export function useLastRuns(): (m: Model) => ComponentChildren {
+// useLastRuns returns the last run of an entry of models, as far as it is among the newest runs, and how it ended for people.
+export function useLastRuns(): { of: (m: Model) => Run | undefined; show: (m: Model) => ComponentChildren } {
   const { data } = useResource<RunPage>(`api/runs?limit=${newest}`, { every: 15_000 });
-  return (m) => {
+  const of = (m: Model) => data?.data.find((r) => isOf(m, r.target || r.model));
+  return { of, show: (m) => {
+    const run = of(m);
     if (!data) return "…";
-    const run = data.data.find((r) => isOf(m, r.target || r.model));
-    if (!run) return data.next ? `none of the newest ${newest} runs` : "none";
+    if (!run) return <span class="soft">{data.next ? `none of the newest ${newest} runs` : "none"}</span>;
     return <><Badge kind={kindOf(run.status)}>{run.status}</Badge> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
-  };
+  } };
+}
+
+// limitsOf are the limits of a run of an entry, for people.
+const limitsOf = (m: Model) => Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none";
+
+// Entries is the table of models. Simulated ones that no run has asked are folded.
+function Entries({ all }: { all: Model[] }) {
+  const lastRun = useLastRuns();
+  const [whole, set] = useState(false);
+  const used = (m: Model) => m.provider !== "sim" || m.default || lastRun.of(m) !== undefined, shown = whole ? all : all.filter(used), rest = all.length - all.filter(used).length;
+  return <><PlainTable label="Entries of models and their limits" head={["Entry", "Model", "Provider", "Last run", "Tool calls", "Limits of a run"]}>{shown.map((m) => <tr key={m.name}>
+      <th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Seen text={m.provider} /></td><td class="wide-cell">{lastRun.show(m)}</td><td>{m.supports_tools ? words(m.dialect) : <Badge>no tools</Badge>}</td><td class="wide-cell">{limitsOf(m)}</td></tr>)}</PlainTable>
+    {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}</>;
 }
 
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
-  const lastRun = useLastRuns();
   const [after, setAfter] = useState("");
   const keys = useResource<{ data: Key[]; next?: string }>(after ? `api/keys?after=${encodeURIComponent(after)}` : "api/keys", { every: 5000 });
   const next = keys.data?.next;
@@ -49,8 +62,7 @@ export default function Models() {
     <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Models</h2>
       {models.error && !models.data && (isGone(models.error) ? <Empty title="This gateway does not describe its models." /> : <ErrorState error={models.error} retry={models.reload} />)}
       {!models.data && !models.error && <Loading />}
-      <div class="cards">{models.data?.data.map((m) => <article key={m.name} class="card-box" aria-label={m.name}><div class="approval-head"><strong><Seen text={m.name} /></strong>{m.default && <Badge kind="run">default</Badge>}{!m.supports_tools && <Badge>no tools</Badge>}</div>
-        <dl class="facts"><dt>Provider</dt><dd><Seen text={m.provider} />{m.model && m.model !== m.name && <> as <Seen text={m.model} /></>}</dd><dt>Last run</dt><dd>{lastRun(m)}</dd><dt>Tool calls</dt><dd>{words(m.dialect)}</dd><dt>Limits of a run</dt><dd>{Object.entries(m.limits).filter(([, n]) => n <= Number.MAX_SAFE_INTEGER).map(([k, n]) => limit(k, n)).sort().join(", ") || "none"}</dd></dl></article>)}</div>
+      {models.data && <Entries all={models.data.data} />}
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
       <p class="soft small">All model calls that this key may see{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>

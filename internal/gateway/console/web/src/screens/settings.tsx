@@ -5,6 +5,7 @@ import { Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basi
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
+import { count } from "../text/format";
 import { visible } from "../text/visible";
 
 interface Setting { key: string; value: string; origin: string }
@@ -20,14 +21,18 @@ const rank = (s: Setting) => s.origin === "default" ? 2 : s.value === "" ? 1 : 0
 
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
-  const text = param("q").toLowerCase(), set = param("set") === "yes";
-  const rows = data?.data.filter((s) => (!text || `${s.key} ${s.value}`.toLowerCase().includes(text)) && (!set || s.origin !== "default")).toSorted((a, b) => rank(a) - rank(b));
+  const text = param("q").toLowerCase(), all = param("show") === "all";
+  const changed = data?.data.filter((s) => s.origin !== "default").length ?? 0, defaults = (data?.data.length ?? 0) - changed;
+  const fits = data?.data.filter((s) => !text || `${s.key} ${s.value}`.toLowerCase().includes(text));
+  const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
+  const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   return <div class="page fill">
-    <PageHeader title="Settings" note="The configuration in force, what is set first. Secrets are shown as references. Change lathe.yaml and send SIGHUP, or start again." />
-    <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-      <label>Show<select value={set ? "yes" : ""} onChange={(e) => setParams({ set: e.currentTarget.value })}><option value="">all settings</option><option value="yes">those that are set</option></select></label></div>
+    <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and send SIGHUP, or start the gateway again." />
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
-    {rows && <DataTable label="Settings" columns={columns} rows={rows} rowKey={(s) => s.key} empty={<Empty title="No setting fits." />} />}
+    {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
+      <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
+      {folded && <p class="soft small filters-note">{count(defaults, "default")} not shown</p>}</div>
+    <DataTable label="Settings" columns={columns} rows={rows} rowKey={(s) => s.key} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} /></>}
   </div>;
 }

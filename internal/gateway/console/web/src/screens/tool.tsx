@@ -1,8 +1,9 @@
 // One tool: what it is, why policy decides as it does, and a form to try it.
 
 import { useEffect, useState } from "preact/hooks";
-import { enc, send, session } from "../api";
+import { enc, isGone, send, session } from "../api";
 import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { ResultView } from "../components/ResultView";
 import { SchemaField } from "../components/SchemaForm";
 import { useResource } from "../resource";
 import { base } from "../router";
@@ -15,7 +16,7 @@ import { errorRate, verdict, type Disabled, type Tool } from "./tools";
 interface Pin { state: string; reason?: string; changed?: string[]; digest?: string }
 interface Call { time: string; run_id: string; success: boolean; latency_ms: number }
 interface Detail extends Tool { last_calls?: Call[]; complete_since?: string; output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
-interface Result { is_error: boolean; code?: string; content: string }
+interface Result { is_error: boolean; code?: string; content: string; took: number } // took: ms, with the way
 
 const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 const limitNames: Record<string, string> = { timeout_ms: "Timeout", cache_ttl_ms: "Answers are cached for", concurrency: "Calls at once" };
@@ -25,12 +26,25 @@ export default function ToolScreen({ params }: ScreenProps) {
   const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}?since=7d`);
   return <div class="page">
     <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <Seen text={data.description} />} />
-    {error && !data && <ErrorState error={error} retry={reload} />}
+    {error && !data && (isGone(error) ? <Missing name={name} error={error} /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
-    {data && <><Facts tool={data} /><Use tool={data} reload={reload} /><Try key={data.name} tool={data} />
-      <details class="card-box"><summary>Schema of the arguments</summary><JsonView text={JSON.stringify(data.parameters)} label="Schema of the arguments" /></details>
-      {data.output_schema !== undefined && <details class="card-box"><summary>Schema of the output</summary><JsonView text={JSON.stringify(data.output_schema)} label="Schema of the output" /></details>}</>}
+    {data && <>
+      {data.disabled && <p class="problem">Disabled <Time at={data.disabled.at} />{data.disabled.by && <> by <Seen text={data.disabled.by} /></>}{data.disabled.reason && <>: <Seen text={data.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p>}
+      <div class="tool-halves"><div class="stack"><Try key={data.name} tool={data} /></div>
+        <div class="stack"><Facts tool={data} /><Use tool={data} reload={reload} />
+          <details class="card-box" open><summary>Schema of the arguments</summary><JsonView text={JSON.stringify(data.parameters)} label="Schema of the arguments" /></details>
+          {data.output_schema !== undefined && <details class="card-box"><summary>Schema of the output</summary><JsonView text={JSON.stringify(data.output_schema)} label="Schema of the output" /></details>}</div></div></>}
   </div>;
+}
+
+// Missing says of a tool that this key is not offered whether it is blocked.
+function Missing({ name, error }: { name: string; error: Error }) {
+  const servers = useResource<{ data: { name: string; tools: { name: string; state: string; reason?: string }[] }[] }>("api/servers");
+  const tool = servers.data?.data.flatMap((s) => s.tools).find((t) => t.name === name && t.state !== "ready");
+  if (!servers.data && !servers.error) return <Loading />;
+  if (!tool) return <ErrorState error={error} />;
+  return <section class="card-box" aria-label="State"><p><Badge kind="bad">{tool.state}</Badge> No model is offered this tool{tool.reason && <>: <Seen text={tool.reason} /></>}.</p>
+    {tool.state === "blocked" && <p><Link to={`/pins?tool=${enc(name)}`}>Show the definition</Link></p>}</section>;
 }
 
 function Facts({ tool }: { tool: Detail }) {
@@ -63,11 +77,10 @@ function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
     <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
-    {tool.last_calls?.length ? <details><summary class="small">The last calls</summary><ul class="stack">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge> <Time at={c.time} /> <span class="num">{duration(c.latency_ms)}</span> <Link to={`/runs/${enc(c.run_id)}`}><Seen text={c.run_id} /></Link></li>)}</ul></details> : null}
-    {tool.disabled ? <p class="problem">Disabled <Time at={tool.disabled.at} />{tool.disabled.by && <> by <Seen text={tool.disabled.by} /></>}{tool.disabled.reason && <>: <Seen text={tool.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p> : null}
+    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
-      : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, for people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger">Disable the tool</button></form>)}
+      : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, shown to people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger small">Disable the tool</button></form>)}
   </section>;
 }
 
@@ -95,8 +108,8 @@ function Try({ tool }: { tool: Detail }) {
     setBusy(true);
     setResult(undefined);
     try {
-      const got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${args}}`);
-      setResult(got);
+      const began = performance.now(), got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${args}}`);
+      setResult({ ...got, took: performance.now() - began });
       announce(got.is_error ? "The call failed." : "The call has a result.");
     } catch (error) {
       setProblem((error as Error).message);
@@ -111,16 +124,18 @@ function Try({ tool }: { tool: Detail }) {
   };
   return <section class="card-box" aria-labelledby="try-h">
     <h2 id="try-h">Try it</h2>
-    <p class="soft small">The call passes the same checks, policy and audit log as that of a model.</p>
+    <p class="soft small">The call passes the same checks, policy and audit log as a call of a model.</p>
     <form class="stack" onSubmit={(e) => void submit(e)}>
       <Tabs label="How to enter the arguments" tabs={[{ id: "form", label: "Form" }, { id: "json", label: "JSON" }]} chosen={tab} choose={choose}>
         {tab === "form" ? <SchemaField label="Arguments" schema={tool.parameters} root={tool.parameters} required value={value} change={(v) => setValue(v ?? {})} />
-          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={10} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
+          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={6} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
       </Tabs>
       {problem && <p class="problem" role="alert">{visible(problem)}</p>}
       <div class="answers"><button type="submit" disabled={busy}>{busy ? "Calling…" : "Call"}</button>{Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
     </form>
-    {result && <div class="stack"><h3>Result {result.is_error && <Badge kind="bad">{words(result.code ?? "error")}</Badge>}</h3><JsonView text={result.content} label="Result" /></div>}
+    {result && <section class="stack tool-result" aria-label="Result">
+      {result.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(result.code ?? "error")}</Badge></h2><JsonView text={result.content} label="Text of the failure" /></> : <ResultView text={result.content} label="Result" name="Text of the result" />}
+      <p class="meta"><span class="num">{duration(result.took)}</span></p></section>}
   </section>;
 }
 

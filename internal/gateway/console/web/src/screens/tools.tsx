@@ -1,11 +1,12 @@
 // The tools that runs of this key may use.
 
 import { enc } from "../api";
-import { Badge, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
+import { Badge, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
-import { duration, words } from "../text/format";
+import { count, duration, words } from "../text/format";
+import { visible } from "../text/visible";
 
 export interface CallStats { calls: number; errors: number; p50_ms: number; p95_ms: number }
 export interface Disabled { at: string; by?: string; reason?: string }
@@ -16,29 +17,42 @@ export const verdict: Record<string, "ok" | "wait" | "bad"> = { allow: "ok", ask
 // errorRate is the share of calls that failed.
 export const errorRate = (s: CallStats | undefined) => s?.calls ? `${(s.errors / s.calls * 100).toFixed(s.errors && s.errors < s.calls ? 1 : 0)} %` : "";
 
-const columns: Column<Tool>[] = [
-  { key: "name", title: "Name", cell: (t) => <Seen text={t.name} />, width: "minmax(8rem, 1.4fr)" },
-  { key: "about", title: "Description", cell: (t) => <span class="soft"><Seen text={t.description} /></span>, width: "minmax(0, 3fr)" },
-  { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)" },
-  { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "7rem" },
-  { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end" },
-  { key: "errors", title: "Errors", cell: (t) => errorRate(t.stats), width: "4rem", align: "end" },
-  { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? duration(t.stats.p95_ms) : "", width: "5rem", align: "end" },
-  { key: "policy", title: "Policy", cell: (t) => t.disabled ? <Badge kind="bad">disabled</Badge> : <Badge kind={verdict[t.policy ?? ""] ?? ""}>{t.policy ?? "unknown"}</Badge>, width: "5.5rem", phone: true },
+interface Listed extends Tool { blocked?: string } // blocked: why the tool is kept from models
+
+const stateOf = (t: Listed) => t.blocked !== undefined ? "blocked" : t.disabled ? "disabled" : t.policy ?? "unknown";
+const calls = (t: Listed) => t.stats?.calls ?? 0;
+
+const columns: Column<Listed>[] = [
+  { key: "name", title: "Name", cell: (t) => <Seen text={t.name} />, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
+  { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <><Link to={`/pins?tool=${enc(t.name)}`}>Show the definition</Link> <span class="soft"><Seen text={t.blocked} /></span></> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)" },
+  { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", value: (t) => t.origin ?? "" },
+  { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
+  { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
+  { key: "errors", title: "Errors", cell: (t) => errorRate(t.stats), width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
+  { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? duration(t.stats.p95_ms) : "", width: "5rem", align: "end", value: (t) => t.stats?.p95_ms ?? 0 },
+  { key: "policy", title: "State", cell: (t) => { const state = stateOf(t); return <Badge kind={verdict[state] ?? (state === "unknown" ? "" : "bad")}>{state}</Badge>; }, width: "5.5rem", phone: true },
 ];
+
+// useBlocked returns the tools of MCP servers that are kept from models until a person has looked at their definitions.
+function useBlocked(): Listed[] {
+  const { data } = useResource<{ data: { name: string; tools: { name: string; state: string; reason?: string }[] }[] }>("api/servers", { every: 10_000 });
+  return (data?.data ?? []).flatMap((s) => s.tools.filter((t) => t.state === "blocked").map((t) => ({ name: t.name, description: "", effect: "", origin: `mcp:${s.name}`, parameters: {}, advertised: false, blocked: t.reason ?? "its definition is not accepted" })));
+}
 
 export default function Tools() {
   const { data, error, reload } = useResource<{ data: Tool[] }>("api/tools?stats=true&since=7d", { every: 10_000 });
-  const text = param("q").toLowerCase(), policy = param("policy");
-  const rows = data?.data.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!policy || t.policy === policy));
+  const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy");
+  const all = data && [...data.data, ...blocked.filter((b) => !data.data.some((t) => t.name === b.name))] as Listed[];
+  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state));
   return <div class="page fill">
-    <PageHeader title="Tools" note="What runs of this key may call, and what policy says of it before a call is known. Calls of the last 7 days." />
-    <div class="filters">
+    <PageHeader title="Tools" note="What runs of this key may call. Figures are of the last 7 days." />
+    {data && <div class="filters">
       <label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-      <label>Policy<select value={policy} onChange={(e) => setParams({ policy: e.currentTarget.value })}><option value="">any</option><option>allow</option><option>ask</option><option>deny</option></select></label>
-    </div>
+      <label>State<select value={state} onChange={(e) => setParams({ policy: e.currentTarget.value })}><option value="">any</option><option>allow</option><option>ask</option><option>deny</option><option>disabled</option><option>blocked</option></select></label>
+      <p class="soft small filters-note">{count(all!.length, "tool")}{blocked.length > 0 && <>, <button type="button" class="link" onClick={() => setParams({ policy: "blocked" })}>{blocked.length} blocked</button></>}</p>
+    </div>}
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {rows && <DataTable label="Tools" columns={columns} rows={rows} rowKey={(t) => t.name} to={(t) => `/tools/${enc(t.name)}`} empty={data?.data.length ? <Empty title="No tool fits the filters." /> : <Empty title="This key has no tools.">Tools come from the configuration, <code>tools</code> in lathe.yaml.</Empty>} />}
+    {rows && <DataTable label="Tools" columns={columns} rows={rows} rowKey={(t) => t.name} sort={param("sort")} sortBy={(sort) => setParams({ sort })} to={(t) => t.blocked !== undefined ? `/pins?tool=${enc(t.name)}` : `/tools/${enc(t.name)}`} empty={all?.length ? <Empty title="No tool fits the filters." /> : <Empty title="This key has no tools.">Tools come from the configuration, <code>tools</code> in lathe.yaml.</Empty>} />}
   </div>;
 }

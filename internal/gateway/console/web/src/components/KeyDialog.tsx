@@ -1,0 +1,38 @@
+// The dialog that asks for a key, and helps who has none.
+
+import { useEffect, useState } from "preact/hooks";
+import { keyWanted, session, signInAddress } from "../api";
+import { Dialog } from "./basics";
+
+const problems = {
+  wrong: "This key is not valid. Show it, and compare it with the one that you were given.",
+  lost: "The gateway did not answer. The key was not checked: try again once it is back.",
+};
+
+export function KeyDialog() {
+  const wanted = keyWanted.value;
+  const [key, setKey] = useState(""), [shown, setShown] = useState(false), [busy, setBusy] = useState(false);
+  const provider = signInAddress();
+  useEffect(() => {
+    setBusy(false);
+    if (!wanted) setKey("");
+  }, [wanted]);
+  if (!wanted) return null;
+  return <Dialog title="This gateway asks for a key" close={() => {}} keep>
+    <form class="stack" name="sign-in" onSubmit={(e) => { e.preventDefault(); if (key && !busy) { setBusy(true); wanted.use(key.trim()); } }}>
+      {provider && <><a class="button main" href={provider}>Sign in with {URL.parse(session.value?.issuer ?? "")?.host ?? session.value?.issuer}</a><p class="or soft small"><span>or with a key</span></p></>}
+      <input class="unseen" type="text" name="username" autocomplete="username" tabIndex={-1} aria-hidden="true" readOnly value={location.host} />
+      <label for="key-text">Key</label>
+      <div class="key-field"><input id="key-text" autoFocus name="password" type={(shown ? "text" : "password") as "password"} autocomplete="current-password" autocapitalize="none" spellcheck={false} required aria-invalid={wanted.problem === "wrong"} value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+        <button type="button" class="quiet small" aria-pressed={shown} onClick={() => setShown(!shown)}>{shown ? "Hide" : "Show"}<span class="unseen"> the key</span></button></div>
+      {wanted.problem && <p class="problem" role="alert">{problems[wanted.problem]}</p>}
+      <div class="answers"><button type="submit" disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button></div>
+      <p class="soft small">This browser stays signed in until you sign out, at most as long as the gateway allows.</p>
+      <details class="small"><summary>No key, or lost it?</summary><ul class="next">
+        <li>A key cannot be shown again. <code>lathe keys new</code> prints a new one with its hash, which the operator puts into lathe.yaml as <code>keys.NAME.sha256</code>.</li>
+        <li>On a machine that has the key in a file, <code>lathe open --key-file FILE</code> opens this page signed in.</li>
+        <li>On the terminal in which it was started, <code>lathe serve</code> prints a link that signs in once.</li>
+      </ul></details>
+    </form>
+  </Dialog>;
+}
