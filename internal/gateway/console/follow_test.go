@@ -206,7 +206,7 @@ func TestPageNamesTheApproverElsewhere(t *testing.T) {
 			return true
 		}
 		report := s.browse(t, "1280,860")
-		want := "This call was already denied by ann at " // and the time, as the browser writes it
+		want := "This call was already denied by ann, " // and the time, as the browser writes it
 		if report["error"] != "" || !strings.HasPrefix(report["said"], want) || !strings.Contains(report["said"], "2026") || report["state"] != "⊘ denied" {
 			t.Errorf("click %s: %q", click, report)
 		}
@@ -245,7 +245,7 @@ try {
   await until("the answer", () => cards().length === 4);
   await until("the focus", () => document.activeElement.tagName === "SUMMARY");
   if (!call.open) call.querySelector("summary").click();
-  report.edited = (await until("the decision", () => call.querySelector(".meta"))).textContent.replace(/ at .*/, "");
+  report.edited = (await until("the decision", () => call.querySelector(".meta"))).textContent.replace(/, just now.*/, "");
 } catch (e) {
   report.error = e.message + e.stack + document.body.textContent;
 }

@@ -19,8 +19,8 @@ export default async function ({ page, base, check, axe, shot }) {
   await axe("running");
   await shot("running");
   await page.waitForSelector("#stop", { state: "hidden" });
-  check("how long they took", /done · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
-  check("the group", /3 calls in one step: 2 done, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
+  check("how long they took", /completed · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
+  check("the group", /3 calls in one step: 2 completed, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
   check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));
   await axe("done");
   await shot("done");

@@ -41,7 +41,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   const row = (id) => page.locator(`[data-key="${id}"]`);
   await row(waits).waitFor(); // it appears by itself
   check("all runs are listed", await page.locator(".tbody .tr").count(), 3);
-  await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("parked"), waits);
+  await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("awaiting approval"), waits);
   await axe("runs");
   await shot("list");
   check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);

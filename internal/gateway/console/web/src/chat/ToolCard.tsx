@@ -2,8 +2,8 @@
 
 import { memo } from "preact/compat";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApprovalCard, decidedText } from "../components/ApprovalCard";
-import { Badge, JsonView, Link } from "../components/basics";
+import { ApprovalCard, Decided } from "../components/ApprovalCard";
+import { JsonView, Link, StateBadge } from "../components/basics";
 import { ResultView } from "../components/ResultView";
 import { count, duration, words } from "../text/format";
 import { content, entries } from "../text/jsontext.js";
@@ -11,19 +11,13 @@ import { visible } from "../text/visible.js";
 import { chat } from "./chat";
 import type { Message, Part } from "./message";
 
-const states: Record<string, [kind: "" | "ok" | "wait" | "bad" | "run", word: string]> = {
-  "input-streaming": ["run", "◌ writing the call"],
-  "input-available": ["run", "◌ running"],
-  "approval-requested": ["wait", "● asks for your approval"],
-  "output-available": ["ok", "✓ done"],
-  "output-error": ["bad", "✗ failed"],
-  "output-denied": ["bad", "⊘ denied"],
-};
+const states: Record<string, string> = { "input-streaming": "writing", "approval-requested": "awaiting_approval", "output-available": "completed", "output-error": "failed", "output-denied": "denied" };
 
-function stateOf(p: Part, working: boolean) {
-  if (p.state === "input-available" && !working) return ["wait", "○ waits"] as const;
-  if (p.state === "approval-responded") return p.approval?.approved ? ["run", "◌ approved"] as const : ["bad", "⊘ denied"] as const;
-  return states[p.state ?? ""] ?? ["", p.state ?? ""] as const;
+// ofPart is the state of a call.
+function ofPart(p: Part, working: boolean): string {
+  if (p.state === "input-available") return working ? "running" : "parked";
+  if (p.state === "approval-responded") return p.approval?.approved ? "running" : "denied";
+  return states[p.state ?? ""] ?? p.state ?? "";
 }
 
 const runs = (p: Part, working: boolean) => working && (p.state === "input-available" || p.state === "approval-responded" && p.approval?.approved === true);
@@ -49,7 +43,7 @@ function Elapsed({ since }: { since: number }) {
     const timer = setInterval(() => set(Date.now()), 1000);
     return () => clearInterval(timer);
   }, []);
-  return <span class="num" aria-hidden="true"> · {Math.max(0, Math.round((now - since) / 1000))} s</span>;
+  return <span class="num" aria-hidden="true"> · {duration(Math.max(0, Math.round((now - since) / 1000) * 1000))}</span>;
 }
 
 function Progress({ part: p, name }: { part: Part; name: string }) {
@@ -68,7 +62,6 @@ export function ToolCard({ part: p, message, effect }: { part: Part; message: Me
   const open = asks || (touched ?? (p.state === "output-error" || (p.files?.length ?? 0) > 0));
   const card = asks ? chat.cards.get(p.approval!.id) : undefined;
   const running = runs(p, message.working ?? false);
-  const [kind, word] = stateOf(p, message.working ?? false);
   const name = p.type.slice("tool-".length), line = p.input && !asks ? inOneLine(p.input) : "";
   useEffect(() => {
     if (chat.focusWanted !== p.toolCallId || asks && !card) return;
@@ -77,12 +70,12 @@ export function ToolCard({ part: p, message, effect }: { part: Part; message: Me
   });
   return <details class={`tool${asks ? " asks" : ""}${failed ? " failed" : ""}`} open={open} onToggle={(e) => { if (e.currentTarget.open !== open) setTouched(e.currentTarget.open); }}>
     <summary ref={summary}><b>{visible(name)}</b>{line && <span class="tool-args" dir="auto">{line}</span>}{effect && <span class={`tag ${effect}`}>{words(effect)}</span>}
-      <span class="state"><Badge kind={kind}>{word}{p.ms !== undefined ? ` · ${duration(p.ms)}` : running && p.began ? <Elapsed since={p.began} /> : null}</Badge></span>
+      <span class="state"><StateBadge of={ofPart(p, message.working ?? false)}>{p.ms !== undefined ? ` · ${duration(p.ms)}` : running && p.began ? <Elapsed since={p.began} /> : null}</StateBadge></span>
       {failed && p.errorText && <span class="tool-why">{failureOf(p.errorText)}</span>}
       {running && p.progress && <Progress part={p} name={name} />}</summary>
     {open && <div>
       {asks ? card ? <ApprovalCard key={p.approval!.id} runId={card.runId} call={card.call} decision={card.decision} onDecided={(d, _run, focused) => chat.decided(message, p.approval!.id, d, focused)} /> : <p class="soft">…</p> : <>
-        {p.decision && <p class="meta">{decidedText(p.decision)}</p>}
+        {p.decision && <p class="meta"><Decided decision={p.decision} /></p>}
         <h2 class="label">Arguments</h2><JsonView text={p.input || "{}"} label="Arguments" />
         {p.state === "output-available" && <ResultView text={p.output ?? ""} files={p.files} label="Result" />}
         {p.state === "output-error" && <ResultView text={p.errorText ?? ""} label="Failure" />}
@@ -100,7 +93,7 @@ export const ToolGroup = memo(({ parts, message, revision, effects }: { parts: P
   const [all, set] = useState(false);
   const working = message.working ?? false, of = (word: string, test: (p: Part) => boolean) => { const n = parts.filter(test).length; return n ? `${n} ${word}` : ""; };
   const over = (p: Part) => p.state === "output-available";
-  const says = [of("running", (p) => runs(p, working)), of("asking", (p) => p.state === "approval-requested"), of("done", over), of("failed", (p) => p.state === "output-error"), of("denied", (p) => p.state === "output-denied")].filter(Boolean).join(", ");
+  const says = [of("running", (p) => runs(p, working)), of("awaiting approval", (p) => p.state === "approval-requested"), of("completed", over), of("failed", (p) => p.state === "output-error"), of("denied", (p) => p.state === "output-denied")].filter(Boolean).join(", ");
   const shown = all || parts.length <= folded ? parts : parts.filter((p) => !over(p));
   const several = parts.length > 1;
   return <div class={several ? "tool-group" : "tool-one"} role={several ? "group" : undefined} aria-label={several ? count(parts.length, "call") : undefined}>

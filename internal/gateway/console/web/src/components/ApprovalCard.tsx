@@ -4,10 +4,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, now, Refusal, send } from "../api";
-import { clock, count, words } from "../text/format";
+import { count, words } from "../text/format";
 import { content, entries } from "../text/jsontext.js";
 import { escapes, exactly, pieces, visible, writable } from "../text/visible.js";
-import { Badge, Copy, JsonView, Link, Pieces, Seen, Time } from "./basics";
+import { Copy, JsonView, Link, Pieces, Seen, StateBadge, Time } from "./basics";
 
 export interface Decision {
   decision: string; // approved, edited, answered, denied, expired
@@ -61,11 +61,10 @@ function by(d: Decision): string {
   return d.by === "http" ? " by another page or program" : ` by ${visible(d.by)}`;
 }
 
-// decidedText says what was decided about a call, by whom and when.
-export function decidedText(d: Decision): string {
-  const at = d.decided_at ? ` at ${clock(d.decided_at)}` : "";
-  if (d.decision === "expired") return `The request has expired${at}: the call is not made.`;
-  return `${d.mine ? "This call was" : "This call was already"} ${verdicts[d.decision] ?? d.decision}${by(d)}${at}.`;
+// Decided says what was decided about a call, by whom and when.
+export function Decided({ decision: d }: { decision: Decision }) {
+  if (d.decision === "expired") return <>The request has expired: the call is not made.</>;
+  return <>{d.mine ? "This call was" : "This call was already"} {visible(verdicts[d.decision] ?? d.decision)}{by(d)}{d.decided_at && <>, <Time at={d.decided_at} /></>}.</>;
 }
 
 // decisionIn returns what a run says has become of a call, undefined while it waits.
@@ -83,12 +82,6 @@ export function decidedLine(tool: string, d: Decision): string {
   const scope = d.scope && scopes.find(([value]) => value === d.scope)?.[1];
   return `${visible(tool)} was ${verdicts[d.decision] ?? d.decision}${by(d)}${scope ? ` for ${scope}` : ""}.`;
 }
-
-const left = (ms: number) => {
-  const s = Math.floor(ms / 1000);
-  if (s < 120) return count(s, "second");
-  return s < 7200 ? count(Math.floor(s / 60), "minute") : count(Math.floor(s / 3600), "hour");
-};
 
 const isObject = (text: string) => {
   try {
@@ -218,9 +211,9 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   const why = known["why asked"] ?? (call.reason ? `${call.reason} (rule ${call.rule})` : call.rule && `rule ${call.rule}`);
   const bytes = new TextEncoder().encode(text).length, hidden = escapes(text), other = mode && editors[mode];
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
-    {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><Badge kind="wait">waits</Badge>{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
+    {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><StateBadge of="awaiting_approval" />{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}</dl>
+    <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} />)}</dl>
     <Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
@@ -246,6 +239,6 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
       {row("Run", alone && <Link to={`/runs/${enc(runId)}`}><Seen text={runId} /></Link>)}
     </dl></details>
     {status && !decision && <p class="card-status" role="alert">{visible(status)}</p>}
-    {decision && <p class="meta card-decided" role="status">{decidedText(decision)}</p>}
+    {decision && <p class="meta card-decided" role="status"><Decided decision={decision} /></p>}
   </div>;
 }

@@ -83,7 +83,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         break;
       case "RunPaused":
         if (d.reason === "awaiting_approval") break; // the calls show what they wait for
-        pause = begin(e, "pause", "waits", d.reason ?? "");
+        pause = begin(e, "pause", "waiting", d.reason ?? "");
         break;
       case "RunResumed":
         if (pause) pause.to = at;

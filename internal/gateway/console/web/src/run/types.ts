@@ -76,9 +76,6 @@ export function newer(a: Run, b: Run): number {
   return micros(b.started) - micros(a.started) || (a.run_id < b.run_id ? 1 : a.run_id > b.run_id ? -1 : 0);
 }
 
-export const kindOf = (status: string): "" | "ok" | "wait" | "bad" | "run" =>
-  (({ running: "run", parked: "wait", completed: "ok", limited: "wait", failed: "bad" }) as Record<string, "ok" | "wait" | "bad" | "run">)[status] ?? "";
-
 // lasted is how long a run took, or has taken so far, in ms.
 export function lasted(r: Run, now: number): number {
   const end = r.ended ?? (r.status === "running" || r.status === "parked" ? undefined : r.updated);

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { enc, get, getText, now, query, send, type Refusal } from "../api";
-import { Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
 import { causeIn } from "../chat/cause";
 import { CauseLines } from "../components/Cause";
 import { questionOf } from "../run/items";
@@ -11,10 +11,11 @@ import { Events } from "../run/Events";
 import { Exchange } from "../run/Exchange";
 import { Timeline } from "../run/Timeline";
 import { useEvents } from "../run/follow";
-import { kindOf, lasted, money, type Run, type RunPage } from "../run/types";
+import { lasted, money, type Run, type RunPage } from "../run/types";
 import { download } from "../download";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
+import { ofRun } from "../state";
 import { bytes, count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
@@ -82,7 +83,7 @@ export default function RunScreen({ params }: ScreenProps) {
       <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(`${id}.jsonl`, "application/x-ndjson", text), setFailed); }}>Export</button>
     </PageHeader>
     <dl class="run-facts">
-      <div><dt>Status</dt><dd><Badge kind={kindOf(run.status)}>{run.status}</Badge> {words(run.reason ?? "")}{run.error_code && <>: <Seen text={run.error_code} /></>}</dd></div>
+      <div><dt>Status</dt><dd><StateBadge of={ofRun(run)} /> {ofRun(run) !== run.reason && words(run.reason ?? "")}{run.error_code && <>: <Seen text={run.error_code} /></>}</dd></div>
       <div><dt>Model</dt><dd><Seen text={run.target || run.model} /></dd></div>
       {run.session_id && <div><dt>Chat</dt><dd><Link to={`/chats/${enc(run.session_id)}`}>Open the chat</Link></dd></div>}
       <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>

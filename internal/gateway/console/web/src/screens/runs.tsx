@@ -2,11 +2,12 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isAbort, now, query, send } from "../api";
-import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
-import { kindOf, lasted, money, newer, type Run, type RunPage } from "../run/types";
+import { lasted, money, newer, type Run, type RunPage } from "../run/types";
+import { ofRun, stateOf } from "../state";
 import { duration, words } from "../text/format";
 import { visible } from "../text/visible";
 
@@ -22,7 +23,7 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
-  { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
+  { key: "status", title: "Status", width: "9.5rem", phone: true, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
   { key: "question", title: "Question, answer", width: "minmax(16rem, 4fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
@@ -168,7 +169,7 @@ export default function Runs() {
     <nav class="runs-views" aria-label="Selections">{views().map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
     <form class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
-      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s}>{s}</option>)}</select></label>
+      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s} value={s}>{stateOf(s).name}</option>)}</select></label>
       <label>Started in the last<select value={ranging || !times.some(([v]) => v === values.since) || values.until ? "own" : values.since} onChange={(e) => { const v = e.currentTarget.value; setRanging(v === "own"); setParams({ since: v === "own" ? values.since?.includes("T") ? values.since : day(0) : v, until: "" }); }}>
         {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}<option value="own">range of dates</option></select></label>
       {(ranging || values.until || values.since?.includes("T")) && <Range since={values.since ?? ""} until={values.until ?? ""} />}

@@ -1,10 +1,10 @@
 // The MCP servers: what each is doing, since when, and why it is not ready.
 
 import { useState } from "preact/hooks";
-import { enc, isGone, now, send } from "../api";
+import { enc, isGone, send } from "../api";
 import { announce, Badge, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
-import { count, duration, words } from "../text/format";
+import { count, words } from "../text/format";
 import { visible } from "../text/visible";
 
 interface ServerTool { name: string; state: string; reason?: string }
@@ -41,7 +41,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
       <dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd>
       {s.software && <><dt>Software</dt><dd><Seen text={s.software} /></dd></>}
       {s.target && <><dt>Address</dt><dd class="mono"><Seen text={s.target} /></dd></>}
-      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && `, next try ${Date.parse(s.next_try) > now() ? `in ${duration(Date.parse(s.next_try) - now())}` : "now"}`}</dd>
+      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && <>, next try <Time at={s.next_try} /></>}</dd>
       {s.problem && <><dt>Problem</dt><dd>{words(s.problem)}</dd></>}
       <dt>Tools</dt><dd>{count(s.tools.filter((t) => t.state === "ready").length, "tool")} of {s.tools.length} offered</dd>
     </dl>

@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import { query } from "../api";
-import { Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
+import { Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { money } from "../run/types";
@@ -110,7 +110,7 @@ export default function StatsScreen() {
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since {new Date(data.complete_since).toLocaleString()} are counted. Choose a shorter time, or use /metrics.</p>}
+    {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since <Time at={data.complete_since} exact /> are counted. Choose a shorter time, or use /metrics.</p>}
     {data && total && <>
       <dl class="run-facts">
         <div><dt>Runs</dt><dd class="num">{(total.runs ?? 0).toLocaleString()}{total.failed_runs ? `, ${total.failed_runs.toLocaleString()} failed` : ""}</dd></div>

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { enc, send, session } from "../api";
-import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
 import { SchemaField } from "../components/SchemaForm";
 import { useResource } from "../resource";
 import { base } from "../router";
@@ -63,7 +63,7 @@ function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
     <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
-    {tool.last_calls?.length ? <details><summary class="small">The last calls</summary><ul class="stack">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge> <Time at={c.time} /> <span class="num">{duration(c.latency_ms)}</span> <Link to={`/runs/${enc(c.run_id)}`}><Seen text={c.run_id} /></Link></li>)}</ul></details> : null}
+    {tool.last_calls?.length ? <details><summary class="small">The last calls</summary><ul class="stack">{tool.last_calls.map((c, i) => <li key={i}><StateBadge of={c.success ? "completed" : "failed"} /> <Time at={c.time} /> <span class="num">{duration(c.latency_ms)}</span> <Link to={`/runs/${enc(c.run_id)}`}><Seen text={c.run_id} /></Link></li>)}</ul></details> : null}
     {tool.disabled ? <p class="problem">Disabled <Time at={tool.disabled.at} />{tool.disabled.by && <> by <Seen text={tool.disabled.by} /></>}{tool.disabled.reason && <>: <Seen text={tool.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
