@@ -297,7 +297,7 @@ func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 	for name, want := range map[string]string{
 		"error": "", "whole": "false false false ", "edited": "This call was approved with other arguments by you", "late": "The request has expired: the call is not made.",
 		"cut":     "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
-		"array":   "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
+		"array":   "true false true The arguments are not a JSON object, so the call cannot be approved. It can be denied.",
 		"hidden":  "true false true This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.",
 		"box":     "{\n  \"id\": 12345678901234567890,\n  \"t\": \"\\u200b\"\n}",
 		"refused": `The arguments must be a JSON object, such as {"name": "value"}.`,

@@ -57,7 +57,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Reason", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Id", "Actions"]);
     await axe("columns");
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByLabel("Started in the last").selectOption("own");
@@ -157,7 +157,8 @@ export default async function test({ page, base, server, view, check, axe, shot 
 
   // Live: paused, nothing is shown of what comes; then all of it, once.
   await page.goto(`${base}runs/${waits}`);
-  await page.getByText("This run waits for an approval.").waitFor();
+  await page.locator(".run-live").getByText("calculator awaits an approval").waitFor();
+  check("the call can be decided about here", await page.locator(".run-call .card .approve").count(), 1);
   await shot("waits");
   await axe("a run that waits");
   await page.getByRole("button", { name: "Pause" }).click();
@@ -189,13 +190,13 @@ export default async function test({ page, base, server, view, check, axe, shot 
   const third = await begin(base, "What is 9 + 35?");
   await settle(base, third);
   await page.goto(`${base}runs/${third}`);
-  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("button", { name: "Stop the run" }).click();
   await page.getByRole("dialog").waitFor();
   await axe("the question before a cancel");
   await page.keyboard.press("Escape");
   check("Escape cancels nothing", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "parked");
-  await page.getByRole("button", { name: "Cancel the run" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("button", { name: "Stop the run" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).click();
   await page.locator(".run-facts").getByText("cancelled").first().waitFor();
   check("it is cancelled", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "cancelled");
 
@@ -205,13 +206,13 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.goto(`${base}runs`);
   if (view.isMobile) await row(fourth).waitFor();
   else {
-    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
+    await row(fourth).getByRole("button", { name: /^Stop/ }).press("Enter");
     await page.getByRole("dialog").waitFor();
     await axe("the question before a cancel in the list");
     await page.keyboard.press("Escape");
     await page.waitForFunction((id) => document.activeElement?.closest(`[data-key="${id}"]`), fourth); // the focus returns
-    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).press("Enter");
+    await row(fourth).getByRole("button", { name: /^Stop/ }).press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).press("Enter");
     await row(fourth).getByText("cancelled").first().waitFor();
     check("it is cancelled from the list", JSON.parse(await call(base, "GET", `api/runs/${fourth}`)).status, "cancelled");
   }

@@ -83,18 +83,20 @@ export function decidedLine(tool: string, d: Decision): string {
   return `${visible(tool)} was ${verdicts[d.decision] ?? d.decision}${by(d)}${scope ? ` for ${scope}` : ""}.`;
 }
 
-const isObject = (text: string) => {
+const isJSON = (text: string) => {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    JSON.parse(text);
+    return true;
   } catch {
     return false; // it is cut, or no JSON
   }
 };
+const isObject = (text: string) => entries(text)?.array === false;
 
 // fault says why what is shown is not all that would run: then it cannot be approved here.
 export function fault(call: WaitingCall, text = call.exact_arguments ?? call.arguments): string {
-  if (!isObject(text)) return "The arguments are not shown whole, so the call cannot be approved here. It can be denied.";
+  if (!isJSON(text)) return "The arguments are not shown whole, so the call cannot be approved here. It can be denied.";
+  if (!isObject(text)) return "The arguments are not a JSON object, so the call cannot be approved. It can be denied.";
   if (visible(text) !== (call.visible_arguments ?? text)) return "This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.";
   return "";
 }
@@ -129,8 +131,8 @@ const editors: Record<Exclude<Mode, "">, { label: string; submit: string; back: 
 
 // ApprovalCard decides about one call. decision is what was decided elsewhere, if the caller knows; onDecided is called once,
 // with the decision, the run after it where the server told it, and whether the card had the focus. A card that is alone
-// names its tool and its run, and takes the focus: A approves the call once, R denies it.
-export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false }: { runId: string; call: WaitingCall; decision?: Decision; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
+// names its tool and its run, shows question, what its run was asked, and takes the focus: A approves the call once, R denies it.
+export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false, question }: { runId: string; call: WaitingCall; decision?: Decision; question?: ComponentChildren; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
   const text = call.exact_arguments ?? call.arguments;
   const box = useRef<HTMLDivElement>(null), editor = useRef<HTMLTextAreaElement>(null), opener = useRef<HTMLElement | null>(null);
   const [mine, setMine] = useState<Decision>();
@@ -213,26 +215,26 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
     {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><StateBadge of="awaiting_approval" />{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} />)}</dl>
-    <Reading text={text} />
+    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} />)}</dl></div>
+    <div class="stack"><Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
-    <p class="meta">These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
-    {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}
+    <p class="meta">{isJSON(text) ? <>These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.</> : <>{count(bytes, "byte")} of the arguments are shown.</>}{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
+    {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}</div></div>
     {!decision && call.may_decide === false && <p class="soft">Your key may not decide about this call.</p>}
     {!decision && other && <div class="editor">
       <textarea ref={editor} key={mode} rows={other.rows} spellcheck={false} aria-label={other.label} placeholder={mode === "edit" ? "" : other.label} defaultValue={mode === "edit" ? writable(text) : ""} />
       <button type="button" class={mode === "deny" ? "danger" : ""} onClick={submit}>{other.submit}</button>
       <button type="button" class="quiet" onClick={back}>{other.back}</button>
     </div>}
-    {!decision && !mode && call.may_decide !== false && <div class="answers">
+    {!decision && !mode && call.may_decide !== false && <><div class="answers card-main">
       <button type="button" class="approve" disabled={!whole} onClick={() => void post("approve", { scope })}>Approve</button>
-      <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button>
-      <button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
+      <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button></div>
+      <div class="answers card-others"><button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
       <button type="button" class="quiet change" data-mode="edit" disabled={!whole} onClick={() => choose("edit")}>Edit…</button>
       <button type="button" class="quiet answer" data-mode="answer" onClick={() => choose("answer")}>Answer instead…</button>
       <label class="scope">Approve for <select value={scope} disabled={!whole} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
-    </div>}
+    </div></>}
     <details class="card-more"><summary class="small">More about this call</summary><dl class="facts">
       {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
       {row("Digest", <><span class="mono"><Seen text={call.args_digest} /></span> <Copy text={call.args_digest} label="Copy digest" /></>)}

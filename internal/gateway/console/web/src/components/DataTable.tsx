@@ -101,7 +101,7 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "
             else go(path);
           }}
           onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget && path) go(path); }}>
-          {columns.map((c, n) => <span key={c.key} role="cell" class={cellClass(c, n)}>{c.cell(row)}</span>)}
+          {columns.map((c, n) => <span key={c.key} role="cell" data-col={c.key} class={cellClass(c, n)}>{c.cell(row)}</span>)}
         </div>;
       })}
     </div>

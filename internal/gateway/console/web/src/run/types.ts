@@ -1,6 +1,8 @@
 // A run and its events as the API has them.
 
 import type { Events } from "../../events";
+import { ofRun } from "../state";
+import { words } from "../text/format";
 
 export interface Run {
   run_id: string;
@@ -83,3 +85,6 @@ export function lasted(r: Run, now: number): number {
 }
 
 export const money = (n: number) => `$${n < 0.01 ? n.toFixed(5) : n.toFixed(2)}`;
+
+// reasonOf is why a run ended or waits, as far as its state does not say it.
+export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");

@@ -1,12 +1,13 @@
 // The calls that wait for a person.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { enc, get, isGone, send } from "../api";
+import { enc, get, isGone, query, send } from "../api";
 import { ApprovalCard, decidedLine, decisionIn, fault, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
 import { announce, Dialog, Empty, ErrorState, Link, Loading, PageHeader, StateBadge } from "../components/basics";
 import { Notify } from "../components/Notify";
-import { inOneLine } from "../chat/ToolCard";
+import { inOneLine } from "../components/CallCard";
 import { useResource } from "../resource";
+import type { RunPage } from "../run/types";
 import { visible } from "../text/visible";
 
 type Waiting = WaitingCall & { run_id: string };
@@ -69,8 +70,15 @@ export default function Approvals() {
     {waiting?.length === 0 && <Empty title="No call waits for you.">A call appears here when policy asks a person.</Empty>}
     {waiting && waiting.length > 0 && <ul class="approval-list" ref={list} onKeyDown={move}>{waiting.map((w, i) => <li key={keyOf(w)} data-key={keyOf(w)}>
       {waiting[i - 1]?.run_id !== w.run_id && <Together calls={waiting.filter((o) => o.run_id === w.run_id)} done={(o, d) => done(o, d, false)} />}
-      <ApprovalCard alone runId={w.run_id} call={w} onDecided={(d, _run, focused) => done(w, d, focused)} /></li>)}</ul>}
+      <ApprovalCard alone runId={w.run_id} call={w} question={<Question run={w.run_id} />} onDecided={(d, _run, focused) => done(w, d, focused)} /></li>)}</ul>}
   </div>;
+}
+
+// Question is what the run of a call was asked. A key that may decide about a run of another key does not get its question.
+function Question({ run }: { run: string }) {
+  const { data } = useResource<RunPage>(query("api/runs", { run_id: run, questions: "true", limit: 1 }));
+  const asked = data?.data[0]?.question;
+  return <div class="approval-asked"><h3>The run was asked</h3>{asked ? <p dir="auto">{visible(asked)}</p> : data && <p class="soft">Its question is not kept, or belongs to another key.</p>}<Link class="small" to={`/runs/${enc(run)}`}>Show the run</Link></div>;
 }
 
 // Together decides about several calls of one run at once, after each of them was listed.

@@ -8,9 +8,9 @@ import { param, setParams } from "../router";
 import { align, partsOf, same, type Row } from "../run/compare";
 import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
-import { lasted, money, type Run } from "../run/types";
+import { lasted, money, reasonOf, type Run } from "../run/types";
 import { ofRun } from "../state";
-import { count, duration, words } from "../text/format";
+import { count, duration } from "../text/format";
 import { visible } from "../text/visible";
 import { wordDiff } from "../text/worddiff";
 import type { ScreenProps } from ".";
@@ -80,7 +80,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
 
 function Facts({ left, right }: { left: Run; right: Run }) {
   const rows: [string, (r: Run) => preact.ComponentChildren][] = [
-    ["Model", (r) => <Seen text={r.target || r.model} />], ["Status", (r) => <><StateBadge of={ofRun(r)} /> {words(r.reason ?? "")}</>], ["Duration", (r) => duration(lasted(r, now()))],
+    ["Model", (r) => <Seen text={r.target || r.model} />], ["Status", (r) => <><StateBadge of={ofRun(r)} /> {reasonOf(r)}</>], ["Duration", (r) => duration(lasted(r, now()))],
     ["Turns, calls", (r) => `${r.turns}, ${r.tool_calls}`], ["Tokens", (r) => `${r.usage.input_tokens.toLocaleString()} in, ${r.usage.output_tokens.toLocaleString()} out`], ["Cost", (r) => r.cost ? money(r.cost) : "not known"],
   ];
   return <PlainTable label="Both runs" head={["What", "Recorded", "New"]}>
