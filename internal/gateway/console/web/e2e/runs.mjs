@@ -114,6 +114,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
   const beside = await page.evaluate(() => document.querySelector(".timeline-detail").getBoundingClientRect().left >= document.querySelector(".timeline").getBoundingClientRect().right);
   check("the detail of a span is beside the timeline where there is room", beside, !view.isMobile);
+  check("the bars have the colours of the legend", await page.evaluate(() => ["model", "tool", "approval"].filter((k) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(`.bar.as-${k}`); })), []);
   await axe("timeline");
   await shot("timeline");
   await page.keyboard.press("Enter");

@@ -93,7 +93,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         pause = undefined;
         break;
       case "RunFinished":
-        for (const s of out.filter((s) => s.to === undefined)) Object.assign(s, { to: at, state: d.status === "cancelled" ? "cancelled" : s.state });
+        for (const s of out.filter((s) => s.to === undefined)) Object.assign(s, { to: at, state: "cancelled" });
         break;
     }
   }

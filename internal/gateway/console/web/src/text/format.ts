@@ -15,8 +15,8 @@ export function ago(time: string | number, now: number): string {
   return off < 0 ? `in ${far}` : `${far} ago`;
 }
 
-// moment is a time to the second, with its date.
-export const moment = (time: string | number) => new Date(time).toLocaleString([], { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+// moment is a time to the second, with its date, and its year if that is not this one.
+export const moment = (time: string | number) => new Date(time).toLocaleString([], { year: new Date(time).getFullYear() === new Date().getFullYear() ? undefined : "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 // duration of ms: 0.3 ms, 340 ms, 2.4 s, 3 min 5 s, 2 h 4 min.
 export function duration(ms: number): string {
