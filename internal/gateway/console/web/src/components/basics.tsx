@@ -38,10 +38,11 @@ export function PageHeader({ title, note, back, beside, children }: { title: str
 const ticks = signal(0);
 setInterval(() => { if (!document.hidden) ticks.value++; }, 30_000);
 
-// Time shows how far a time is from now, or with exact the time itself; the title has both. Its machine form is the time as the server has it.
-export function Time({ at, exact = false }: { at: string; exact?: boolean }) {
+// Time shows how far a time is from now, or with exact the time itself; the title has both. One that is due is to come. Its machine form is the
+// time as the server has it.
+export function Time({ at, exact = false, due = false }: { at: string; exact?: boolean; due?: boolean }) {
   void ticks.value;
-  const far = ago(at, now()), when = moment(at);
+  const far = ago(at, now(), due), when = moment(at);
   return <time dateTime={at} title={`${exact ? far : when} (${at})`}>{exact ? when : far}</time>;
 }
 

@@ -41,7 +41,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
       <dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd>
       {s.software && <><dt>Software</dt><dd><Seen text={s.software} /></dd></>}
       {s.target && <><dt>Address</dt><dd class="mono"><Seen text={s.target} /></dd></>}
-      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && <>, next try <Time at={s.next_try} /></>}</dd>
+      <dt>Connections</dt><dd>{s.starts}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && <>, next try <Time at={s.next_try} due /></>}</dd>
       {s.problem && <><dt>Problem</dt><dd>{words(s.problem)}</dd></>}
       <dt>Tools</dt><dd>{count(s.tools.filter((t) => t.state === "ready").length, "tool")} of {s.tools.length} offered</dd>
     </dl>

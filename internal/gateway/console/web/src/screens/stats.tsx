@@ -49,6 +49,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
     const r = box.current!.getBoundingClientRect();
     return Math.max(0, Math.min(rows.length - 1, Math.floor((e.clientX - r.left) / r.width * rows.length)));
   };
+  const drawn = (v: number) => v > 0 || chart.unit === duration;
   const lead = (from: number, to: number) => go(query("/runs", { since: rows[from]!.time!, until: endOf(to) }));
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
   const value = (s: Series, i: number) => { const v = s.value(rows[i]!); return v === undefined ? "none" : chart.unit(v); };
@@ -64,7 +65,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
   const [a, b] = drag ? [Math.min(...drag), Math.max(...drag)] : [0, 0];
   return <figure class="card-box stats-chart">
     <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}</span>)}</span></figcaption>
-    {!rows.some((r) => chart.series.some((s) => s.value(r))) ? <p class="stats-none soft">None in this time.</p> : <>
+    {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">None in this time.</p> : <>
     <div class="stats-plot"><span class="stats-top num" aria-hidden="true">{chart.unit(top)}</span>
       <svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
         onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); tapped.current = over; setOver(at(e)); set([at(e), at(e)]); }}
@@ -77,7 +78,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
         }}>
         <path class="stats-base" d={`M0 ${high - .5}H${wide}M0 ${y(top / 2)}H${wide}M0 ${y(top)}H${wide}`} />
         {over !== undefined && <rect class="stats-over" x={over * step} width={step} y="0" height={high} />}
-        {chart.series.map((s) => <path key={s.label} class={`fill as-${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v || v === 0 && chart.unit === duration ? `M${i * step + step * .08} ${high}V${Math.min(high - least, y(v))}h${step * .84}V${high}z` : ""; }).join("")} />)}
+        {chart.series.map((s) => <path key={s.label} class={`fill as-${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v !== undefined && drawn(v) ? `M${i * step + step * .08} ${high}V${Math.min(high - least, y(v))}h${step * .84}V${high}z` : ""; }).join("")} />)}
         {drag && a !== b && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
       <span class="stats-half num" aria-hidden="true">{top > 1 && (chart.unit === duration || top % 2 === 0) ? chart.unit(top / 2) : ""}</span>

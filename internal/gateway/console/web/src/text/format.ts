@@ -6,11 +6,12 @@ export const count = (n: number, one: string, many = `${one}s`) => `${n.toLocale
 
 const farthest = 30 * 86400; // s; a time farther away is a date
 
-// ago says how far a time is from now: 3 min ago, in 2 h; the date of one that is more than 30 days away.
-export function ago(time: string | number, now: number): string {
+// ago says how far a time is from now: 3 min ago, with due also in 2 h; the date of one that is more than 30 days away. Without due, a time to
+// come is one of another clock and is now.
+export function ago(time: string | number, now: number, due = false): string {
   const off = (now - new Date(time).getTime()) / 1000, s = Math.abs(off);
   if (s >= farthest) return new Date(time).toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
-  if (s < 60 && off >= 0) return "just now";
+  if (off < 0 ? !due : s < 60) return "just now";
   const far = s < 60 ? `${Math.ceil(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 86400 ? `${Math.floor(s / 3600)} h` : count(Math.floor(s / 86400), "day");
   return off < 0 ? `in ${far}` : `${far} ago`;
 }
