@@ -49,11 +49,11 @@ export default async function ({ page, base, check, axe, shot }) {
   check("as the server wrote it", (await page.locator(".tool .json pre").last().textContent()).includes('"name": "Customer 1"'));
 
   // The same call in the page of its run, while it goes on: what it does, how far it is, and how to stop it.
-  const run = await begin(base, "@@three", { model: "local" });
+  const run = await begin(base, "@@long", { model: "local" });
   await page.goto(`${base}runs/${run}`);
   await page.locator(".run-call progress").first().waitFor();
   check("what the run is doing", (await page.locator(".run-doing").textContent()).includes("t__slow runs"));
-  check("the arguments in one line", await page.locator(".run-call .tool-args").first().textContent(), 'steps: 40, label: "A"');
+  check("the arguments in one line", await page.locator(".run-call .tool-args").first().textContent(), 'steps: 5000, label: "A"');
   check("the time so far", /running · [\d.]+ s/.test(await page.locator(".run-call .state").first().textContent()));
   await axe("a live run");
   await shot("live");
