@@ -362,12 +362,12 @@ func TestT27_T41_PageInABrowser(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", size, name, report[name], want)
 			}
 		}
-		for name, want := range map[string]string{"tool": poison, "asks": fmt.Sprintf("These are all %d bytes", len(exact)), "focus": "SUMMARY keep", "decided": "This call was approved by you at ", "result": `big 12345678901234567890`, "spoken": "The call of keep asks for your approval.", "meta": "2 model calls", "problem": poison} {
+		for name, want := range map[string]string{"tool": poison, "asks": fmt.Sprintf("These are all %d bytes", len(exact)), "focus": "SUMMARY keep", "decided": "This call was approved by you, just now.", "result": `big 12345678901234567890`, "spoken": "The call of keep awaits your approval.", "meta": "2 model calls", "problem": poison} {
 			if !strings.Contains(report[name], want) {
 				t.Errorf("%s: %s has no %q: %q", size, name, want, report[name])
 			}
 		}
-		for _, want := range []string{"changes something", "mcp:notes", poison, digest, "in 59 minutes"} {
+		for _, want := range []string{"changes something", "mcp:notes", poison, digest, "in 59 min"} {
 			if !strings.Contains(report["asks"], want) {
 				t.Errorf("%s: the card has no %q: %q", size, want, report["asks"])
 			}

@@ -206,7 +206,7 @@ func TestPageNamesTheApproverElsewhere(t *testing.T) {
 			return true
 		}
 		report := s.browse(t, "1280,860")
-		want := "This call was already denied by ann at " // and the time, as the browser writes it
+		want := "This call was already denied by ann, " // and the time, as the browser writes it
 		if report["error"] != "" || !strings.HasPrefix(report["said"], want) || !strings.Contains(report["said"], "2026") || report["state"] != "⊘ denied" {
 			t.Errorf("click %s: %q", click, report)
 		}
@@ -245,7 +245,7 @@ try {
   await until("the answer", () => cards().length === 4);
   await until("the focus", () => document.activeElement.tagName === "SUMMARY");
   if (!call.open) call.querySelector("summary").click();
-  report.edited = (await until("the decision", () => call.querySelector(".meta"))).textContent.replace(/ at .*/, "");
+  report.edited = (await until("the decision", () => call.querySelector(".meta"))).textContent.replace(/, just now.*/, "");
 } catch (e) {
   report.error = e.message + e.stack + document.body.textContent;
 }
@@ -297,7 +297,7 @@ func TestT23_CardApprovesOnlyWhatItShows(t *testing.T) {
 	for name, want := range map[string]string{
 		"error": "", "whole": "false false false ", "edited": "This call was approved with other arguments by you", "late": "The request has expired: the call is not made.",
 		"cut":     "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
-		"array":   "true false true The arguments are not shown whole, so the call cannot be approved here. It can be denied.",
+		"array":   "true false true The arguments are not a JSON object, so the call cannot be approved. It can be denied.",
 		"hidden":  "true false true This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.",
 		"box":     "{\n  \"id\": 12345678901234567890,\n  \"t\": \"\\u200b\"\n}",
 		"refused": `The arguments must be a JSON object, such as {"name": "value"}.`,

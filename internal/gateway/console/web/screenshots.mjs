@@ -8,6 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { serve } from "./e2e/harness.mjs";
+import { mcp } from "./e2e/models.mjs";
 import { begin, settle } from "./e2e/runs.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "..");
@@ -21,7 +22,13 @@ if (!bin) {
   if (spawnSync("go", ["build", "-o", bin, "./cmd/lathe"], { cwd: root, stdio: "inherit" }).status !== 0) process.exit(1);
 }
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"] });
-const server = await serve(bin, { "lathe.yaml": "tools: {builtin: [calculator, get_current_time, state_get, state_patch]}\npolicy: {tools: {get_current_time: ask}}\n" });
+const server = await serve(bin, { "lathe.yaml": `default_model: sim/demo
+tools:
+  builtin: [calculator, get_current_time, state_get, state_patch]
+  mcp: {stock: {command: node, args: [stock.cjs], allowlist: ['*'], effects: {slow: read_only}}}
+policy: {tools: {get_current_time: ask, stock__slow: allow}}
+sim: {scripts: {stock: stock.script}}
+`, "stock.cjs": mcp, "stock.script": `-- turn --\ncall: calculator {"expression":"6 * 7"}\n-- turn --\ntext: There are 42 boxes in a hall. Let me count what is in them.\ncall: stock__slow {"label":"hall A","steps":400}\n-- turn --\ntext: Done.\n` });
 let large = 0;
 
 async function shot(page, name) {
@@ -59,6 +66,11 @@ try {
   await page.getByText("calculator").first().waitFor();
   await page.waitForLoadState("networkidle");
   await shot(page, "run");
+
+  const live = await begin(base, "How many boxes with green labels are in hall A?", { model: "sim/script-stock" });
+  await page.goto(`${base}runs/${live}`);
+  await page.getByText(/step \d+ of 400/).waitFor();
+  await shot(page, "run-live");
 
   const measured = spawnSync(bin, ["eval", "-q", "all", "--trials", "4", "--model", "sim/eval,sim/eval-wrong-order,sim/eval-never-repairs", "--out", "results"], { cwd: folder, env: { ...process.env, HOME: folder } });
   if (measured.status > 1) throw new Error(String(measured.stderr));

@@ -1,6 +1,7 @@
 // The cards of calls: parallel calls told apart, their progress and time, why one failed, and results by what they are.
 
 import { ask, config, mcp, model } from "./models.mjs";
+import { begin } from "./runs.mjs";
 
 const { port } = await model();
 export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
@@ -19,8 +20,8 @@ export default async function ({ page, base, check, axe, shot }) {
   await axe("running");
   await shot("running");
   await page.waitForSelector("#stop", { state: "hidden" });
-  check("how long they took", /done · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
-  check("the group", /3 calls in one step: 2 done, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
+  check("how long they took", /completed · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
+  check("the group", /3 calls in one step: 2 completed, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
   check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));
   await axe("done");
   await shot("done");
@@ -46,4 +47,17 @@ export default async function ({ page, base, check, axe, shot }) {
   await shot("table");
   await page.locator(".tool button", { hasText: "Raw" }).click();
   check("as the server wrote it", (await page.locator(".tool .json pre").last().textContent()).includes('"name": "Customer 1"'));
+
+  // The same call in the page of its run, while it goes on: what it does, how far it is, and how to stop it.
+  const run = await begin(base, "@@long", { model: "local" });
+  await page.goto(`${base}runs/${run}`);
+  await page.locator(".run-call progress").first().waitFor();
+  check("what the run is doing", (await page.locator(".run-doing").textContent()).includes("t__slow runs"));
+  check("the arguments in one line", await page.locator(".run-call .tool-args").first().textContent(), 'steps: 5000, label: "A"');
+  check("the time so far", /running · [\d.]+ s/.test(await page.locator(".run-call .state").first().textContent()));
+  await axe("a live run");
+  await shot("live");
+  await page.getByRole("button", { name: "Stop the run" }).press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).press("Enter");
+  await page.locator(".run-facts").getByText("cancelled").waitFor();
 }

@@ -23,6 +23,7 @@ export async function model() {
     switch (mark) {
       case "md": for (let i = 0; i < markdown.length; i += 20) { write({ content: markdown.slice(i, i + 20) }); await pause(2); } return end();
       case "three": return calls(["t__slow", { steps: 40, label: "A" }], ["t__slow", { steps: 8, label: "B" }], ["t__fail", { why: "disk full" }]);
+      case "long": return calls(["t__slow", { steps: 5000, label: "A" }]);
       case "one": return calls(["t__slow", { steps: 1, label: "one" }]);
       case "image": return calls(["t__image", {}]);
       case "rows": return calls(["t__rows", { n: 60 }]);

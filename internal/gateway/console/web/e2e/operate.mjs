@@ -48,6 +48,8 @@ export default async function operate({ page, context, base, view, server: lathe
   await start(page, base);
   const card = page.locator(".approval-list .card");
   await card.waitFor();
+  await card.getByText("What is 7 + 35?").waitFor(); // what its run was asked
+  if (view.isMobile) check("both buttons are on the first screen", await card.locator(".card-main").evaluate((el) => el.getBoundingClientRect().bottom <= innerHeight));
   await axe("an approval");
   await shot("approval");
   const text = await card.innerText();

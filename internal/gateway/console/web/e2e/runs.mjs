@@ -41,7 +41,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   const row = (id) => page.locator(`[data-key="${id}"]`);
   await row(waits).waitFor(); // it appears by itself
   check("all runs are listed", await page.locator(".tbody .tr").count(), 3);
-  await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("parked"), waits);
+  await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("awaiting approval"), waits);
   await axe("runs");
   await shot("list");
   check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
@@ -57,7 +57,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Reason", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Id", "Actions"]);
     await axe("columns");
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByLabel("Started in the last").selectOption("own");
@@ -114,6 +114,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
   const beside = await page.evaluate(() => document.querySelector(".timeline-detail").getBoundingClientRect().left >= document.querySelector(".timeline").getBoundingClientRect().right);
   check("the detail of a span is beside the timeline where there is room", beside, !view.isMobile);
+  check("the bars have the colours of the legend", await page.evaluate(() => ["model", "tool", "approval"].filter((k) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(`.bar.as-${k}`); })), []);
   await axe("timeline");
   await shot("timeline");
   await page.keyboard.press("Enter");
@@ -157,7 +158,8 @@ export default async function test({ page, base, server, view, check, axe, shot 
 
   // Live: paused, nothing is shown of what comes; then all of it, once.
   await page.goto(`${base}runs/${waits}`);
-  await page.getByText("This run waits for an approval.").waitFor();
+  await page.locator(".run-live").getByText("calculator awaits an approval").waitFor();
+  check("the call can be decided about here", await page.locator(".run-call .card .approve").count(), 1);
   await shot("waits");
   await axe("a run that waits");
   await page.getByRole("button", { name: "Pause" }).click();
@@ -189,13 +191,13 @@ export default async function test({ page, base, server, view, check, axe, shot 
   const third = await begin(base, "What is 9 + 35?");
   await settle(base, third);
   await page.goto(`${base}runs/${third}`);
-  await page.getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("button", { name: "Stop the run" }).click();
   await page.getByRole("dialog").waitFor();
   await axe("the question before a cancel");
   await page.keyboard.press("Escape");
   check("Escape cancels nothing", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "parked");
-  await page.getByRole("button", { name: "Cancel the run" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).click();
+  await page.getByRole("button", { name: "Stop the run" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).click();
   await page.locator(".run-facts").getByText("cancelled").first().waitFor();
   check("it is cancelled", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "cancelled");
 
@@ -205,13 +207,13 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.goto(`${base}runs`);
   if (view.isMobile) await row(fourth).waitFor();
   else {
-    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
+    await row(fourth).getByRole("button", { name: /^Stop/ }).press("Enter");
     await page.getByRole("dialog").waitFor();
     await axe("the question before a cancel in the list");
     await page.keyboard.press("Escape");
     await page.waitForFunction((id) => document.activeElement?.closest(`[data-key="${id}"]`), fourth); // the focus returns
-    await row(fourth).getByRole("button", { name: /^Cancel/ }).press("Enter");
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel the run" }).press("Enter");
+    await row(fourth).getByRole("button", { name: /^Stop/ }).press("Enter");
+    await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).press("Enter");
     await row(fourth).getByText("cancelled").first().waitFor();
     check("it is cancelled from the list", JSON.parse(await call(base, "GET", `api/runs/${fourth}`)).status, "cancelled");
   }

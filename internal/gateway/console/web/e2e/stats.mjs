@@ -17,6 +17,17 @@ export default async function ({ page, base, view, check, axe, shot }) {
   check("the table of tools", (await page.getByRole("region", { name: "Tools" }).textContent()).includes("calculator4"));
   await axe("figures");
   await shot();
+  // A bar has its figures, and leads to its runs, by keyboard and by a click.
+  const bars = page.getByRole("img", { name: /^Tool calls:/ });
+  await bars.focus();
+  for (let i = 0; i < 20 && !/calls[1-9]/.test(await page.locator(".stats-tip").textContent({ timeout: 1000 }).catch(() => "")); i++) await page.keyboard.press("ArrowLeft");
+  check("the figures of a bar", /\d – .*calls[1-4]errors0/.test(await page.locator(".stats-tip").textContent()));
+  await axe("a bar");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.pathname.endsWith("/runs") && location.search.includes("until="));
+  await page.locator(".tbody .tr").first().waitFor();
+  await page.goto(`${base}stats`);
+  await page.getByRole("img", { name: /^Runs:/ }).waitFor();
   await page.getByLabel("The last").selectOption("24h");
   await page.waitForFunction(() => location.search === "?since=24h");
   // A stretch of a chart leads to its runs.

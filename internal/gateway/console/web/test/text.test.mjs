@@ -30,7 +30,7 @@ test("the difference of two texts gives both back", () => {
 });
 
 test("numbers for people", () => {
-  assert.deepEqual([duration(0.4), duration(999), duration(2400), duration(185_000), duration(7_440_000)], ["0 ms", "999 ms", "2.4 s", "3 min 5 s", "2 h 4 min"]);
+  assert.deepEqual([duration(0.4), duration(999), duration(2400), duration(185_000), duration(7_440_000)], ["0.4 ms", "999 ms", "2.4 s", "3 min 5 s", "2 h 4 min"]);
   assert.deepEqual([bytes(1), bytes(2048), bytes(3 * 1024 * 1024)], ["1 byte", "2.0 KiB", "3.0 MiB"]);
   assert.deepEqual([count(1, "call"), count(0, "call"), words("awaiting_approval")], ["1 call", "0 calls", "awaiting approval"]);
 });

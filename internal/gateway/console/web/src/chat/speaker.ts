@@ -18,7 +18,7 @@ export class Speaker {
       if (p.type === "text") this.text(key, p.text ?? "", p.state !== "streaming" || !message.working);
       if (p.state === "approval-requested" && !this.said.has(key)) {
         this.said.set(key, 1);
-        announce(`The call of ${p.type.slice("tool-".length)} asks for your approval.`);
+        announce(`The call of ${p.type.slice("tool-".length)} awaits your approval.`);
       }
     });
   }

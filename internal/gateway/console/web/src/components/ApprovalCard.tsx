@@ -4,10 +4,10 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, now, Refusal, send } from "../api";
-import { clock, count, words } from "../text/format";
+import { count, words } from "../text/format";
 import { content, entries } from "../text/jsontext.js";
 import { escapes, exactly, pieces, visible, writable } from "../text/visible.js";
-import { Badge, Copy, JsonView, Link, Pieces, Seen, Time } from "./basics";
+import { Copy, JsonView, Link, Pieces, Seen, StateBadge, Time } from "./basics";
 
 export interface Decision {
   decision: string; // approved, edited, answered, denied, expired
@@ -61,11 +61,10 @@ function by(d: Decision): string {
   return d.by === "http" ? " by another page or program" : ` by ${visible(d.by)}`;
 }
 
-// decidedText says what was decided about a call, by whom and when.
-export function decidedText(d: Decision): string {
-  const at = d.decided_at ? ` at ${clock(d.decided_at)}` : "";
-  if (d.decision === "expired") return `The request has expired${at}: the call is not made.`;
-  return `${d.mine ? "This call was" : "This call was already"} ${verdicts[d.decision] ?? d.decision}${by(d)}${at}.`;
+// Decided says what was decided about a call, by whom and when.
+export function Decided({ decision: d }: { decision: Decision }) {
+  if (d.decision === "expired") return <>The request has expired: the call is not made.</>;
+  return <>{d.mine ? "This call was" : "This call was already"} {visible(verdicts[d.decision] ?? d.decision)}{by(d)}{d.decided_at && <>, <Time at={d.decided_at} /></>}.</>;
 }
 
 // decisionIn returns what a run says has become of a call, undefined while it waits.
@@ -84,24 +83,20 @@ export function decidedLine(tool: string, d: Decision): string {
   return `${visible(tool)} was ${verdicts[d.decision] ?? d.decision}${by(d)}${scope ? ` for ${scope}` : ""}.`;
 }
 
-const left = (ms: number) => {
-  const s = Math.floor(ms / 1000);
-  if (s < 120) return count(s, "second");
-  return s < 7200 ? count(Math.floor(s / 60), "minute") : count(Math.floor(s / 3600), "hour");
-};
-
-const isObject = (text: string) => {
+const isJSON = (text: string) => {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    JSON.parse(text);
+    return true;
   } catch {
     return false; // it is cut, or no JSON
   }
 };
+const isObject = (text: string) => entries(text)?.array === false;
 
 // fault says why what is shown is not all that would run: then it cannot be approved here.
 export function fault(call: WaitingCall, text = call.exact_arguments ?? call.arguments): string {
-  if (!isObject(text)) return "The arguments are not shown whole, so the call cannot be approved here. It can be denied.";
+  if (!isJSON(text)) return "The arguments are not shown whole, so the call cannot be approved here. It can be denied.";
+  if (!isObject(text)) return "The arguments are not a JSON object, so the call cannot be approved. It can be denied.";
   if (visible(text) !== (call.visible_arguments ?? text)) return "This page and the gateway do not agree on what can be seen of the arguments, so the call cannot be approved here. Reload the page.";
   return "";
 }
@@ -136,8 +131,8 @@ const editors: Record<Exclude<Mode, "">, { label: string; submit: string; back: 
 
 // ApprovalCard decides about one call. decision is what was decided elsewhere, if the caller knows; onDecided is called once,
 // with the decision, the run after it where the server told it, and whether the card had the focus. A card that is alone
-// names its tool and its run, and takes the focus: A approves the call once, R denies it.
-export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false }: { runId: string; call: WaitingCall; decision?: Decision; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
+// names its tool and its run, shows question, what its run was asked, and takes the focus: A approves the call once, R denies it.
+export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alone = false, question }: { runId: string; call: WaitingCall; decision?: Decision; question?: ComponentChildren; onDecided?: (d: Decision, run: Run | undefined, focused: boolean) => void; alone?: boolean }) {
   const text = call.exact_arguments ?? call.arguments;
   const box = useRef<HTMLDivElement>(null), editor = useRef<HTMLTextAreaElement>(null), opener = useRef<HTMLElement | null>(null);
   const [mine, setMine] = useState<Decision>();
@@ -218,34 +213,34 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   const why = known["why asked"] ?? (call.reason ? `${call.reason} (rule ${call.rule})` : call.rule && `rule ${call.rule}`);
   const bytes = new TextEncoder().encode(text).length, hidden = escapes(text), other = mode && editors[mode];
   return <div class={`card${decision ? " decided" : ""}${alone ? " card-box" : ""}`} role="group" aria-label={`Approval of ${visible(call.tool)}`} tabIndex={alone ? 0 : -1} ref={box} onKeyDown={keys}>
-    {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><Badge kind="wait">waits</Badge>{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
+    {alone && <div class="approval-head"><h2><Seen text={call.tool} /></h2><StateBadge of="awaiting_approval" />{call.requested_at && <span class="soft small">asked <Time at={call.requested_at} /></span>}</div>}
     {!decision && <p class="card-ask">{call.effect === "read_only" ? "Should this call be made, exactly as it stands here?" : "This call changes something. Should it be made, exactly as it stands here?"}</p>}
-    <dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && `${clock(call.expires_at)}, ${ms > 0 ? `in ${left(ms)}` : "now"}`)}</dl>
-    <Reading text={text} />
+    <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
+    <div class="stack"><Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
     <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
-    <p class="meta">These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
-    {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}
+    <p class="meta">{isJSON(text) ? <>These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.</> : <>{count(bytes, "byte")} of the arguments are shown.</>}{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
+    {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}</div></div>
     {!decision && call.may_decide === false && <p class="soft">Your key may not decide about this call.</p>}
     {!decision && other && <div class="editor">
       <textarea ref={editor} key={mode} rows={other.rows} spellcheck={false} aria-label={other.label} placeholder={mode === "edit" ? "" : other.label} defaultValue={mode === "edit" ? writable(text) : ""} />
       <button type="button" class={mode === "deny" ? "danger" : ""} onClick={submit}>{other.submit}</button>
       <button type="button" class="quiet" onClick={back}>{other.back}</button>
     </div>}
-    {!decision && !mode && call.may_decide !== false && <div class="answers">
+    {!decision && !mode && call.may_decide !== false && <><div class="answers card-main">
       <button type="button" class="approve" disabled={!whole} onClick={() => void post("approve", { scope })}>Approve</button>
-      <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button>
-      <button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
+      <button type="button" class="danger deny" onClick={() => void post("deny")}>Deny</button></div>
+      <div class="answers card-others"><button type="button" class="quiet" data-mode="deny" onClick={() => choose("deny")}>Deny with a reason…</button>
       <button type="button" class="quiet change" data-mode="edit" disabled={!whole} onClick={() => choose("edit")}>Edit…</button>
       <button type="button" class="quiet answer" data-mode="answer" onClick={() => choose("answer")}>Answer instead…</button>
       <label class="scope">Approve for <select value={scope} disabled={!whole} onChange={(e) => setScope(e.currentTarget.value)}>{scopes.filter(([value]) => value !== "session" || call.session_id).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
-    </div>}
+    </div></>}
     <details class="card-more"><summary class="small">More about this call</summary><dl class="facts">
       {row("Labels", call.tool_labels?.join(" ") ?? known.labels)}{row("Asked for", alone && (call.principal || "the local user"))}{row("Model", call.model)}
       {row("Digest", <><span class="mono"><Seen text={call.args_digest} /></span> <Copy text={call.args_digest} label="Copy digest" /></>)}
       {row("Run", alone && <Link to={`/runs/${enc(runId)}`}><Seen text={runId} /></Link>)}
     </dl></details>
     {status && !decision && <p class="card-status" role="alert">{visible(status)}</p>}
-    {decision && <p class="meta card-decided" role="status">{decidedText(decision)}</p>}
+    {decision && <p class="meta card-decided" role="status"><Decided decision={decision} /></p>}
   </div>;
 }

@@ -88,7 +88,7 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "
   const cellClass = (c: Column<T>, i: number) => `td${c.align ? " end" : ""}${c.phone || i === 0 ? "" : " wide-only"}`;
   if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
   return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
-    style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px` }}>
+    style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px`, "--rows": rows.length }}>
     <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)} aria-sort={sort.replace("-", "") !== c.key ? undefined : sort.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy ? <button type="button" class="link sort" onClick={() => sortBy(sort === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sort === c.key ? " ↑" : sort === `-${c.key}` ? " ↓" : ""}</button> : c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
@@ -101,7 +101,7 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "
             else go(path);
           }}
           onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget && path) go(path); }}>
-          {columns.map((c, n) => <span key={c.key} role="cell" class={cellClass(c, n)}>{c.cell(row)}</span>)}
+          {columns.map((c, n) => <span key={c.key} role="cell" data-col={c.key} class={cellClass(c, n)}>{c.cell(row)}</span>)}
         </div>;
       })}
     </div>

@@ -5,7 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { now } from "../api";
 import { go, href, path } from "../router";
-import { ago } from "../text/format";
+import { stateOf, type Kind } from "../state";
+import { ago, moment } from "../text/format";
 import { announce, announcements } from "../announce";
 import { title as documentTitle } from "../title";
 import { Icon } from "./Icon";
@@ -38,10 +39,12 @@ export function PageHeader({ title, note, back, beside, children }: { title: str
 const ticks = signal(0);
 setInterval(() => { if (!document.hidden) ticks.value++; }, 30_000);
 
-// Time is relative; its title and its machine form are absolute.
-export function Time({ at }: { at: string }) {
+// Time shows how far a time is from now, or with exact the time itself; the title has both. One that is due is to come. Its machine form is the
+// time as the server has it.
+export function Time({ at, exact = false, due = false }: { at: string; exact?: boolean; due?: boolean }) {
   void ticks.value;
-  return <time dateTime={at} title={`${new Date(at).toLocaleString()} (${at})`}>{ago(at, now())}</time>;
+  const far = ago(at, now(), due), when = moment(at);
+  return <time dateTime={at} title={`${exact ? far : when} (${at})`}>{exact ? when : far}</time>;
 }
 
 export { announce };
@@ -100,7 +103,13 @@ export function PlainTable({ label, head, children }: { label: string; head: str
 // seen replaces what cannot be seen in the texts among children.
 const seen = (c: ComponentChildren): ComponentChildren => typeof c === "string" ? visible(c) : Array.isArray(c) ? c.map(seen) : c;
 
-export const Badge = ({ kind = "", children }: { kind?: "" | "ok" | "wait" | "bad" | "run"; children: ComponentChildren }) => <span class={`badge ${kind}`}>{seen(children)}</span>;
+export const Badge = ({ kind = "", children }: { kind?: Kind; children: ComponentChildren }) => <span class={`badge ${kind}`}>{seen(children)}</span>;
+
+// StateBadge shows a state of a run, a call or an approval; children stand behind its name.
+export function StateBadge({ of, children }: { of: string; children?: ComponentChildren }) {
+  const { kind, sign, name } = stateOf(of);
+  return <span class={`badge ${kind}`}>{sign && <span aria-hidden="true">{sign} </span>}<span>{visible(name)}{children}</span></span>;
+}
 
 // Loading, Empty and ErrorState take the place of content that is not there.
 export const Loading = ({ what = "Loading" }: { what?: string }) => <p class="state-box soft" role="status"><span class="pulse" aria-hidden="true" />{what}…</p>;

@@ -1,29 +1,50 @@
 // The conversation of a run: messages and tool calls in their order.
 
 import { useMemo, useState } from "preact/hooks";
-import { query } from "../api";
-import { Badge, Copy, JsonView, Link, Pieces, Seen } from "../components/basics";
-import { ResultView } from "../components/ResultView";
-import { bytes, count, duration, words } from "../text/format";
+import { now, query } from "../api";
+import { ApprovalCard, type WaitingCall } from "../components/ApprovalCard";
+import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../components/basics";
+import { CallCard, failureOf } from "../components/CallCard";
+import { Markdown } from "../components/Markdown";
+import { bytes, count, words } from "../text/format";
 import { pieces } from "../text/visible";
-import { itemsOf, type Call } from "./items";
-import type { RunEvent, StoredBlob } from "./types";
+import { itemsOf, ofCall, type Call } from "./items";
+import { micros, type RunEvent, type StoredBlob } from "./types";
 
-export function Conversation({ events, live, open }: { events: RunEvent[]; live: boolean; open?: (event: number) => void }) {
-  const { items, history, text } = useMemo(() => itemsOf(events), [events]);
+const manyCalls = 8; // beyond which calls are closed at first
+
+interface Props {
+  events: RunEvent[];
+  live: boolean;
+  open?: (event: number) => void; // shows an event, where there is a list of them
+  runId?: string;
+  waiting?: WaitingCall[]; // calls of the run that the person may decide about here
+  decided?: () => void;
+}
+
+export function Conversation({ events, live, open, runId, waiting, decided }: Props) {
+  const { items, history, text, thought, writing } = useMemo(() => itemsOf(events), [events]);
   const [unfolded, set] = useState(false);
-  const from = unfolded ? 0 : history;
+  const from = unfolded ? 0 : history, many = items.filter((i) => i.kind === "call").length > manyCalls;
   return <ol class="run-items">
     {history > 0 && <li><button type="button" class="quiet small" aria-expanded={unfolded} onClick={() => set(!unfolded)}>{unfolded ? "Hide" : "Show"} {count(history, "earlier message or call", "earlier messages and calls")} of the conversation</button></li>}
     {items.slice(from).map((item, n) => { const i = from + n; return <li key={i} class={`run-item ${item.kind === "text" ? `says-${item.role}` : item.kind}${i < history ? " earlier" : ""}`}>
-      {item.kind === "text" ? <>
-        <div class="run-who"><b>{item.role}</b>{item.note && <Badge kind={item.note === "error" ? "bad" : ""}>{item.note}</Badge>}<Copy text={item.text} /><EventLink event={item.event} open={open} /></div>
-        {item.role === "tool" ? <JsonView text={item.text} copy={false} label={`Result ${i + 1}`} /> : <div class="run-text" dir="auto"><Pieces cut={pieces(item.text, "\n\t")} /></div>}
-      </> : item.kind === "call" ? <CallCard call={item.call} live={live} open={open} />
+      {item.kind === "text" ? <Said text={item.text} role={item.role} note={item.note} at={i}><EventLink event={item.event} open={open} /></Said>
+        : item.kind === "call" ? <RunCall call={item.call} live={live} closed={many} open={open} runId={runId} waiting={waiting?.find((w) => w.tool_call_id === item.call.id)} decided={decided} />
         : <p class={item.bad ? "run-note bad" : "run-note"}><Seen text={item.text} />{item.removed ? ` (${bytes(item.removed)})` : ""} <EventLink event={item.event} open={open} /></p>}
     </li>; })}
-    {text && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge kind="run">writing</Badge></div><div class="run-text" dir="auto"><Pieces cut={pieces(text, "\n\t")} /></div></li>}
+    {thought && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge>reasoning</Badge></div><div class="run-text soft" dir="auto"><Pieces cut={pieces(thought, "\n\t")} /></div></li>}
+    {(text || writing) && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge kind="run">writing{writing && " a call of "}{writing}</Badge></div>{text && <div class="run-text"><Markdown text={text} /></div>}</li>}
   </ol>;
+}
+
+// Said is one message. What the model writes is shown as Markdown, or as it stands.
+function Said({ text, role, note, at, children }: { text: string; role: string; note?: string; at: number; children: preact.ComponentChildren }) {
+  const [raw, set] = useState(false), markdown = role === "assistant" && !note;
+  return <>
+    <div class="run-who"><b>{role}</b>{note === "error" ? <StateBadge of="failed" /> : note && <Badge>{note}</Badge>}<span class="run-acts">{markdown && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? "Formatted" : "Raw"}</button>}<Copy text={text} />{children}</span></div>
+    {role === "tool" ? <JsonView text={text} copy={false} label={`Result ${at + 1}`} /> : markdown && !raw ? <div class="run-text"><Markdown text={text} /></div> : <div class="run-text plain" dir="auto"><Pieces cut={pieces(text, "\n\t")} /></div>}
+  </>;
 }
 
 const filesOf = (blobs: unknown) => (blobs as StoredBlob[] | undefined)?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" }));
@@ -32,28 +53,27 @@ const filesOf = (blobs: unknown) => (blobs as StoredBlob[] | undefined)?.map((b)
 const EventLink = ({ event, open }: { event: number; open?: (event: number) => void }) => open &&
   <button type="button" class="link small" onClick={() => open(event)} aria-label={`Event ${event}`}>#{event}</button>;
 
-function CallCard({ call, live, open }: { call: Call; live: boolean; open?: (event: number) => void }) {
-  const result = call.result?.data, done = call.executed?.data, decided = call.resolved?.data;
-  const state = result ? (result.status === "error" ? "bad" : "ok") : call.stored ? (call.stored.is_error ? "bad" : "ok") : live ? "run" : "";
-  const step = live && !result && call.progress?.data, said = call.result ? call.result.content?.result ?? "" : call.stored?.content;
-  return <article class="card-box run-call" aria-label={`Call of ${call.name}`}>
-    <div class="run-who"><b class="mono"><Seen text={call.name} /></b>
-      <Badge kind={state}>{result ? (result.error_type ?? result.status) : call.stored ? (call.stored.is_error ? "error" : "ok") : call.asked && !decided ? "waits for an approval" : live ? "runs" : "no result"}</Badge>
-      {done?.latency_ms !== undefined && <Badge>{duration(done.latency_ms)}</Badge>}
-      {done?.cached && <Badge>from the cache</Badge>}
-      {done?.attempts && done.attempts > 1 ? <Badge kind="wait">{done.attempts} attempts</Badge> : null}
-      {done?.output_truncated && <Badge kind="wait">cut from {bytes(done.output_size_bytes ?? 0)}</Badge>}
-      {result?.repaired && <Badge kind="wait">arguments repaired</Badge>}
-      {result?.policy_decision && <Link class="policy-link" to={query("/policy", { tool: call.name, rule: result.policy_rule ?? "" })}><Badge kind={result.policy_decision === "deny" ? "bad" : ""}>policy: {result.policy_decision}{result.policy_rule ? `, ${result.policy_rule}` : ""}</Badge></Link>}
-      {decided && <Badge kind={decided.decision === "denied" ? "bad" : "ok"}>{decided.decision} by {decided.by || "nobody"}</Badge>}
-      {result?.limit && <Badge kind="wait">limit {result.limit}</Badge>}
-      {call.planned?.data.args_schema_version && <Badge>schema {call.planned.data.args_schema_version}</Badge>}
-      {done?.child_run_id && <Link to={`/runs/${done.child_run_id}`}>its run</Link>}
-      <EventLink event={call.result?.event_id ?? call.event} open={open} />
-    </div>
-    {step && <div class="tool-progress"><progress aria-label={`Progress of ${call.id}`} max={step.total} value={step.total ? Math.min(step.done ?? 0, step.total) : undefined} /><span class="num">{step.done}{step.total ? ` of ${step.total}` : ""}</span>{call.progress?.content?.text && <Seen text={call.progress.content.text} />}</div>}
-    <div class="run-halves even"><div><h2 class="label">Arguments</h2><JsonView text={call.args} label={`Arguments of ${call.id}`} exact /></div>
-    {said !== undefined && <div><ResultView text={said} files={filesOf(call.result?.content?.blobs ?? call.stored?.blobs)} label="Result" name={`Result of ${call.id}`} /></div>}</div>
-    {result?.cause && <p class="soft small">{words(result.error_type ?? "")}: <Seen text={result.cause} /></p>}
+function RunCall({ call, live, closed, open, runId, waiting, decided }: { call: Call; live: boolean; closed: boolean } & Omit<Props, "events" | "waiting"> & { waiting?: WaitingCall }) {
+  const [touched, touch] = useState<boolean>();
+  const result = call.result?.data, done = call.executed?.data, by = call.resolved?.data, step = call.progress, state = ofCall(call, live);
+  const asks = state === "awaiting_approval" && waiting && runId, began = (call.resolved ?? call.planned)?.time, said = call.result ? call.result.content?.result ?? "" : call.stored?.content;
+  return <article class="run-call" aria-label={`Call of ${call.name}`}>
+    <CallCard open={Boolean(asks) || (touched ?? !closed)} toggle={touch} now={now}
+      call={{ id: call.id, name: call.name, args: call.args, state, ms: done?.latency_ms, since: began ? micros(began) / 1000 : undefined, result: said, files: filesOf(call.result?.content?.blobs ?? call.stored?.blobs),
+        progress: step && { done: step.data.done ?? 0, total: step.data.total, message: step.content?.text }, why: result?.cause ? `${words(result.error_type ?? "")}: ${failureOf(result.cause)}` : said && failureOf(said) }}
+      instead={asks ? <ApprovalCard key={waiting.args_digest} runId={runId} call={waiting} onDecided={decided} /> : undefined}
+      facts={<div class="run-who">
+        {result?.error_type && <Badge kind="bad">{words(result.error_type)}</Badge>}
+        {done?.cached && <Badge>from the cache</Badge>}
+        {done?.attempts && done.attempts > 1 ? <Badge kind="wait">{done.attempts} attempts</Badge> : null}
+        {done?.output_truncated && <Badge kind="wait">cut from {bytes(done.output_size_bytes ?? 0)}</Badge>}
+        {result?.repaired && <Badge kind="wait">arguments repaired</Badge>}
+        {result?.policy_decision && <Link class="policy-link" to={query("/policy", { tool: call.name, rule: result.policy_rule ?? "" })}><Badge kind={result.policy_decision === "deny" ? "bad" : ""}>policy: {result.policy_decision}{result.policy_rule ? `, ${result.policy_rule}` : ""}</Badge></Link>}
+        {by && <StateBadge of={by.decision ?? ""}> by {by.by || "nobody"}</StateBadge>}
+        {result?.limit && <Badge kind="wait">limit {result.limit}</Badge>}
+        {call.planned?.data.args_schema_version && <Badge>schema {call.planned.data.args_schema_version}</Badge>}
+        {done?.child_run_id && <Link to={`/runs/${done.child_run_id}`}>its run</Link>}
+        <EventLink event={call.result?.event_id ?? call.event} open={open} />
+      </div>} />
   </article>;
 }

@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Copy, Empty, JsonView, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { param, setParams } from "../router";
+import { duration } from "../text/format";
 import { micros, type RunEvent } from "./types";
 
 export function Events({ events, selected, select, size }: { events: RunEvent[]; selected?: number; select: (event: number | undefined) => void; size: string }) {
@@ -14,7 +15,7 @@ export function Events({ events, selected, select, size }: { events: RunEvent[];
   const chosen = events.find((e) => e.event_id === selected);
   const columns: Column<RunEvent>[] = [
     { key: "id", title: "#", width: "3.5rem", align: "end", cell: (e) => <button type="button" class="link num" onClick={() => select(e.event_id)} aria-label={`Show event ${e.event_id}`}>{e.event_id}</button> },
-    { key: "at", title: "After", width: "6rem", align: "end", phone: true, cell: (e) => `${((micros(e.time) - begin) / 1000).toFixed(1)} ms` },
+    { key: "at", title: "After", width: "6rem", align: "end", phone: true, cell: (e) => duration((micros(e.time) - begin) / 1000) },
     { key: "turn", title: "Turn", width: "3rem", align: "end", cell: (e) => e.turn || "" },
     { key: "type", title: "Type", width: "12rem", phone: true, cell: (e) => e.type },
     { key: "what", title: "About", cell: (e) => <Seen text={[e.data.tool_name ?? e.data.tool ?? e.data.model ?? "", e.data.tool_call_id ?? "", e.data.status ?? e.data.reason ?? e.data.decision ?? "", e.data.error_code ?? e.data.error_type ?? ""].filter(Boolean).join("  ")} /> },

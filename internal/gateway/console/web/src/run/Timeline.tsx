@@ -1,17 +1,25 @@
-// The timeline of a run: one row and bar for each span.
+// The timeline of a run: one row and bar for each span, and beside it what the chosen span is made of.
 
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../api";
-import { Badge, Seen } from "../components/basics";
-import { visible } from "../text/visible";
+import { JsonView, Pieces, Seen, StateBadge } from "../components/basics";
+import { ResultView } from "../components/ResultView";
+import { stateOf } from "../state";
+import { pieces, visible } from "../text/visible";
 import { duration, words } from "../text/format";
+import { itemsOf } from "./items";
 import { spansOf, type Span } from "./spans";
 import { micros, type RunEvent } from "./types";
 
 const zooms = [1, 2, 4, 8, 16];
+const marks = [0, .25, .5, .75, 1];
+const key: [kind: string, label: string][] = [["model", "model"], ["first", "until the first token"], ["tool", "tool"], ["approval", "awaiting approval"], ["pause", "waiting"], ["failed", "failed"]];
+const icons = { model: "M10 2l1.8 5.2L17 9l-5.2 1.8L10 16l-1.8-5.2L3 9l5.2-1.8z", tool: "M12.5 3a4 4 0 0 0-3.6 5.7L3 14.600l2.400 2.400 5.900-5.900A4 4 0 0 0 16.700 6l-2.500 2.500-2.200-.500-.500-2.200L14 3.300A4 4 0 0 0 12.500 3z", pause: "M7 4v12M13 4v12" };
 
-export function Timeline({ events, live, selected, select, open }: { events: RunEvent[]; live: boolean; selected?: number; select: (event: number | undefined) => void; open: (event: number) => void }) {
+interface Props { events: RunEvent[]; live: boolean; selected?: number; select: (event: number | undefined) => void; open: (event: number) => void }
+
+export function Timeline({ events, live, selected, select, open }: Props) {
   const spans = useMemo(() => spansOf(events), [events]);
   const [zoom, setZoom] = useState(0);
   const list = useRef<HTMLDivElement>(null);
@@ -19,7 +27,7 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
   const end = Math.max(begin + 1, micros(events.at(-1)!.time), live ? now() * 1000 : 0);
   const whole = end - begin;
   const place = (from: number, to: number | undefined) => ({ left: `${(from - begin) / whole * 100}%`, width: `${((to ?? end) - from) / whole * 100}%` });
-  const chosen = spans.find((s) => s.event === selected);
+  const chosen = spans.find((s) => s.event === selected), shown = chosen ?? spans[0];
   const at = Math.max(0, spans.findIndex((s) => s.event === selected));
   const wanted = useRef<number | undefined>(undefined); // the event whose row gets the focus once it is selected
   useEffect(() => {
@@ -40,43 +48,50 @@ export function Timeline({ events, live, selected, select, open }: { events: Run
     else if (e.key === "+") setZoom(Math.min(zooms.length - 1, zoom + 1));
     else if (e.key === "-") setZoom(Math.max(0, zoom - 1));
   };
-  const marks = [0, .25, .5, .75, 1];
   return <>
     <div class="timeline-bar">
-      <span class="timeline-key"><i class="model" />model <i class="first" />until the first token <i class="tool" />tool <i class="approval" />approval <i class="pause" />waits</span>
+      <ul class="timeline-key" aria-label="Colours">{key.map(([kind, label]) => <li key={kind}><i class={`as-${kind}`} />{label}</li>)}</ul>
       <span class="soft small by-keys">j and k choose, Enter opens the event</span>
       <span class="answers"><button type="button" class="quiet small" disabled={zoom === 0} onClick={() => setZoom(zoom - 1)} aria-label="Zoom out">−</button>
         <span class="small num">{zooms[zoom]} ×</span><button type="button" class="quiet small" disabled={zoom === zooms.length - 1} onClick={() => setZoom(zoom + 1)} aria-label="Zoom in">+</button></span>
     </div>
-    <div class={chosen ? "run-halves" : undefined}><div class="timeline" ref={list} onKeyDown={keys} role="listbox" aria-label={`${spans.length} spans in ${duration(whole / 1000)}`} tabIndex={-1}>
+    <div class="run-halves timeline-halves"><div class="timeline" ref={list} onKeyDown={keys} role="listbox" aria-label={`${spans.length} spans in ${duration(whole / 1000)}`} tabIndex={-1}>
       <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%` }}>
         <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
         {spans.map((s, i) => {
-          const took = duration(((s.to ?? end) - s.from) / 1000), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}${s.to === undefined ? ", goes on" : ""}`;
+          const took = duration(((s.to ?? end) - s.from) / 1000), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
           return <div key={s.id} class="timeline-row" role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
-            <span class="timeline-name" style={{ paddingLeft: `${.6 + Math.min(s.lane, 5) * .6}rem` }}><Seen text={s.label} /> <span class="soft">{took}</span><span class="unseen">, {s.kind}{s.to === undefined ? ", goes on" : ""}, </span></span>
-            <span class="timeline-track"><span class={`bar ${s.kind}${s.failed ? s.ran ? " failed" : " denied" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
-              {s.parts.map((p, n) => <span key={n} class={`bar part ${p.kind}`} style={place(p.from, p.to)} />)}
-              {s.note && <span class="timeline-note" style={{ left: `min(${place(s.from, s.to).left}, 100% - 9rem)` }}>{words(s.note)}</span>}</span>
+            <span class="timeline-name" style={{ paddingLeft: `${.6 + Math.min(s.lane, 5) * .6}rem` }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} /></span><span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
+            <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
+              {s.parts.map((p, n) => <span key={n} class={`bar part as-${p.kind}`} style={place(p.from, p.to)} />)}</span>
           </div>;
         })}
       </div>
     </div>
-    {chosen && <Detail span={chosen} begin={begin} end={end} events={events} open={open} />}</div>
+    {shown && <Detail key={shown.event} span={shown} chosen={shown === chosen} begin={begin} end={end} events={events} open={open} />}</div>
   </>;
 }
 
-const partNames = { first: "Until the first token", approval: "Waited for an approval", work: "Worked", wait: "Waited before this attempt" };
+const partNames = { first: "Until the first token", approval: "Awaiting approval", work: "Worked", wait: "Waited before this attempt" };
 
-// Detail says what a span is made of.
-function Detail({ span: s, begin, end, events, open }: { span: Span; begin: number; end: number; events: RunEvent[]; open: (event: number) => void }) {
+// Detail says what a span is made of. Of a span that is not chosen, it is shown only where there is room beside the timeline.
+function Detail({ span: s, chosen, begin, end, events, open }: { span: Span; chosen: boolean; begin: number; end: number; events: RunEvent[]; open: (event: number) => void }) {
   const over = events.findLast((e) => e.type === "ModelCallFinished" && s.kind === "model" && micros(e.time) === s.to);
-  return <article class="card-box timeline-detail" aria-label="Chosen span">
-    <div class="run-who"><b><Seen text={s.label} /></b>{s.note && <Badge kind={s.failed ? "bad" : ""}>{words(s.note)}</Badge>}<button type="button" class="link small" onClick={() => open(s.event)}>Open event {s.event}</button></div>
-    <dl class="facts"><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd>
+  const call = useMemo(() => itemsOf(events).items.find((i) => i.kind === "call" && i.call.planned?.event_id === s.event), [events, s.event]);
+  const of = call?.kind === "call" ? call.call : undefined, parts = over?.content?.message?.parts ?? [];
+  const text = parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n"), calls = parts.filter((p) => p.type === "tool_call").map((p) => p.name ?? "");
+  return <article class={`card-box timeline-detail${chosen ? "" : " unchosen"}`} aria-label="Chosen span">
+    <div class="run-who"><b><Seen text={s.label} /></b><StateBadge of={s.state} /><button type="button" class="link small" onClick={() => open(s.event)}>Open event {s.event}</button></div>
+    <dl class="facts"><dt>Turn</dt><dd class="num">{s.turn}</dd><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd>
       {s.parts.map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{duration(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
+      {s.note && <><dt>Note</dt><dd>{words(s.note)}</dd></>}
       {over?.data.usage && <><dt>Tokens</dt><dd class="num">{over.data.usage.input_tokens} in, {over.data.usage.output_tokens} out</dd></>}
+      {over?.data.finish_reason && <><dt>Ended with</dt><dd>{words(over.data.finish_reason)}</dd></>}
+      {calls.length > 0 && <><dt>Calls</dt><dd class="mono"><Seen text={calls.join(", ")} /></dd></>}
       {over?.content?.error_message && <><dt>The model server said</dt><dd><Seen text={over.content.error_message} /></dd></>}</dl>
+    {text && <><h2 class="label">Answer</h2><p class="run-text plain" dir="auto"><Pieces cut={pieces(text, "\n\t")} /></p></>}
+    {of && <><h2 class="label">Arguments</h2><JsonView text={of.args || "{}"} label={`Arguments of ${of.id}`} exact /></>}
+    {of?.result && <ResultView text={of.result.content?.result ?? ""} label="Result" name={`Result of ${of.id}`} />}
   </article>;
 }

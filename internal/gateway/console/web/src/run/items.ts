@@ -1,5 +1,6 @@
 // The conversation of a run in the order of its messages, from its events.
 
+import { ofResult } from "../state";
 import type { Message, Part, RunEvent } from "./types";
 
 export interface Call {
@@ -23,11 +24,11 @@ export type Item =
   | { kind: "note"; text: string; bad: boolean; event: number; removed?: number };
 
 // itemsOf returns the items of the stored events. The first of them, as many as history says, are what was said before the question of the run.
-// text is what the model is writing now.
-export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; text: string } {
+// text and thought are what the model is writing now, writing the name of a tool whose call it is writing.
+export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; text: string; thought: string; writing: string } {
   const items: Item[] = [];
   const calls = new Map<string, Call>();
-  let text = "", answered = "", history = 0;
+  let text = "", thought = "", writing = "", answered = "", history = 0;
   const said = (m: Message, event: number) => {
     for (const p of m.parts ?? []) {
       if (p.type === "text" && p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: p.commentary ? "commentary" : undefined });
@@ -57,10 +58,12 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; t
         });
         break;
       }
-      case "ModelCallStarted": text = ""; break;
-      case "TextDelta": text += e.content?.text ?? ""; break;
+      case "ModelCallStarted": text = thought = writing = ""; break;
+      case "TextDelta": case "CommentaryDelta": text += e.content?.text ?? ""; break;
+      case "ReasoningDelta": thought += e.content?.text ?? ""; break;
+      case "ToolCallDelta": writing = d.tool ?? writing; break;
       case "ModelCallFinished":
-        text = "";
+        text = thought = writing = "";
         if (e.content?.message) {
           said(e.content.message, id);
           answered = (e.content.message.parts ?? []).filter((p) => p.type === "text").map((p) => p.text ?? "").join("");
@@ -81,7 +84,14 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; t
         break;
     }
   }
-  return { items, history, text };
+  return { items, history, text, thought, writing };
+}
+
+// ofCall is the state of a call, as state.ts names it.
+export function ofCall({ result, stored, asked, resolved }: Call, live: boolean): string {
+  if (result) return ofResult(result.data.status === "error" ? result.data.error_type || "error" : "");
+  if (stored) return stored.is_error ? "failed" : "completed";
+  return asked && !resolved ? "awaiting_approval" : live ? "running" : "no_result";
 }
 
 // questionOf returns the question of a run, "" if its events do not have it.

@@ -1,5 +1,6 @@
 // The spans of a run, from its events: model calls, tool calls with what they waited for, and the times in which the run waited.
 
+import { ofResult, stateOf } from "../state";
 import { micros, type RunEvent } from "./types";
 
 export interface Span {
@@ -10,8 +11,7 @@ export interface Span {
   turn: number;
   from: number; // µs since 1970
   to: number | undefined; // undefined: it goes on
-  failed: boolean;
-  ran: boolean; // false: a call that its tool never got
+  state: string; // as state.ts names it
   note: string; // one line for people
   parts: { kind: "first" | "approval" | "work" | "wait"; from: number; to: number | undefined }[]; // in order
   lane: number; // among the spans that overlap, 0 for the first
@@ -23,7 +23,7 @@ export function spansOf(events: RunEvent[]): Span[] {
   const tools = new Map<string, Span>();
   let model: Span | undefined, pause: Span | undefined;
   const begin = (e: RunEvent, kind: Span["kind"], label: string, note = ""): Span => {
-    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, failed: false, ran: kind !== "tool", note, parts: [], lane: 0 };
+    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, state: "running", note, parts: [], lane: 0 };
     out.push(span);
     return span;
   };
@@ -41,7 +41,7 @@ export function spansOf(events: RunEvent[]): Span[] {
       case "ModelCallFinished":
         if (!model) break;
         model.to = at;
-        model.failed = d.status !== "success";
+        model.state = d.status === "success" ? "completed" : "failed";
         if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
           const began = at - d.latency_ms * 1000;
           model.parts.push({ kind: "wait", from: model.from, to: began });
@@ -51,46 +51,49 @@ export function spansOf(events: RunEvent[]): Span[] {
           const first = Math.min(at, model.from + d.first_token_ms * 1000);
           model.parts.push({ kind: "first", from: model.from, to: first }, { kind: "work", from: first, to: at });
         }
-        if (model.failed) model.note = [model.note, d.error_code].filter(Boolean).join(", ");
+        if (model.state === "failed") model.note = [model.note, d.error_code].filter(Boolean).join(", ");
         model = undefined;
         break;
       case "ToolCallPlanned":
         tools.set(d.tool_call_id!, begin(e, "tool", d.tool ?? "tool"));
         break;
       case "ApprovalRequested":
-        tool?.parts.push({ kind: "approval", from: at, to: undefined });
+        if (!tool) break;
+        tool.parts.push({ kind: "approval", from: at, to: undefined });
+        tool.state = "awaiting_approval";
         break;
       case "ApprovalResolved": {
         const wait = tool?.parts.findLast((p) => p.kind === "approval");
         if (wait) wait.to = at;
-        if (tool) tool.note = `${d.decision} by ${d.by || "nobody"}`;
+        if (!tool) break;
+        tool.note = `${stateOf(d.decision ?? "").name} by ${d.by || "nobody"}`;
+        tool.state = "running";
         break;
       }
       case "ToolCallExecuted":
         if (!tool) break;
         tool.parts.push({ kind: "work", from: Math.max(tool.from, at - (d.latency_ms ?? 0) * 1000), to: at });
-        tool.failed = !d.success;
-        tool.ran = true;
         if (d.cached) tool.note = "from the cache";
         else if (d.attempts && d.attempts > 1) tool.note = `${d.attempts} attempts`;
         break;
       case "ToolCallResult":
         if (!tool) break;
         tool.to = at;
-        tool.failed = d.status === "error";
+        tool.state = ofResult(d.status === "error" ? d.error_type || "error" : "");
         for (const p of tool.parts) p.to ??= at;
         if (d.error_type) tool.note = [tool.note, d.error_type].filter(Boolean).join(", ");
         break;
       case "RunPaused":
         if (d.reason === "awaiting_approval") break; // the calls show what they wait for
-        pause = begin(e, "pause", "waits", d.reason ?? "");
+        pause = begin(e, "pause", stateOf(d.reason ?? "parked").name, "");
+        pause.state = d.reason ?? "parked";
         break;
       case "RunResumed":
-        if (pause) pause.to = at;
+        if (pause) Object.assign(pause, { to: at, state: "completed" });
         pause = undefined;
         break;
       case "RunFinished":
-        for (const s of out) s.to ??= at;
+        for (const s of out.filter((s) => s.to === undefined)) Object.assign(s, { to: at, state: "cancelled" });
         break;
     }
   }

@@ -1,6 +1,8 @@
 // A run and its events as the API has them.
 
 import type { Events } from "../../events";
+import { ofRun } from "../state";
+import { words } from "../text/format";
 
 export interface Run {
   run_id: string;
@@ -76,9 +78,6 @@ export function newer(a: Run, b: Run): number {
   return micros(b.started) - micros(a.started) || (a.run_id < b.run_id ? 1 : a.run_id > b.run_id ? -1 : 0);
 }
 
-export const kindOf = (status: string): "" | "ok" | "wait" | "bad" | "run" =>
-  (({ running: "run", parked: "wait", completed: "ok", limited: "wait", failed: "bad" }) as Record<string, "ok" | "wait" | "bad" | "run">)[status] ?? "";
-
 // lasted is how long a run took, or has taken so far, in ms.
 export function lasted(r: Run, now: number): number {
   const end = r.ended ?? (r.status === "running" || r.status === "parked" ? undefined : r.updated);
@@ -86,3 +85,6 @@ export function lasted(r: Run, now: number): number {
 }
 
 export const money = (n: number) => `$${n < 0.01 ? n.toFixed(5) : n.toFixed(2)}`;
+
+// reasonOf is why a run ended or waits, as far as its state does not say it.
+export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");

@@ -1,7 +1,7 @@
 // The audit log: its newest lines, and whether its chain is whole.
 
 import { enc, Refusal } from "../api";
-import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
+import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { download } from "../download";
 import { useResource } from "../resource";
@@ -14,7 +14,7 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 
 const columns: Column<Line>[] = [
   { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem" },
-  { key: "time", title: "Time", cell: (l) => <time dateTime={l.time}>{`${l.time.slice(0, 19).replace("T", " ")} UTC`}</time>, width: "12.5rem", phone: true },
+  { key: "time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
   { key: "what", title: "What", cell: (l) => <Seen text={l.type || l.kind} />, width: "minmax(7rem, 1.2fr)", phone: true },
   { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} /> },
   { key: "decision", title: "Decision", cell: (l) => <Seen text={[l.decision, l.rule && `(${l.rule})`].filter(Boolean).join(" ")} /> },

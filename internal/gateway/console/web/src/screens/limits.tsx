@@ -3,9 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isGone } from "../api";
-import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
-import { kindOf, type Run, type RunPage } from "../run/types";
+import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge, Time } from "../components/basics";
+import type { Run, RunPage } from "../run/types";
 import { useResource } from "../resource";
+import { ofRun } from "../state";
 import { count, duration, words } from "../text/format";
 
 export interface Model { name: string; provider: string; model?: string; dialect: string; supports_tools: boolean; default: boolean; limits: Record<string, number> }
@@ -29,7 +30,7 @@ export function useLastRuns(): { of: (m: Model) => Run | undefined; show: (m: Mo
     const run = of(m);
     if (!data) return "…";
     if (!run) return <span class="soft">{data.next ? `none of the newest ${newest} runs` : "none"}</span>;
-    return <><Badge kind={kindOf(run.status)}>{run.status}</Badge> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
+    return <><StateBadge of={ofRun(run)} /> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
   } };
 }
 

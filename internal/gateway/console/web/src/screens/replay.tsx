@@ -2,14 +2,15 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { enc, now, send } from "../api";
-import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen } from "../components/basics";
+import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge } from "../components/basics";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { align, partsOf, same, type Row } from "../run/compare";
 import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
-import { kindOf, lasted, money, type Run } from "../run/types";
-import { count, duration, words } from "../text/format";
+import { lasted, money, reasonOf, type Run } from "../run/types";
+import { ofRun } from "../state";
+import { count, duration } from "../text/format";
 import { visible } from "../text/visible";
 import { wordDiff } from "../text/worddiff";
 import type { ScreenProps } from ".";
@@ -71,7 +72,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
   return <>
     <Facts left={left} right={right.data} />
     <h2 class="unseen">Conversation</h2>
-    <div class="compare-bar"><p role="status">{!over && <Badge kind="run">running</Badge>} {over && (changed.length ? `${count(changed.length, "item")} of ${rows.length} differ.` : "Both runs say the same.")}</p>
+    <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && (changed.length ? `${count(changed.length, "item")} of ${rows.length} differ.` : "Both runs say the same.")}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
     {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol>}
   </>;
@@ -79,7 +80,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
 
 function Facts({ left, right }: { left: Run; right: Run }) {
   const rows: [string, (r: Run) => preact.ComponentChildren][] = [
-    ["Model", (r) => <Seen text={r.target || r.model} />], ["Status", (r) => <><Badge kind={kindOf(r.status)}>{r.status}</Badge> {words(r.reason ?? "")}</>], ["Duration", (r) => duration(lasted(r, now()))],
+    ["Model", (r) => <Seen text={r.target || r.model} />], ["Status", (r) => <><StateBadge of={ofRun(r)} /> {reasonOf(r)}</>], ["Duration", (r) => duration(lasted(r, now()))],
     ["Turns, calls", (r) => `${r.turns}, ${r.tool_calls}`], ["Tokens", (r) => `${r.usage.input_tokens.toLocaleString()} in, ${r.usage.output_tokens.toLocaleString()} out`], ["Cost", (r) => r.cost ? money(r.cost) : "not known"],
   ];
   return <PlainTable label="Both runs" head={["What", "Recorded", "New"]}>

@@ -2,12 +2,13 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isAbort, now, query, send } from "../api";
-import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
-import { kindOf, lasted, money, newer, type Run, type RunPage } from "../run/types";
-import { duration, words } from "../text/format";
+import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
+import { ofRun, stateOf } from "../state";
+import { duration } from "../text/format";
 import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
@@ -21,9 +22,9 @@ const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting
 const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
 
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
-  { key: "started", title: "Started", width: "6.5rem", phone: true, value: (r) => r.started, cell: (r) => <Time at={r.started} /> },
-  { key: "status", title: "Status", width: "6.5rem", phone: true, value: (r) => r.status, cell: (r) => <Badge kind={kindOf(r.status)}>{r.status}</Badge> },
-  { key: "question", title: "Question, answer", width: "minmax(16rem, 4fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
+  { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
+  { key: "status", title: "Status", width: "9.5rem", phone: true, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
+  { key: "question", title: "Question, answer", width: "minmax(16rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
@@ -31,11 +32,10 @@ const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it i
   { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
-  { key: "reason", title: "Reason", width: "minmax(8rem, 1.1fr)", cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
+  { key: "reason", title: "Reason", width: "minmax(9rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
   { key: "id", title: "Id", width: "minmax(6rem, 1fr)", spare: true, cell: (r) => <span class="mono" title={visible(r.run_id)}><Seen text={r.run_id} /></span> },
 ];
-const reasonOf = (r: Run) => [words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");
-const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal) };
+const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal), reason: (r) => reasonOf(r) !== "" };
 
 // chosenColumns are those that the address names, else those that are not spare or have something in a row.
 function chosenColumns(rows: Run[]) {
@@ -139,15 +139,15 @@ function Import() {
   </>;
 }
 
-// Cancel asks before it ends a run.
-function Cancel({ run, close, failed }: { run: Run; close: () => void; failed: (e: Error) => void }) {
+// Stop asks before it ends a run.
+function Stop({ run, close, failed }: { run: Run; close: () => void; failed: (e: Error) => void }) {
   const cancel = () => {
     close();
-    send("POST", `api/runs/${enc(run.run_id)}/cancel`).then(() => announce("The run is cancelled."), failed);
+    send("POST", `api/runs/${enc(run.run_id)}/cancel`).then(() => announce("The run is stopped."), failed);
   };
-  return <Dialog title="Cancel this run?" close={close}>
+  return <Dialog title="Stop this run?" close={close}>
     <p>A run of <Seen text={run.target || run.model} />, started <Time at={run.started} />. What was done stays done; open calls are answered cancelled.</p>
-    <div class="answers"><button type="button" class="danger" onClick={cancel}>Cancel the run</button><button type="button" class="quiet" onClick={close}>Let it go on</button></div>
+    <div class="answers"><button type="button" class="danger" onClick={cancel}>Stop the run</button><button type="button" class="quiet" onClick={close}>Let it go on</button></div>
   </Dialog>;
 }
 
@@ -168,7 +168,7 @@ export default function Runs() {
     <nav class="runs-views" aria-label="Selections">{views().map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
     <form class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
-      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s}>{s}</option>)}</select></label>
+      <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s} value={s}>{stateOf(s).name}</option>)}</select></label>
       <label>Started in the last<select value={ranging || !times.some(([v]) => v === values.since) || values.until ? "own" : values.since} onChange={(e) => { const v = e.currentTarget.value; setRanging(v === "own"); setParams({ since: v === "own" ? values.since?.includes("T") ? values.since : day(0) : v, until: "" }); }}>
         {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}<option value="own">range of dates</option></select></label>
       {(ranging || values.until || values.since?.includes("T")) && <Range since={values.since ?? ""} until={values.until ?? ""} />}
@@ -185,9 +185,9 @@ export default function Runs() {
       {filtered && <button type="button" class="quiet small" onClick={() => { setRanging(false); setParams(Object.fromEntries(filters.map((f) => [f, ""]))); }}>Clear</button>}
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
-    {ending && <Cancel run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
+    {ending && <Stop run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Cancel<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={52} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} />}
+      : <div class="runs-table"><DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} /></div>}
   </div>;
 }

@@ -1,8 +1,9 @@
 // Rates, errors, latencies, tokens and cost over time.
 
+import { Fragment } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { query } from "../api";
-import { Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
+import { now, query } from "../api";
+import { announce, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { money } from "../run/types";
@@ -12,17 +13,18 @@ interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number;
 interface Row { time?: string; name?: string; runs?: number; failed_runs?: number; model_calls?: Calls; tool_calls?: Calls; input_tokens?: number; output_tokens?: number; cost?: number }
 interface Stats { since: string; until: string; step_seconds: number; complete_since?: string; total: Row; buckets: Row[]; models: Row[]; tools: Row[]; reasons: Row[] }
 
-const spans: [value: string, label: string][] = [["15m", "15 minutes"], ["1h", "hour"], ["6h", "6 hours"], ["24h", "24 hours"], ["7d", "7 days"]];
+const spans: [value: string, label: string, seconds: number, buckets: number][] = [["15m", "15 minutes", 900, 15], ["1h", "hour", 3600, 20], ["6h", "6 hours", 21_600, 24], ["24h", "24 hours", 86_400, 24], ["7d", "7 days", 604_800, 14]];
 
-interface Series { label: string; kind: "model" | "tool" | "bad" | "wait"; value: (r: Row) => number | undefined }
+interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail"; value: (r: Row) => number | undefined }
 
-const charts: { title: string; shape: "bars" | "lines"; unit: (n: number) => string; series: Series[] }[] = [
-  { title: "Runs", shape: "bars", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "model", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
-  { title: "Model calls", shape: "bars", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", shape: "lines", unit: duration, series: [{ label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }, { label: "p95", kind: "wait", value: (r) => r.model_calls?.p95_ms }] },
-  { title: "Tool calls", shape: "bars", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", shape: "lines", unit: duration, series: [{ label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }, { label: "p95", kind: "wait", value: (r) => r.tool_calls?.p95_ms }] },
-  { title: "Tokens", shape: "bars", unit: (n) => n.toLocaleString(), series: [{ label: "in", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "tool", value: (r) => r.output_tokens }] },
+// The series of a chart lie behind one another, the first at the back: it holds the others, or is not less than they are.
+const charts: { title: string; unit: (n: number) => string; series: Series[] }[] = [
+  { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
+  { title: "Model calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
+  { title: "Time of model calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
+  { title: "Tool calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
+  { title: "Time of tool calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Tokens", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
 ];
 
 // roundUp returns the next number of which the axis has a round half: 1, 2, 4, 6, 8, 10 and so on.
@@ -31,58 +33,58 @@ function roundUp(n: number): number {
   return [1, 2, 4, 6, 8].map((k) => k * unit).find((t) => t >= n) ?? 10 * unit;
 }
 
-const wide = 600, high = 120; // of the drawing, in its own units
+const wide = 600, high = 120, least = 3; // of the drawing, in its own units; a bar is least high at least
 
-// Chart draws one bar or point for each bucket. A stretch that is dragged over leads to its runs.
+// Chart draws a bar for each bucket. A bucket, or a stretch that is dragged over, leads to its runs; arrows choose a bucket, Enter opens it.
 function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats }) {
   const [drag, set] = useState<[from: number, to: number]>();
-  const box = useRef<SVGSVGElement>(null);
+  const box = useRef<SVGSVGElement>(null), tapped = useRef<number | undefined>(undefined);
   const rows = stats.buckets, top = roundUp(Math.max(1, ...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))));
   const [over, setOver] = useState<number>();
-  const clockOf = (i: number) => { const t = rows[i]?.time; return t ? new Date(t).toLocaleString([], Date.parse(stats.until) - Date.parse(rows[0]!.time!) > 864e5 ? { month: "short", day: "numeric", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : ""; };
+  const long = Date.parse(stats.until) - Date.parse(stats.since) > 864e5;
+  const clockOf = (time: string | undefined) => time ? new Date(time).toLocaleString([], long ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : "";
+  const endOf = (i: number) => rows[i + 1]?.time ?? stats.until;
   const step = wide / rows.length, y = (n: number) => high - n / top * (high - 4);
   const at = (e: PointerEvent) => {
     const r = box.current!.getBoundingClientRect();
     return Math.max(0, Math.min(rows.length - 1, Math.floor((e.clientX - r.left) / r.width * rows.length)));
   };
-  const lines = (s: Series) => { // a gap where there were no calls
-    let d = "", pen = false;
-    rows.forEach((r, i) => {
-      const v = s.value(r);
-      if (v === undefined) { pen = false; return; }
-      d += `${pen ? "L" : "M"}${(i + .5) * step} ${y(v)}${pen ? "" : "h.01"}`;
-      pen = true;
-    });
-    return d;
-  };
-  const points = (s: Series) => rows.map((r, i) => s.value(r) !== undefined && [rows[i - 1], rows[i + 1]].every((n) => n === undefined || s.value(n) === undefined) ? `M${(i + .5) * step} ${y(s.value(r)!)}h.01` : "").join(""); // without a neighbour, which no line reaches
+  const drawn = (v: number) => v > 0 || chart.unit === duration;
+  const lead = (from: number, to: number) => go(query("/runs", { since: rows[from]!.time!, until: endOf(to) }));
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
+  const value = (s: Series, i: number) => { const v = s.value(rows[i]!); return v === undefined ? "none" : chart.unit(v); };
+  const keys = (e: KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (e.key === "Enter" && over !== undefined) lead(over, over);
+    if (!by || e.ctrlKey || e.metaKey || e.altKey) return;
+    e.preventDefault();
+    const next = Math.max(0, Math.min(rows.length - 1, (over ?? rows.length) + by));
+    setOver(next);
+    announce(`${clockOf(rows[next]!.time)}: ${chart.series.map((s) => `${s.label} ${value(s, next)}`).join(", ")}`);
+  };
   const [a, b] = drag ? [Math.min(...drag), Math.max(...drag)] : [0, 0];
   return <figure class="card-box stats-chart">
-    <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={s.kind} />{s.label}</span>)}</span></figcaption>
+    <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}</span>)}</span></figcaption>
+    {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">None in this time.</p> : <>
     <div class="stats-plot"><span class="stats-top num" aria-hidden="true">{chart.unit(top)}</span>
-      <svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`}
-        onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); set([at(e), at(e)]); }}
+      <svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
+        onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); tapped.current = over; setOver(at(e)); set([at(e), at(e)]); }}
         onPointerMove={(e) => { setOver(at(e)); if (drag) set([drag[0], at(e)]); }}
-        onPointerLeave={() => setOver(undefined)}
+        onPointerLeave={(e) => { if (e.pointerType === "mouse") setOver(undefined); }}
         onPointerCancel={() => set(undefined)}
-        onPointerUp={() => {
-          if (!drag) return;
+        onPointerUp={(e) => {
           set(undefined);
-          if (a === b) return;
-          const from = rows[a]!.time!, to = rows[b + 1]?.time ?? stats.until;
-          go(query("/runs", { since: from, until: to }));
+          if (drag && (a !== b || e.pointerType === "mouse" || tapped.current === a)) lead(a, b); // a first touch shows the figures
         }}>
         <path class="stats-base" d={`M0 ${high - .5}H${wide}M0 ${y(top / 2)}H${wide}M0 ${y(top)}H${wide}`} />
-        {chart.shape === "bars" ? chart.series.map((s) => <path key={s.label} class={`fill ${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v ? `M${i * step + step * .1} ${high}V${y(v)}h${step * .8}V${high}z` : ""; }).join("")} />)
-          : chart.series.map((s) => <g key={s.label}><path class={`line ${s.kind}`} d={lines(s)} /><path class={`line point ${s.kind}`} d={points(s)} /></g>)}
-        {over !== undefined && <path class="stats-over" d={`M${(over + .5) * step} 0V${high}`} />}
-        {drag && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
+        {over !== undefined && <rect class="stats-over" x={over * step} width={step} y="0" height={high} />}
+        {chart.series.map((s) => <path key={s.label} class={`fill as-${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v !== undefined && drawn(v) ? `M${i * step + step * .08} ${high}V${Math.min(high - least, y(v))}h${step * .84}V${high}z` : ""; }).join("")} />)}
+        {drag && a !== b && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
-      <span class="stats-half num" aria-hidden="true">{top > 1 && (chart.shape === "lines" || top % 2 === 0) ? chart.unit(top / 2) : ""}</span>
+      <span class="stats-half num" aria-hidden="true">{top > 1 && (chart.unit === duration || top % 2 === 0) ? chart.unit(top / 2) : ""}</span>
+      {over !== undefined && <div class="stats-tip" aria-hidden="true" style={{ left: `clamp(5.5rem, ${(over + .5) / rows.length * 100}%, 100% - 5.5rem)` }}><b>{clockOf(rows[over]!.time)} – {clockOf(endOf(over))}</b>{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}<span class="num">{value(s, over)}</span></span>)}</div>}
     </div>
-    <div class="stats-axis num" aria-hidden="true">{over === undefined ? <><span>{clockOf(0)}</span><span>{clockOf(Math.floor(rows.length / 2))}</span><span>{clockOf(rows.length - 1)}</span></>
-      : <span>{clockOf(over)}: {chart.series.map((s) => { const v = s.value(rows[over]!); return `${s.label} ${v === undefined ? "none" : chart.unit(v)}`; }).join(", ")}</span>}</div>
+    <div class="stats-axis num" aria-hidden="true"><span>{clockOf(rows[0]?.time)}</span><span>{clockOf(rows[Math.floor(rows.length / 2)]?.time)}</span><span>{clockOf(stats.until)}</span></div></>}
   </figure>;
 }
 
@@ -98,30 +100,33 @@ function Table({ title, rows, of, to }: { title: string; rows: Row[]; of: (r: Ro
   </section>;
 }
 
+const Tile = ({ name, value, more, bad = false }: { name: string; value: string; more: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd></div>;
+
 export default function StatsScreen() {
   const since = param("since") || "1h";
-  const { data, error, reload } = useResource<Stats>(query("api/stats", { since, buckets: 60 }), { every: 10_000 });
-  const total = data?.total;
-  const share = (c?: Calls) => c ? `${c.calls.toLocaleString()}, ${c.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : "none failed"}` : "none";
+  const [, , seconds, buckets] = spans.find(([v]) => v === since) ?? ["", "", 0, 30];
+  const step = seconds / buckets * 1000, until = step ? Math.ceil(now() / step) * step : 0; // buckets begin at whole minutes or hours
+  const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(until - seconds * 1000).toISOString(), until: new Date(until).toISOString(), buckets } : { since, buckets }), { every: 10_000 });
+  const last = useRef<{ since: string; data: Stats }>(undefined);
+  if (newest) last.current = { since, data: newest };
+  const data = newest ?? (last.current?.since === since ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
-    <PageHeader title="Statistics" note="From the runs that the gateway has stored. Drag over a chart to see the runs of that time.">
+    <PageHeader title="Statistics" note="From the stored runs. A click on a bar, or a drag over several, lists their runs.">
       <label class="stats-span">The last <select value={spans.some(([v]) => v === since) ? since : ""} onChange={(e) => setParams({ since: e.currentTarget.value })}>{spans.map(([v, l]) => <option key={v} value={v}>{l}</option>)}</select></label>
       <Link to={query("/runs", { since })}>Runs of this time</Link>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since {new Date(data.complete_since).toLocaleString()} are counted. Choose a shorter time, or use /metrics.</p>}
+    {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since <Time at={data.complete_since} exact /> are counted. Choose a shorter time, or use /metrics.</p>}
     {data && total && <>
-      <dl class="run-facts">
-        <div><dt>Runs</dt><dd class="num">{(total.runs ?? 0).toLocaleString()}{total.failed_runs ? `, ${total.failed_runs.toLocaleString()} failed` : ""}</dd></div>
-        <div><dt>Model calls</dt><dd class="num">{share(total.model_calls)}</dd></div>
-        <div><dt>Model p50, p95</dt><dd class="num">{total.model_calls ? `${duration(total.model_calls.p50_ms)}, ${duration(total.model_calls.p95_ms)}` : ""}</dd></div>
-        <div><dt>Tool calls</dt><dd class="num">{share(total.tool_calls)}</dd></div>
-        <div><dt>Tool p50, p95</dt><dd class="num">{total.tool_calls ? `${duration(total.tool_calls.p50_ms)}, ${duration(total.tool_calls.p95_ms)}` : ""}</dd></div>
-        <div><dt>Tokens</dt><dd class="num">{(total.input_tokens ?? 0).toLocaleString()} in, {(total.output_tokens ?? 0).toLocaleString()} out</dd></div>
-        {total.cost ? <div><dt>Cost</dt><dd class="num">{money(total.cost)}</dd></div> : null}
+      <dl class="stats-tiles">
+        <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} bad={Boolean(total.failed_runs)} />
+        {([["Model", total.model_calls], ["Tool", total.tool_calls]] as const).map(([name, c]) => <Fragment key={name}><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} bad={Boolean(c?.errors)} />
+          <Tile name={`${name} p50`} value={c ? duration(c.p50_ms) : "–"} more={c ? `p95 ${duration(c.p95_ms)}` : ""} /></Fragment>)}
+        <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} />
+        {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" /> : null}
       </dl>
-      {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time." /> : <>
+      {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
         <div class="stats-charts">{charts.map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>
         <div class="stats-tables">
           <Table title="Models" rows={data.models} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, since })} />

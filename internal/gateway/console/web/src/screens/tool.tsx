@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { enc, isGone, send, session } from "../api";
-import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Tabs, Time } from "../components/basics";
+import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
 import { ResultView } from "../components/ResultView";
 import { SchemaField } from "../components/SchemaForm";
 import { useResource } from "../resource";
@@ -77,7 +77,7 @@ function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
     <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
-    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><Badge kind={c.success ? "ok" : "bad"}>{c.success ? "done" : "failed"}</Badge><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
+    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><StateBadge of={c.success ? "completed" : "failed"} /><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
       : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, shown to people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger small">Disable the tool</button></form>)}

@@ -1,0 +1,29 @@
+// The states of runs, calls and approvals. Every screen takes their names and colours from here.
+
+import { words } from "./text/format";
+
+export type Kind = "" | "ok" | "wait" | "bad" | "run";
+export interface State { kind: Kind; sign: string; name: string }
+
+const states = new Map<string, [kind: Kind, sign: string, name?: string]>(Object.entries({
+  running: ["run", "◌"], writing: ["run", "◌", "writing the call"],
+  parked: ["wait", "●", "waiting"], awaiting_approval: ["wait", "●"], awaiting_tool_results: ["wait", "●", "awaiting results"],
+  completed: ["ok", "✓"], limited: ["wait", "△"], cancelled: ["", "■"], failed: ["bad", "✗"],
+  approved: ["ok", "✓"], edited: ["ok", "✓", "approved, edited"], answered: ["ok", "✓", "answered instead"], denied: ["bad", "⊘"], expired: ["bad", "⊘"], withdrawn: ["", "■"],
+}));
+
+// stateOf returns how a state is shown. The name of an unknown one is its code.
+export function stateOf(code: string): State {
+  const [kind, sign, name] = states.get(code) ?? ["", ""];
+  return { kind, sign, name: name ?? words(code) };
+}
+
+// ofRun is the state of a run: what it waits for, if it waits, else its status.
+export const ofRun = (r: { status: string; reason?: string }) => r.status === "parked" && r.reason && states.has(r.reason) ? r.reason : r.status;
+
+// ofResult is the state of a call that has ended with an error type, "" for none.
+export function ofResult(error: string): string {
+  if (!error) return "completed";
+  if (error === "policy_denied" || error === "approval_denied") return "denied";
+  return error === "approval_expired" ? "expired" : error === "cancelled" ? error : "failed";
+}
