@@ -34,7 +34,7 @@ type Wake uint8
 const (
 	WakeInput  Wake = iota // a signal of the run was stored, or an approval request has expired
 	WakeCancel             // a cancel request was stored, or the run was deleted
-	WakeResume             // a client resumes a run that ended with reason interrupted
+	WakeResume             // a client resumes a run that was suspended with reason interrupted
 )
 
 // Loop returns, for an [Executor], the loop of the named model in the current configuration. The caller must call release once; until then

@@ -12,8 +12,8 @@ import (
 // signal is stored before its sender gets a response. The process that owns the run reads it when the run next suspends. The signals of a
 // run are deleted with it.
 type SignalStore interface {
-	// PutSignal stores a signal and sets its Time. The error wraps [lathe.ErrConflict] if the run has a signal of the same kind and key,
-	// which stays unchanged, or has ended. It has the code not_found if the run does not exist.
+	// PutSignal stores a signal with the current time in Time. The error wraps [lathe.ErrConflict] if the run has a signal of the same kind
+	// and key, which stays unchanged, or has ended. It has the code not_found if the run does not exist.
 	PutSignal(ctx context.Context, f Signal) error
 	// Signals returns the signals of a run, oldest first.
 	Signals(ctx context.Context, runID string) ([]Signal, error)

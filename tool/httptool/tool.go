@@ -26,7 +26,9 @@ const firstBackoff = 200 * time.Millisecond
 
 // Options configure a tool of [New].
 type Options struct {
-	MaxAttempts int // maximum number of requests for one call; 0: 3. Calls that may have an effect are sent once
+	// MaxAttempts is the maximum number of requests for one call; 0: 3. Only read-only calls, and idempotent ones that send an
+	// Idempotency-Key, are repeated.
+	MaxAttempts int
 	// Wait blocks for d between two attempts, or returns ctx.Err() if ctx is done first; nil: a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set, so that they can be removed from answers; nil:
