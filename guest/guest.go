@@ -17,20 +17,20 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options of a [Runtime].
+// Options configure a [Runtime]. The zero value is usable.
 type Options struct {
-	// CacheDir is the folder for compiled code; see the same option of wasmtool. "": compiled code is kept in memory only.
+	// CacheDir is the folder in which compiled code is cached, as for package wasmtool; "": it is kept in memory only.
 	CacheDir string
-	// CompileTimeout is the timeout of the compilation of one module; 60 s.
+	// CompileTimeout is the timeout of the compilation of one module; 0: 60 s.
 	CompileTimeout time.Duration
-	// Interpreter executes without machine code: much slower, and independent of the compiler's correctness.
+	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
 	Interpreter bool
 }
 
-// A Runtime compiles programs. It may be used by several goroutines at once.
+// A Runtime compiles WebAssembly modules to programs. Its methods may be called from several goroutines at once.
 type Runtime struct{ rt *wasmrt.Runtime }
 
-// New returns a runtime. opts may be nil.
+// New returns a runtime. opts may be nil. The caller must call Close.
 func New(opts *Options) (*Runtime, error) {
 	var o Options
 	if opts != nil {
@@ -44,17 +44,17 @@ func New(opts *Options) (*Runtime, error) {
 	return &Runtime{rt}, nil
 }
 
-// Close frees the programs. No program may be running.
+// Close releases all programs of the runtime. None may be running.
 func (r *Runtime) Close() error { return r.rt.Close() }
 
-// A Program is a compiled guest. It may be run by several goroutines at once.
+// A Program is a compiled guest: a WebAssembly module that may ask a [Host] to run models. It may be run by several goroutines at once.
 type Program struct {
 	module *wasmrt.Module
 	limits Limits
 	entry  string
 }
 
-// Compile checks and compiles a module. limits may be nil. A module without `_start` and `main` is an error.
+// Compile checks and compiles a module, which must export _start or main. limits may be nil: the defaults.
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
 	p := &Program{}
 	if limits != nil {
@@ -95,53 +95,52 @@ func entryOf(m *wasmrt.Module) (string, error) {
 	return "", errors.New("guest: the module exports neither _start nor main")
 }
 
-// Close frees the program. It must not be running.
+// Close releases the program, which must not be running.
 func (p *Program) Close() error { return p.module.Close() }
 
-// A FileGrant makes the files below Root available to a guest below the path Guest. No path and no link leads
-// out of Root.
+// A FileGrant lets a guest read the files in Root under the path Guest. Neither paths nor links lead out of Root.
 type FileGrant struct {
 	Guest string // such as "/data"
 	Root  *os.Root
-	Write bool // also create, change, rename and remove
+	Write bool // the guest may also create, change, rename and remove them
 }
 
-// RunOptions configure one run of a program. The zero value grants nothing.
+// RunOptions configure one run of a program. The zero value grants the guest nothing.
 type RunOptions struct {
 	// Stdout and Stderr receive the guest's output; nil: discarded.
 	Stdout, Stderr io.Writer
-	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text is text of the guest, at most 16 KiB. The
-	// runtime also calls it, with level warn, for functions of the guest that it ignored. nil: discarded.
+	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text has at most 16 KiB. It also receives, with
+	// level warn, functions of the guest that were ignored. nil: discarded.
 	Log func(level, text string)
-	// Now returns the time; nil: a clock that starts in 2000 and advances with each reading.
+	// Now is the clock of the guest; nil: a fake one that starts in 2000 and advances with each reading.
 	Now func() time.Time
 	// Random is the source of random numbers; nil: the same bytes in each run.
 	Random io.Reader
 	Files  []FileGrant
-	// Timeout is the timeout of the whole program; 0: 15 min; negative: none.
+	// Timeout limits the whole run; 0: 15 min; negative: none.
 	Timeout time.Duration
-	// Principal and Labels are those of the runs of the program.
+	// Principal and Labels are those of all runs of models that the guest starts.
 	Principal string
 	Labels    map[string]string
-	// Defaults are the limits of a session that sets none, and Caps the highest values that a session may set. Only the fields with the
-	// tag guest are read: MaxIterations, MaxToolCalls and MaxOutputBytes. A zero field of Defaults means the default of the limit, a zero
-	// field of Caps the value of the tag.
+	// Defaults are the limits of a session of the guest that sets none, and Caps the highest values that it may set. Only MaxIterations,
+	// MaxToolCalls and MaxOutputBytes are read. A zero field of Defaults is the default of that limit, a zero field of Caps the number in
+	// the tag guest of [lathe.Limits].
 	Defaults, Caps lathe.Limits
-	// StrictUnknownTool ends each run whose model calls an unknown tool. A session may also set it for itself.
+	// StrictUnknownTool ends a run of a model that calls an unknown tool. If it is false, sessions may set it themselves.
 	StrictUnknownTool bool
 	MCP               MCPPolicy
 }
 
-// An Outcome is the result of a program.
+// An Outcome is how a run of a program ended.
 type Outcome struct {
-	// Code is the exit code of a guest that exited.
+	// Code is the exit code, if Reason is answered.
 	Code int
 	// Reason is answered if the guest exited, guest_fault if it violated a rule or a limit, run_timeout or cancelled if it was stopped, and
-	// internal for other errors.
+	// internal for any other error.
 	Reason lathe.Reason
-	// Err is the cause if the guest did not exit by itself; nil otherwise.
+	// Err is why the guest did not exit; nil if it did.
 	Err error
-	// Sends is the number of calls of Host.Send, and Usage the sum of the tokens of their runs.
+	// Sends is the number of calls of Host.Send, Usage the sum of the usage of their runs.
 	Sends int
 	Usage lathe.Usage
 }
@@ -163,7 +162,8 @@ type program struct {
 	out    Outcome // the outcome so far
 }
 
-// Run runs the program to its end. It returns only after everything that the guest started has returned. opts may be nil.
+// Run runs the program to its end and never returns nil. It returns only after all goroutines that the guest has caused have ended. When
+// ctx is done, the guest is stopped. opts may be nil.
 func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
 	r := &program{host: host, limits: &p.limits, id: "guest_" + strings.ToLower(rand.Text())}
 	if opts != nil {

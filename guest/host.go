@@ -9,47 +9,46 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Host executes the sends of guests: each is one run of a model and tools, with the host's own policy, limits, redaction and events.
-// It must execute Request.Tools with a tool.Runner. A tool that is called after Send has returned fails with the code cancelled.
-// [LoopHost] is the Host for a model. Other implementations choose the policy for Request.Tools, which declare no effect.
-//
-// Send returns an error if no run was possible. The guest receives its code, and its text if it is a *[lathe.Error] with the code
-// invalid_request. Send may be called from several goroutines at once, for several guests, and recursively by a function that a run
-// calls.
+// A Host runs models for guests. [LoopHost] is the Host for a [lathe.Model]; other implementations must execute Request.Tools with a
+// tool.Runner, under a policy of their choice, because the functions of guests declare no effect. A tool that is called after Send has
+// returned fails with cancelled.
 type Host interface {
+	// Send runs the model once with the messages of a session, and returns when the run has ended. It returns an error if there was no run:
+	// the guest receives the code, and the text only of a *[lathe.Error] of code invalid_request. Send may be called from several
+	// goroutines at once, and recursively from a tool call.
 	Send(ctx context.Context, req *Request) (*Reply, error)
 }
 
-// A Request is one send of a session.
+// A Request is one send of a guest's session.
 type Request struct {
-	Run lathe.RunInfo // principal and labels of the program, and the id of the session
-	// Model is the model that the guest requests; "" if it requests none. The host may use another one.
+	Run lathe.RunInfo // principal and labels of the program, and the session's id
+	// Model is the model that the guest names; "": none. The host decides which one it uses.
 	Model    string
 	Messages []lathe.Message
-	// Auto: the host executes calls, and Tools are the guest's functions. Otherwise Offers are the definitions of the functions, which
-	// the host offers as tools of the client.
+	// Auto says who executes calls of the guest's functions: if it is set, the host, for which Tools are these functions; otherwise the
+	// guest, and the host offers the definitions in Offers as client tools.
 	Auto   bool
 	Tools  []lathe.Tool
 	Offers []*lathe.ToolSpec
 	MCP    *MCP // nil: the session uses no tools of MCP servers
-	// Limits are the limits of this run that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. For all
-	// others the limits of the host apply.
+	// Limits are the limits that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The other limits are
+	// those of the host.
 	Limits            lathe.Limits
 	Timeout           time.Duration // 0: the timeout of the host
 	StrictUnknownTool bool
 	ToolChoice        lathe.ToolChoice
 	ParallelToolCalls *bool
 	ResponseFormat    json.RawMessage
-	// Overrides are the parameters for the model, unchanged, sorted by name.
+	// Overrides are further members of the model request, unchanged, sorted by name.
 	Overrides []lathe.Member
 }
 
-// A Reply is the outcome of a [Request].
+// A Reply is the result of [Host].Send.
 type Reply struct {
 	Result *event.Result // how the run ended
-	// History is the part of Result.History that the session stores and sends again.
+	// History is the part of Result.History that the session keeps and sends again.
 	History []lathe.Message
 	RunID   string
-	// Backend and Model are the names of the provider and the model that answered.
+	// Backend and Model name the provider and the model that answered.
 	Backend, Model string
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Limits of a program. The comment of each field states its default, for 0. Exceeding a limit marked "ends" ends the guest; for the
-// others a call returns the error number.
+// Limits of a guest. Each comment begins with the default of a zero field. If a guest exceeds a limit marked "ends", its run ends with
+// guest_fault; for the others, the guest's call returns an error.
 type Limits struct {
 	ModuleBytes   int    // 16 MiB; of the binary
 	Functions     int    // 50,000, in the module
@@ -26,7 +26,7 @@ type Limits struct {
 	Sends         int    // 1,000 runs: the answer is the error budget_exceeded
 }
 
-// WithDefaults returns l with each zero field replaced by its default.
+// WithDefaults returns l with defaults in place of zero fields.
 func (l Limits) WithDefaults() Limits {
 	w := l.runtime().WithDefaults()
 	l.ModuleBytes, l.Functions, l.FunctionBytes, l.MemoryPages, l.TableElements = w.ModuleBytes, w.Functions, w.FunctionBytes, w.MemoryPages, w.TableElements

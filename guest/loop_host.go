@@ -18,8 +18,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A LoopHost is a [Host] that executes each send as one run of package loop. The run may call the functions of the guest and the tools of
-// [HostOptions]. A LoopHost may be used for several guests at once.
+// A LoopHost is a [Host] that executes each send as a run of package loop, which may call the functions of the guest and the tools of
+// [HostOptions]. It may be used for several guests at once.
 type LoopHost struct {
 	opts    HostOptions
 	backend *Backend
@@ -29,45 +29,45 @@ type LoopHost struct {
 
 var _ Host = (*LoopHost)(nil)
 
-// HostOptions configure a [LoopHost]. With the zero value a model may only call the functions of the guest.
+// HostOptions configure a [LoopHost]. The zero value lets models call the functions of the guest only.
 type HostOptions struct {
-	// Tools are the tools that a send may call besides the functions of the guest; nil: none. A send uses the tools that are in the set
-	// when it begins. It fails with invalid_request if one of its functions has the name of a tool.
+	// Tools are further tools that sends may call, those that the set has when the send begins; nil: none. A send whose functions have the
+	// name of such a tool fails with invalid_request.
 	Tools *tool.Set
-	// Allow names the tools of Tools that every send may call. nil: all except those of MCP servers. A tool of an MCP server (Origin
-	// "mcp:SERVER") that Allow does not name is available to the sends of sessions that have enabled its server.
+	// Allow names the tools that every send may call; nil: all except those of MCP servers. A tool of an MCP server (Origin "mcp:SERVER")
+	// that Allow does not name may be called only in sessions that have enabled its server.
 	Allow []string
-	// Runner are the options of the runner: policy, approver, journal, settings, limits and the rest. A nil Policy means
-	// policy.Default(). The policy decides on a function of a guest as on a tool that only reads, because the function changes only the
-	// guest and the files granted to it. A rule for the function's name still applies.
+	// Runner are the options of the runner: policy, approver, journal, settings, limits and so on. A nil Policy is policy.Default(). For
+	// the policy, a function of the guest counts as read-only, because it changes only the guest and the files granted to it; rules that
+	// name the function apply.
 	Runner tool.Options
-	// Choose returns the model for a send. name is the text with which the guest requests a model; "" if it requests none. If Choose is
-	// nil, or returns nil without an error, the model of [NewHost] is used. Choose may be called from several goroutines at once.
+	// Choose returns the model for a send that names one; name is "" if it names none. If Choose is nil, or returns nil and no error, the
+	// model of [NewHost] is used. It may be called from several goroutines at once.
 	Choose func(name string) (*Backend, error)
-	// Retention configures what a session stores of commentary and of the results of tools, and is recorded with each run. nil: nothing
-	// is recorded, and sessions store what the zero Retention allows.
+	// Retention configures what sessions keep of commentary and tool results, and is recorded with each run. nil: the zero Retention, which
+	// is not recorded.
 	Retention *loop.Retention
-	// Engine executes the runs, such as an *engine.Engine, which stores and publishes their events. nil: the events are dropped.
+	// Engine executes the runs; an *engine.Engine stores and publishes their events. nil: events are discarded.
 	Engine Engine
 }
 
-// An Engine executes one run and returns its result. It sends the events of the run, which contain its id, to opts.Sinks.
+// An Engine executes one run and returns its result. Events go to opts.Sinks.
 type Engine interface {
 	Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *engine.RunOptions) (*event.Result, error)
 }
 
-// A Backend is a model that answers sends.
+// A Backend is a model that answers sends, and how it is called.
 type Backend struct {
 	Model lathe.Model
-	// Name and ModelName are the Backend and the Model of a [Reply]. "" means the provider or the model of Model.Describe.
+	// Name and ModelName are Backend and Model of a [Reply]; "": provider and model of Model.Describe.
 	Name, ModelName string
-	// Settings of the runs; nil: those of [HostOptions].Runner.
+	// Settings of the runs; nil: those of HostOptions.Runner.
 	Settings *lathe.Settings
-	// Overrides are further members of each model request. Overrides of the guest with the same name replace them.
+	// Overrides are further members of each model request. Members of the guest with the same name have precedence.
 	Overrides []lathe.Member
 }
 
-// NewHost returns a host that executes sends with model. opts may be nil.
+// NewHost returns a host that sends to model, which must not be nil. opts may be nil.
 func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	h := &LoopHost{}
 	if opts != nil {
@@ -103,7 +103,7 @@ func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	return h, nil
 }
 
-// Send executes one send as one run. See [Host].
+// Send implements [Host].
 func (h *LoopHost) Send(ctx context.Context, req *Request) (*Reply, error) {
 	b, err := h.choose(req.Model)
 	if err != nil {

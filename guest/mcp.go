@@ -6,26 +6,26 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// MCPPolicy restricts the use of MCP servers by a guest. With the zero value, a guest that enables them gets -EACCES.
+// An MCPPolicy says which tools of MCP servers a guest may use. With the zero value, enabling a server fails with -EACCES.
 type MCPPolicy struct {
-	Enabled bool
-	// Servers are the ids of the servers that sessions may use.
+	Enabled bool // false: no MCP servers
+	// Servers are the names of the servers that sessions may enable.
 	Servers []string
-	// Default are the servers that are enabled in a new session. Names that are not in Servers are ignored.
+	// Default are the servers that a new session has enabled. Names that are not in Servers are ignored.
 	Default []string
-	// Allow and Deny are patterns of tools, with `*` and `?`. A nil Allow allows every tool, an empty one none.
+	// Allow and Deny are patterns of tool names, with * and ?; Deny has precedence. nil Allow: every tool; empty: none.
 	Allow, Deny []string
 }
 
-// MCP describes which tools of MCP servers a session requests, as restricted by the policy.
+// MCP is which tools of MCP servers a session may use, for [Request].
 type MCP struct {
-	Servers []string
+	Servers []string // names of the enabled servers
 
 	lists [4][]string // allow and deny of the program, allow and deny of the session
 }
 
-// Allows reports whether the session may use the tool. It checks, in this order, the program's allowlist and denylist, and the session's
-// allowlist and denylist. Which tools a server offers is up to the host. Patterns match `tool`, `server__tool` or `mcp.server.tool`.
+// Allows reports whether the session may use the server's tool: the server must be enabled, and the tool must pass the allow and deny
+// patterns of the program and of the session. Patterns are compared with tool, server__tool and mcp.server.tool.
 func (m *MCP) Allows(server, tool string) bool {
 	if !slices.Contains(m.Servers, server) {
 		return false

@@ -32,10 +32,10 @@ var modelChecks = []modelCheck{
 	{"a cancelled context ends the turn", checkCancel},
 }
 
-// TestModel checks that the models that open returns comply with the contract of [lathe.Model]: the description, the order of deltas,
-// usage, error codes, concurrent calls, and that a turn ends and frees its goroutines if its consumer stops early or its context is
-// cancelled. Each check calls open once and makes at most eight model calls with one tool. Every turn must succeed, with at least one delta
-// before its end. See [TestModelError] for models that fail.
+// TestModel checks that the models that open returns satisfy the contract of [lathe.Model]: description, order of deltas, usage, error
+// codes, concurrent calls, and that a turn ends and releases its goroutines when its consumer stops early or its context is cancelled. Each
+// check calls open once and makes at most eight model calls with one tool, all of which must succeed with at least one delta. For models
+// that fail, see [TestModelError].
 func TestModel(t *testing.T, open func() lathe.Model) {
 	for _, c := range modelChecks {
 		t.Run(c.name, func(t *testing.T) {

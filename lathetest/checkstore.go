@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// TestStore checks an implementation of [store.Store]. If it also implements the interfaces Retainer, Compactor, RunIndex, Ledger,
-// ValueKeeper or SecretKeeper of package store, TestStore checks these, too. open returns a new empty store for each test. It may close the
-// store by t.Cleanup of the t that it captures.
+// TestStore checks that the stores that open returns satisfy the contract of [store.Store] and, if they implement them, those of Retainer,
+// Compactor, RunIndex, Ledger, ValueKeeper and SecretKeeper. open is called once for each test and returns a new, empty store; it may close
+// it with t.Cleanup.
 func TestStore(t *testing.T, open func() store.Store) {
 	t.Helper()
 	storetest.Test(t, open)

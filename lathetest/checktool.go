@@ -14,10 +14,10 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Arguments are argument texts with which [TestTool] calls a tool.
+// Arguments are the argument texts, as JSON, with which [TestTool] calls a tool.
 type Arguments struct {
-	Good []string // valid arguments, for which the tool returns a result: at least one. Each is used several times, also concurrently
-	Bad  []string // arguments for which the tool returns an error that names the fault: at least one for tools with arguments
+	Good []string // the tool returns a result: at least one text; each is used several times, also concurrently
+	Bad  []string // the tool returns an error that names what is wrong: at least one text if the tool has arguments
 }
 
 // A toolCheck checks one part of the contract of [lathe.Tool]. check returns an error if the tools that open returns violate it.
@@ -34,9 +34,9 @@ var toolChecks = []toolCheck{
 	{"a tool returns after its context is done", checkContext},
 }
 
-// TestTool checks that the tools that open returns comply with the contract of [lathe.Tool]: a definition that can be registered, with a
-// declared effect; results for good arguments and errors for bad ones; concurrent calls; and a return soon after the context is done. A
-// [tool.Runner] really calls the tools, under a policy that allows every call.
+// TestTool checks that the tools that open returns satisfy the contract of [lathe.Tool]: a valid definition with a declared effect, results
+// for good arguments and errors for bad ones, concurrent calls, and a prompt return when the context is done. The calls are executed, under
+// a policy that allows all.
 func TestTool(t *testing.T, open func() lathe.Tool, args *Arguments) {
 	for _, c := range toolChecks {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,15 +12,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Step is the answer of a [Model] to one model call: text, then tool calls, then the end of the turn. The zero Step is an empty answer.
+// A Step is the answer of a [Model] to one model call: the text, then the calls. The zero Step is an empty answer.
 type Step struct {
 	Text  string
 	Calls []lathe.ToolCall
 	// Usage is reported at the end of the turn; zero: one input token per message and one output token per delta.
 	Usage lathe.Usage
-	// Hang makes the model block after Text and Calls until the context is done, and return its error.
+	// Hang makes the model block after Text and Calls until the context is done, and end with its error.
 	Hang bool
-	// Err, if set, ends the turn after Text and Calls with this error.
+	// Err, if not nil, is the error with which the turn ends after Text and Calls.
 	Err error
 }
 
@@ -32,7 +32,7 @@ func Call(name, args string) Step {
 	return Step{Calls: []lathe.ToolCall{{Name: name, Arguments: args}}}
 }
 
-// Fail returns a step that fails like a model server: with an error of code upstream_error that wraps a [lathe.UpstreamError] with this
+// Fail returns a step that ends with an error as that of a model server: code upstream_error, wrapping a [lathe.UpstreamError] with this
 // HTTP status.
 func Fail(status int) Step {
 	kind := lathe.Upstream4xx
@@ -45,9 +45,9 @@ func Fail(status int) Step {
 	return Step{Err: lathe.CodeUpstream.Wrap("lathetest", &lathe.UpstreamError{Kind: kind, Status: status})}
 }
 
-// A Model answers the n-th model call with its n-th step. A call beyond the last step fails with the code invalid_request, because a script
-// that is too short would otherwise hide a fault. Calls without an id get call_1, call_2 and so on. Its methods may be called from several
-// goroutines at once; the order of concurrent model calls is not defined.
+// A Model answers model call n with step n. A call beyond the last step fails with invalid_request, so that a test notices it. Calls
+// without an id get call_1, call_2 and so on. Its methods may be called from several goroutines at once; concurrent model calls get the
+// steps in an undefined order.
 type Model struct {
 	mu       sync.Mutex
 	steps    []Step
@@ -58,12 +58,12 @@ type Model struct {
 // NewModel returns a Model with these steps.
 func NewModel(steps ...Step) *Model { return &Model{steps: slices.Clone(steps)} }
 
-// Describe implements [lathe.Model]. The names of provider and model are lathetest.
+// Describe implements [lathe.Model]. Provider and Model are "lathetest", and the dialect is "native".
 func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "lathetest", Model: "lathetest", Dialect: "native"}
 }
 
-// Requests returns the requests of all model calls so far. Callers must not change their messages.
+// Requests returns the requests of all model calls so far, in order. Their messages must not be changed.
 func (m *Model) Requests() []lathe.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +98,7 @@ func (m *Model) next(req *lathe.Request) (Step, error) {
 	return s, nil
 }
 
-// Generate yields the next step: text word by word, and the arguments of each call in two pieces.
+// Generate implements [lathe.Model]. It yields the text word by word, and the arguments of each call in two pieces.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		s, err := m.next(req)

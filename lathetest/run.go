@@ -13,26 +13,26 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options configure [Run]. The zero value executes a run without tools.
+// Options configure [Run]. The zero value is a run without tools.
 type Options struct {
 	Tools []lathe.Tool
-	// Runner contains the options of the runner. Unlike in [tool.NewRunner], a nil Policy allows every call.
+	// Runner are the options of the runner. Unlike in [tool.NewRunner], a nil Policy allows every call.
 	Runner tool.Options
 	// Loop contains the options of the loop; nil: the defaults.
 	Loop *loop.Options
-	// Context limits the run; nil: the context of the test.
+	// Context ends the run when it is done; nil: t.Context().
 	Context context.Context
 }
 
-// A Record contains the result and the events of a run.
+// A Record is the result and the events of a run.
 type Record struct {
 	Result *event.Result
 	Err    error         // the error of Result
-	Events []event.Event // all events in order; the caller may retain them
+	Events []event.Event // all events in order, deltas included
 }
 
-// Run executes a loop with model and tools, from a user message with the text prompt, until the run ends. It fails the test if the tools or
-// options are invalid. It does not fail the test if the run fails: see Record.Err.
+// Run executes a run with model and tools for the user message prompt, and blocks until it ends. opts may be nil. It fails the test if a
+// tool or an option is invalid, but not if the run fails: see Record.Err.
 func Run(t testing.TB, model lathe.Model, prompt string, opts *Options) *Record {
 	t.Helper()
 	var o Options
@@ -77,28 +77,28 @@ func run(ctx context.Context, model lathe.Model, prompt string, o *Options) (*Re
 	return rec, nil
 }
 
-// A Recorder is an [event.Sink] that stores every event in memory. The zero value is ready to use. Its methods may be called from several
+// A Recorder is an [event.Sink] that keeps all events in memory. The zero value is ready to use. Its methods may be called from several
 // goroutines at once.
 type Recorder struct {
 	mu     sync.Mutex
 	events []event.Event
 }
 
-// Emit stores e.
+// Emit implements [event.Sink].
 func (r *Recorder) Emit(_ context.Context, e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
 }
 
-// Events returns the events so far, in order.
+// Events returns the events so far, in order. The slice belongs to the caller.
 func (r *Recorder) Events() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Only returns the data of the events whose data has type D, in order: Only[*event.ToolCallResult](rec.Events).
+// Only returns the data of all events with data of type D, in order, such as Only[*event.ToolCallResult](rec.Events).
 func Only[D event.Data](events []event.Event) (out []D) {
 	for _, e := range events {
 		if d, ok := e.Data.(D); ok {

@@ -11,11 +11,12 @@ import (
 
 var _ event.Sink = (*Bus)(nil)
 
-// ErrLagged ends a subscription whose reader was too slow for stored events. The missed events are in the store, after the last event that
-// the reader received.
+// ErrLagged ends a [Subscription] whose reader was too slow for events that are stored. The missed events can be read from the store, after
+// the last event that the reader received.
 var ErrLagged = errors.New("the reader was too slow")
 
-// A Bus passes events to subscriptions and never blocks on them. Its methods may be called from several goroutines at once.
+// A Bus is an [event.Sink] that passes events on to subscriptions in this process. It never blocks on a slow reader. Its methods may be
+// called from several goroutines at once.
 type Bus struct {
 	buffer  int
 	dropped func(int)
@@ -25,11 +26,13 @@ type Bus struct {
 	kept map[string]*kept                      // by run id
 }
 
-// BusOptions are the options of [NewBus].
+// BusOptions configure a [Bus].
 type BusOptions struct {
 	// Buffer is the maximum number of events in the queue of one subscription; 0: 1,024.
 	Buffer int
-	// Dropped, if set, is called with the number of events that a subscription lost. It must not block.
+	// Dropped, if not nil, is called when subscriptions lose deltas because their queues are full, with the number of deltas that one event
+	// lost in all of them. The goroutine of Emit calls it, for several runs concurrently. It must not block, and must not call methods of
+	// the Bus or of its subscriptions.
 	Dropped func(n int)
 }
 
@@ -47,7 +50,7 @@ func NewBus(opts *BusOptions) *Bus {
 	return b
 }
 
-// Emit implements [event.Sink]. Without a subscription to the run it costs two map look-ups.
+// Emit implements [event.Sink]. It does not block.
 func (b *Bus) Emit(_ context.Context, e event.Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -73,8 +76,8 @@ func (b *Bus) Emit(_ context.Context, e event.Event) {
 	}
 }
 
-// Subscribe subscribes to the events of one run, or of all runs if runID is "", from now on, and from the first delta of the current model
-// call on if the run is kept. The caller must close the subscription.
+// Subscribe returns a subscription to the events of one run, or of all runs if runID is "", from now on. If [Bus.Keep] is in effect for the
+// run, the subscription begins with the first delta of the current model call. The caller must close it.
 func (b *Bus) Subscribe(runID string) *Subscription {
 	s := &Subscription{bus: b, runID: runID, max: b.buffer, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -91,9 +94,8 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 	return s
 }
 
-// A Subscription is the queue of one reader. If the queue is full, its deltas are dropped: N of later deltas shows the gap, and
-// ModelCallFinished contains the whole text. If the queue is still full when a stored event arrives, the subscription ends with
-// [ErrLagged].
+// A Subscription is the event queue of one reader. If it is full, deltas are dropped: a gap in N of later deltas shows that, and
+// ModelCallFinished contains the whole text. If it is still full when a stored event arrives, the subscription ends with [ErrLagged].
 type Subscription struct {
 	bus   *Bus
 	runID string
@@ -106,9 +108,9 @@ type Subscription struct {
 	fewer int64 // by which N of the deltas of the current model call is lower: the first of them were joined
 }
 
-// Next returns the next event. It blocks until there is one or ctx is done; a queued event is returned even if ctx is done. After the
-// queued events it returns io.EOF if the run has finished or the subscription was closed, and [ErrLagged] if the reader was too slow. Only
-// one goroutine at a time may call it. The event must not be changed.
+// Next removes and returns the next event. It blocks until there is one or ctx is done; events in the queue are returned even then. After
+// the last event, it returns io.EOF if the run has finished or the subscription was closed, and [ErrLagged] if the reader was too slow.
+// Only one goroutine may call it at a time. The event is shared with other readers and must not be changed.
 func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
 		ended := ctx.Err()
@@ -135,7 +137,7 @@ func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	}
 }
 
-// Close ends the subscription and removes the queued events. It may be called more than once.
+// Close ends the subscription and discards its queue: Next returns io.EOF from then on. It may be called more than once.
 func (s *Subscription) Close() {
 	s.bus.mu.Lock()
 	delete(s.bus.subs[s.runID], s)

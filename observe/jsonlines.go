@@ -10,8 +10,8 @@ import (
 
 var _ event.Sink = (*JSONLines)(nil)
 
-// A JSONLines writes each event as one JSON line, with one call of Write. Its methods may be called from several goroutines at once. After
-// the first error it writes nothing more.
+// A JSONLines is an [event.Sink] that writes each event as one line of JSON, with one call of Write. After the first error it writes
+// nothing more. Its methods may be called from several goroutines at once.
 type JSONLines struct {
 	opts JSONLinesOptions
 
@@ -23,15 +23,16 @@ type JSONLines struct {
 
 // JSONLinesOptions configure a [JSONLines].
 type JSONLinesOptions struct {
-	Content bool // include the text of arguments, outputs and messages
-	Deltas  bool // include delta events, which are never stored
+	Content bool // include texts of messages, arguments and outputs
+	Deltas  bool // include delta events
 }
 
 // maxKeptBuffer is the maximum size of the buffer that is reused for the next line, in bytes, so that one large event does not retain its
 // memory.
 const maxKeptBuffer = 256 << 10
 
-// NewJSONLines returns a sink that writes to w. It blocks on w: a slow writer slows the runs. opts may be nil.
+// NewJSONLines returns a sink that writes to w. Emit blocks while w does, so a slow writer slows down the runs. opts may be nil: no
+// content, no deltas.
 func NewJSONLines(w io.Writer, opts *JSONLinesOptions) *JSONLines {
 	l := &JSONLines{w: w}
 	if opts != nil {
@@ -66,7 +67,7 @@ func (l *JSONLines) Emit(_ context.Context, e event.Event) {
 	_, l.err = l.w.Write(b)
 }
 
-// Err returns the first error of the writer, or of an event without a JSON form.
+// Err returns the first error, of the writer or of the encoding of an event; nil if there was none.
 func (l *JSONLines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -98,8 +98,9 @@ func (k *kept) read() (deltas []event.Event, fewer int64) {
 	return deltas, k.n - int64(len(deltas))
 }
 
-// Keep retains the deltas of the current model call of a run, so that each later subscription begins with them. drop ends that; the caller
-// must call it once the run has ended or is executed elsewhere. A run that is kept more than once is kept until the first drop.
+// Keep retains the deltas of the current model call of a run, so that later subscriptions to the run begin with them. It retains at most 1
+// MiB of text; of a longer call it retains none. The caller must call drop once the run has ended or is executed elsewhere. A second Keep
+// for the same run discards what is retained, and the first drop ends both.
 func (b *Bus) Keep(runID string) (drop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

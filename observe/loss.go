@@ -8,8 +8,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// CountLostLines returns a handler that passes records to next and calls lost(1) for each record that next could not write. lost must not
-// block. The handler returns the error of next.
+// CountLostLines returns a handler that passes records to next, and calls lost(1) for each record for which next returns an error. The
+// handler returns that error, too. lost must not block; it may be called from several goroutines at once.
 func CountLostLines(next slog.Handler, lost func(n int)) slog.Handler {
 	return &lossHandler{next, lost}
 }

@@ -43,7 +43,7 @@ func makeMCPSeries(r registry, name, help string) mcpSeries {
 // MCPStarted implements [event.MCPObserver]. It returns ctx unchanged.
 func (m *Metrics) MCPStarted(ctx context.Context, _ *event.MCPOperation) context.Context { return ctx }
 
-// MCPEnded implements [event.MCPObserver].
+// MCPEnded implements [event.MCPObserver]: it records the duration of the operation.
 func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
 	series, failure, transport := m.mcpClient, op.Failure, op.Transport
 	if op.Server {
@@ -60,9 +60,9 @@ func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
 
 type mcpSpanKey struct{}
 
-// MCPStarted implements [event.MCPObserver]. For an operation as a server it opens a span whose parent is the client's span; the spans of
-// runs under the returned context are its children. An operation as a client has no span of its own: its attributes are added to the span
-// of the tool call.
+// MCPStarted implements [event.MCPObserver]. The returned context must be passed to MCPEnded. For an operation as a server, it opens a span
+// whose parent is the client's span, and spans of runs under the returned context are its children. For an operation as a client, it
+// returns ctx: MCPEnded adds attributes to the span of the tool call instead.
 func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context.Context {
 	if !op.Server {
 		return ctx
@@ -89,7 +89,7 @@ func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context
 	return event.WithRemoteTrace(ctx, below)
 }
 
-// MCPEnded implements [event.MCPObserver].
+// MCPEnded implements [event.MCPObserver]. ctx must be the context that MCPStarted returned.
 func (t *Traces) MCPEnded(ctx context.Context, op *event.MCPOperation) {
 	if op.Server {
 		if span, ok := ctx.Value(mcpSpanKey{}).(trace.Span); ok {

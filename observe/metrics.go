@@ -20,10 +20,11 @@ var (
 	_ prometheus.Collector = (*Metrics)(nil)
 )
 
-// Metrics counts events of runs. [Metrics.Handler] serves the metrics; as a [prometheus.Collector] they can be registered in the registry
-// of the program instead. Labels have limits: a tool is a registered name, "client" for tools that callers declare for a run, or "unknown";
-// any other label that is not in its vocabulary counts as "other". The methods may be called from several goroutines at once. Emit does not
-// allocate for known labels.
+// Metrics is an [event.Sink] that counts events as Prometheus metrics. [Metrics.Handler] serves them; alternatively, a program registers
+// the Metrics in its own registry, since it is a [prometheus.Collector]. Its methods may be called from several goroutines at once.
+//
+// The number of label values is limited. The tool label is a registered name, "client" for tools that callers declare, or "unknown". Any
+// other label whose value is not in its vocabulary is "other".
 type Metrics struct {
 	handler  http.Handler
 	registry registry
@@ -62,27 +63,26 @@ type callKey struct{ run, call string }
 
 // MetricsOptions are the options of [NewMetrics].
 type MetricsOptions struct {
-	Version  string // for lathe_build_info; "": "unknown"
-	Revision string // for lathe_build_info; "": "unknown"
-	// Tools are names of tools whose series exist from the start, at most 1,024.
+	Version  string // label of lathe_build_info; "": "unknown"
+	Revision string // label of lathe_build_info; "": "unknown"
+	// Tools are tool names whose series exist from the start; names after the first 1,024 are ignored.
 	Tools []string
-	// MaxTools is the maximum number of further tool names with their own series; 0: 256. Others count as "unknown".
+	// MaxTools is the maximum number of other tool names that get series of their own; 0: 256. Further ones count as "unknown".
 	MaxTools int
-	// Conventions is the version of OpenTelemetry's conventions that the metrics follow if the versions differ.
+	// Conventions is the version of OpenTelemetry's conventions for the metrics whose definition depends on it; "": version 1.41.
 	Conventions Conventions
-	// Names selects the names of ten older metrics; "": MetricNamesLathe.
+	// Names selects the names of ten older metrics; "": [MetricNamesLathe].
 	Names MetricNames
-	// Process adds the Prometheus collectors of the Go runtime and of the process to Handler. They are not part of the collector: a registry
-	// in which Metrics is registered has its own.
+	// Process adds the Prometheus collectors of the Go runtime and the process to Handler. They are never part of the collector, because a
+	// program's registry has its own.
 	Process bool
 }
 
-// MetricNames selects the names of ten metrics of tool calls and of the harmony dialect that are older than the prefix lathe_: those that
-// begin with tool_ or harmony_ in docs/events.md. Each other metric has one name: it begins with lathe_, or is that of OpenTelemetry's
-// conventions.
+// MetricNames selects the names of the ten metrics that are older than the prefix lathe_: those that begin with tool_ or harmony_ in
+// docs/events.md. The names of all other metrics are fixed.
 type MetricNames string
 
-// The choices. [NewMetrics] treats any other value as MetricNamesLathe.
+// The choices. Any other value counts as [MetricNamesLathe].
 const (
 	MetricNamesLathe MetricNames = "lathe" // with the prefix: lathe_tool_calls_total; without tool_call_latency_ms, see lathe_tool_call_duration_seconds
 	MetricNamesSeeds MetricNames = "seeds" // without a prefix: tool_calls_total; the default of the gateway
@@ -104,7 +104,7 @@ type providerSeries struct {
 // maxKnownTools is the maximum number of MetricsOptions.Tools; further ones are ignored.
 const maxKnownTools = 1024
 
-// NewMetrics returns metrics with all counters 0, under the names of [MetricNamesLathe] unless opts selects others. opts may be nil.
+// NewMetrics returns metrics that are all 0. opts may be nil.
 func NewMetrics(opts *MetricsOptions) *Metrics {
 	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
 	if opts != nil {
@@ -146,50 +146,53 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) { m.registry.Describe(to)
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) { m.registry.Collect(to) }
 
-// Handler serves the metrics in the Prometheus text format, at most 8 requests at once.
+// Handler returns a handler that serves the metrics in the Prometheus text format. It serves at most 8 requests at once and answers further
+// ones with 503.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// AddLostTurns counts n turns whose server-side calls and results could not be restored, because the client has changed earlier messages.
+// AddLostTurns adds n to the number of turns whose tool calls and results could not be restored, because the client changed earlier
+// messages.
 func (m *Metrics) AddLostTurns(n int) { m.lostTurns.Add(float64(n)) }
 
-// CountRequest counts an HTTP request that was answered. route is a pattern of the server's routes, or "none".
+// CountRequest counts an HTTP request that was answered with this status. route is a pattern of the server's routes, or "none".
 func (m *Metrics) CountRequest(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
-// ObserveRequest records the time from the head of an HTTP request to the end of its response. The caller also calls
+// ObserveRequest records how long an HTTP request took, from its head to the end of the response. It does not count the request: see
 // [Metrics.CountRequest].
 func (m *Metrics) ObserveRequest(route string, took time.Duration) {
 	m.routes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// ObserveFirstByte records the time from the head of an HTTP request to the first byte of its response.
+// ObserveFirstByte records the time from the head of an HTTP request to the first byte of the response.
 func (m *Metrics) ObserveFirstByte(route string, took time.Duration) {
 	m.firstBytes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// AddInflightBytes adds n bytes, which may be negative, to the memory of requests in progress.
+// AddInflightBytes changes the gauge of the memory of requests in progress by n bytes, which may be negative.
 func (m *Metrics) AddInflightBytes(n int64) { m.inflight.Add(float64(n)) }
 
-// AddStreamClients adds n, which may be negative, to the number of clients that read a live stream.
+// AddStreamClients changes the gauge of clients that read a live stream by n, which may be negative.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
 
-// AddCompacted counts runs from which a store has removed content under their retention settings, and the removed bytes.
+// AddCompacted adds to the number of runs from which a store has removed content under its retention settings, and to the number of removed
+// bytes.
 func (m *Metrics) AddCompacted(runs int, bytes int64) {
 	m.compacted.Add(float64(runs))
 	m.removedBytes.Add(float64(bytes))
 }
 
-// AddDropped counts n events that a subscription lost. See [BusOptions].
+// AddDropped adds n to the number of deltas that subscriptions have lost: see [BusOptions].Dropped.
 func (m *Metrics) AddDropped(n int) { m.dropped.Add(float64(n)) }
 
-// AddLostSpans counts n spans that were not sent to a collector. See [TracesOptions].
+// AddLostSpans adds n to the number of spans that were not sent: see [TracesOptions].Lost.
 func (m *Metrics) AddLostSpans(n int) { m.lostSpans.Add(float64(n)) }
 
-// AddLostLines counts n log lines that could not be written. See [CountLostLines].
+// AddLostLines adds n to the number of log lines that could not be written: see [CountLostLines].
 func (m *Metrics) AddLostLines(n int) { m.lostLines.Add(float64(n)) }
 
-// Emit implements [event.Sink].
+// Emit implements [event.Sink]. It does not allocate if all labels are known.
 func (m *Metrics) Emit(ctx context.Context, e event.Event) {
 	switch d := e.Data.(type) {
 	case *event.ModelCallStarted:
@@ -345,9 +348,10 @@ func (m *Metrics) approval(runID string, n int) {
 	}
 }
 
-// RecountApprovals sets the gauge of open approvals to the result of count, by run, because the events of this process do not include
-// approvals that an earlier or another process requested. A run with events during the recount keeps the number from its events. If count
-// returns an error, nothing changes. Only one recount may be in progress.
+// RecountApprovals replaces the gauge of open approval requests by the numbers that count returns, by run id. It is needed because the
+// events of this process do not include requests from before its start or from other processes. A run that has events during the recount
+// keeps the number from its events. If count returns an error, RecountApprovals returns it and changes nothing. Only one call may be in
+// progress.
 func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 	m.mu.Lock()
 	m.touched = map[string]bool{}

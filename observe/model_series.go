@@ -63,10 +63,10 @@ type clientSeries struct {
 	latest                    *latestSeries          // nil: Conventions is version 1.41
 }
 
-// Conventions is a version of OpenTelemetry's conventions for generative AI.
+// Conventions is a version of OpenTelemetry's semantic conventions for generative AI.
 type Conventions string
 
-// The versions, besides "", which is version 1.41.
+// The versions. "" is version 1.41.
 const (
 	ConventionsLatest Conventions = "latest" // the next version, which is not released
 	ConventionsBoth   Conventions = "both"   // version 1.41 and the next one

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Sinks is an [event.Sink] that passes each event to its sinks in order.
+// Sinks is an [event.Sink] that passes each event to all of its sinks, in order and on the goroutine of the caller.
 type Sinks []event.Sink
 
 // Emit implements [event.Sink].

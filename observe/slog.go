@@ -55,7 +55,7 @@ type executed struct {
 	rc   *int
 }
 
-// NewSlog returns a sink that writes to log.
+// NewSlog returns a sink that writes to log, which must not be nil.
 func NewSlog(log *slog.Logger) *Slog {
 	return &Slog{log: log, runs: map[string]*runLines{}}
 }

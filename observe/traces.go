@@ -24,39 +24,38 @@ import (
 
 var _ event.Tracer = (*Traces)(nil)
 
-// TracesOptions configure a [Traces]. They are copied.
+// TracesOptions configure a [Traces]. Only Endpoint is required.
 type TracesOptions struct {
-	// Endpoint is the URL to which spans are posted as OTLP in JSON, such as http://127.0.0.1:4318/v1/traces. It is required.
+	// Endpoint is the URL to which spans are posted as OTLP in JSON, such as http://127.0.0.1:4318/v1/traces.
 	Endpoint string
 	Headers  map[string]string // headers of each request; the values may be secrets
 	Service  string            // service.name; "": "lathe"
-	Version  string
-	// Content adds instructions, messages, definitions of tools, arguments and results to the spans. Of the messages of a request, only the
-	// last ones that fit into 256 KiB are added.
+	Version  string            // service.version; "": none
+	// Content adds texts to the spans: instructions, messages, tool definitions, arguments and results. Of the messages of a request, only
+	// the last ones that fit into 256 KiB are added.
 	Content bool
-	// ContentURL is the URL, without a final slash, of a server that stores the runs, such as https://lathe.example.com. Spans then contain
-	// the URL of the run's page as lathe.content_url. Readers need a key of that server, and find the content that its retention settings
-	// have retained. "": no such attribute.
+	// ContentURL is the URL, without a final slash, of a server that stores the runs, such as https://lathe.example.com. Spans get the URL
+	// of the run's page there as lathe.content_url. "": no such attribute.
 	ContentURL string
 	// Baggage determines which requests contain the caller's baggage; "": none.
 	Baggage Baggage
 	// Latest selects the names of the conventions' next version, which is not released, in place of version 1.41.
 	Latest bool
-	// Queue is the maximum number of ended spans that are not sent; 0: 2,048. Further ones are dropped.
+	// Queue is the maximum number of ended spans that wait to be sent; 0: 2,048. Further ones are dropped.
 	Queue int
-	// Lost, if set, is called with the number of lost spans: those dropped because the queue was full, refused by the collector, or not
-	// sent before the sink was closed. It must not block.
+	// Lost, if not nil, is called with a number of lost spans: dropped because the queue was full, refused by the collector, or not sent
+	// before Close returned. It must not block and may be called from several goroutines at once.
 	Lost   func(n int)
 	Client *http.Client // nil: a client with a timeout of 10 s
 	Log    *slog.Logger // receives a record if spans could not be sent; nil: no logging
 }
 
-// A Traces converts events to OpenTelemetry spans: invoke_agent for a run, and as its children chat for each attempt of a model call and
-// execute_tool for each tool call. If a run is suspended, its span ends; if it is resumed, a new one begins. Spans are sent in batches in
-// the background; if the queue is full, they are dropped.
-// The parent of a run's span is the span of the tool call that started the run. For any other run it is the remote span of
-// [event.WithRemoteTrace]. The remote span is also the parent of a tool call whose run another process executes. The environment variables
-// of OpenTelemetry's SDK for samplers and batches apply, except for the size of the queue.
+// A Traces is an [event.Sink] that converts events to OpenTelemetry spans: invoke_agent for a run and, as its children, chat for each
+// attempt of a model call and execute_tool for each tool call. When a run is suspended its span ends; when it is resumed a new one begins.
+// Spans are sent in batches in the background. Its methods may be called from several goroutines at once.
+//
+// The parent of a run's span is the span of the tool call that started the run; otherwise it is the remote span of [event.WithRemoteTrace].
+// The environment variables of OpenTelemetry's SDK for samplers and batches apply, except for the size of the queue.
 type Traces struct {
 	provider *sdktrace.TracerProvider
 	queue    *spanQueue
@@ -76,7 +75,8 @@ type runSpans struct {
 	baggage   string
 }
 
-// NewTraces returns a sink that sends spans to opts.Endpoint. The caller must call Close.
+// NewTraces returns a sink that sends spans to opts.Endpoint; opts must not be nil. The error names an invalid URL or Baggage. The caller
+// must call Close.
 func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -115,13 +115,13 @@ func NewTraces(opts *TracesOptions) (*Traces, error) {
 	return t, nil
 }
 
-// Close sends the buffered spans, until ctx is done, and stops the sink.
+// Close stops the sink and sends the queued spans until ctx is done. The error says why spans could not be sent.
 func (t *Traces) Close(ctx context.Context) error {
 	return errors.Join(t.provider.Shutdown(ctx), t.queue.Shutdown(ctx)) // Shutdown of the provider does nothing if ctx is done
 }
 
-// RemoteTrace returns a context for runs whose spans are children of the caller's span, which the W3C headers traceparent and tracestate
-// identify, with the caller's baggage. It returns ctx unless there is exactly one traceparent header.
+// RemoteTrace returns a context for runs whose spans are children of the span in the W3C headers traceparent and tracestate of h, together
+// with the baggage header. It returns ctx unchanged unless there is exactly one traceparent header.
 func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 {
 		return ctx
@@ -141,7 +141,8 @@ func remoteSpan(t event.TraceContext) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h)))
 }
 
-// Trace implements [event.Tracer].
+// Trace implements [event.Tracer]: it returns the span of the tool call, or of the run if callID is "". The result is zero if there is no
+// such span.
 func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)

@@ -6,20 +6,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A WorkerCount contains the state and the counters of one worker pool, or of this process as a worker.
+// A WorkerCount is the state of one worker pool, or of this process as a worker, for [Metrics.CountWorkers].
 type WorkerCount struct {
-	Pool      string // the name of the worker pool in the configuration; "" if this process is the worker
-	Connected int
+	Pool      string // name of the worker pool in the configuration; "": this process as a worker
+	Connected int    // number of connected workers
 	Credit    int    // maximum number of concurrent calls of the connected workers
 	InFlight  int    // number of calls that they are executing
 	Connects  uint64 // number of connections so far
-	// OK, Failed, NotRun and Late count calls: those that succeeded, those that failed, those that were returned without execution, and
-	// those whose result arrived after another worker had received the call.
+	// OK, Failed, NotRun and Late are the numbers of calls so far that succeeded, that failed, that workers returned without executing
+	// them, and whose result arrived after another worker had received the call.
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers adds the series of workers, in place of those of an earlier call. count is called at each scrape, by several goroutines at
-// once if scrapes overlap, and must return each worker pool of the configuration once.
+// CountWorkers adds the metrics of workers, whose values count returns at each scrape. count must return each worker pool of the
+// configuration once, and may be called from several goroutines at once. A second CountWorkers replaces count.
 func (m *Metrics) CountWorkers(count func() []WorkerCount) { m.workers.count.Store(&count) }
 
 // makeWorkerSeries registers the series of workers, of which there are none before CountWorkers is called.

@@ -12,8 +12,8 @@ import (
 
 // Values of [Key.Approve] that are not names of keys.
 const (
-	ApproveOwn    = "own"    // calls in the key's own runs
-	ApproveOthers = "others" // calls in the runs of all other keys
+	ApproveOwn    = "own"    // calls in runs of the key itself
+	ApproveOthers = "others" // calls in runs of all other keys
 )
 
 // mayDecide reports whether the key may decide about calls in the runs of the principal.

@@ -10,70 +10,70 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// Evals contains the results of evaluations that the server shows to admin keys. The methods may be called from several
-// goroutines at once. They return an error with code not_found for a result or a run that does not exist.
+// Evals are the stored evaluation results that the server shows to admin keys. The methods may be called from several goroutines at once.
+// The error for an unknown id or run has the code not_found.
 type Evals interface {
-	// List returns the results, newest first. truncated is true if there are more than it has read.
+	// List returns the results, newest first. truncated reports that there are more.
 	List(ctx context.Context) (rows []EvalRow, truncated bool, err error)
-	// Show returns a result with one row for each of its runs.
+	// Show returns one result with a row for each of its runs.
 	Show(ctx context.Context, id string) (*EvalResult, error)
-	// Run returns the file of one run, which includes its conversation, unchanged.
+	// Run returns the file of one run, which contains its conversation, as it is stored.
 	Run(ctx context.Context, id, name string) (json.RawMessage, error)
 }
 
-// An EvalRow is the JSON of a result in a list.
+// An EvalRow is one result in a list.
 type EvalRow struct {
 	ID      string    `json:"id"`
 	Suite   string    `json:"suite,omitempty"`
 	Status  string    `json:"status,omitempty"` // passed, failed or inconclusive
 	Started time.Time `json:"started,omitzero"` // the start of the first run
-	// Models contains the success rates of each model, as in summary.json.
+	// Models are the success rates of each model, as in summary.json.
 	Models []EvalModel `json:"models"`
-	// Problem is the reason why the result cannot be read; the other members are then empty.
+	// Problem is why the result cannot be read; only ID is set then. "": it could be read.
 	Problem string `json:"problem,omitempty"`
 }
 
-// An EvalModel contains the figures of one model in a result.
+// An EvalModel is the figures of one model (with its strategy) in a result.
 type EvalModel struct {
 	Model    string   `json:"model"`
 	Strategy string   `json:"strategy,omitempty"`
 	Fallback bool     `json:"fallback,omitempty"`
 	Runs     int      `json:"runs"`
-	OK       int      `json:"ok"`
-	Errors   int      `json:"errors"`
-	Rate     *float64 `json:"ok_rate"` // null if there are no runs
-	Low      *float64 `json:"ok_rate_low"`
+	OK       int      `json:"ok"`          // successful runs
+	Errors   int      `json:"errors"`      // runs that could not be scored
+	Rate     *float64 `json:"ok_rate"`     // OK / Runs, 0 to 1; null if no run was scored
+	Low      *float64 `json:"ok_rate_low"` // bounds of the 95 % confidence interval of Rate
 	High     *float64 `json:"ok_rate_high"`
-	P50      int64    `json:"ms_p50"`
-	P95      int64    `json:"ms_p95"`
-	Cost     float64  `json:"cost,omitempty"`
+	P50      int64    `json:"ms_p50"`         // median of the run times, in milliseconds
+	P95      int64    `json:"ms_p95"`         // milliseconds
+	Cost     float64  `json:"cost,omitempty"` // US dollars
 }
 
-// An EvalResult is the JSON of one result: the summary that the evaluation wrote, and a row for each run.
+// An EvalResult is one result: its summary as the evaluation wrote it, and a row for each run.
 type EvalResult struct {
 	EvalRow
 	Summary json.RawMessage `json:"summary"`
 	Runs    []EvalRun       `json:"runs"` // sorted by name
-	// Truncated is set if there are more runs than were read.
+	// Truncated reports that Runs is incomplete.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// An EvalRun is the JSON of one run of an evaluation.
+// An EvalRun is one run of an evaluation.
 type EvalRun struct {
-	Name     string    `json:"name"` // the name of its file, without .json
+	Name     string    `json:"name"` // name of its file without .json, for [Evals].Run
 	Model    string    `json:"model"`
 	Scenario string    `json:"scenario"`
 	Category string    `json:"category,omitempty"`
 	Strategy string    `json:"strategy,omitempty"`
 	Fallback bool      `json:"fallback,omitempty"`
-	Trial    int       `json:"trial"`
+	Trial    int       `json:"trial"` // number of the repetition
 	OK       bool      `json:"ok"`
-	Scored   bool      `json:"scored"`
+	Scored   bool      `json:"scored"` // false: it failed for a reason that is not the model's
 	Class    string    `json:"error_class,omitempty"`
 	Error    string    `json:"error_message,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
-	Elapsed  int64     `json:"elapsed_ms"`
-	Cost     float64   `json:"cost,omitempty"`
+	Elapsed  int64     `json:"elapsed_ms"`     // milliseconds
+	Cost     float64   `json:"cost,omitempty"` // US dollars
 }
 
 // evalRoutes returns the routes for results of evaluations, which only admin keys may use.

@@ -12,33 +12,33 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// An Executor executes detached runs step by step, in this process or in others, for example as workflows of Temporal. The
-// log of such a run names its executor, and no engine.Supervisor acquires the run. Everything else about the run is in the
-// store, as for other runs. The methods may be called from several goroutines at once.
+// An Executor executes detached runs outside of the [engine.Supervisor], for example as workflows of Temporal. The log of such a run names
+// its executor; everything else about the run is in the store, as for other runs. The methods may be called from several goroutines at
+// once.
 type Executor interface {
-	// Name returns the name of the executor in the rows of its runs: see [store.RunSummary].
+	// Name returns [store.RunSummary].Executor of its runs.
 	Name() string
-	// Start stores the beginning of a run, as engine.Engine.Accept does, and starts its execution. If the engine behind the
-	// executor cannot be reached after the run was stored, the run is executed later. l is the loop of in.Target.
+	// Start stores the beginning of a run, as engine.Engine.Accept does, and starts its execution with l, the loop of in.Target. If the
+	// system behind the executor cannot be reached after that, the run is executed later and Start returns nil.
 	Start(ctx context.Context, l *loop.Loop, in *loop.Input) (runID string, err error)
-	// Wake makes the executor read the stored signals of a run. target is the target of the run. If the engine behind the
-	// executor cannot be reached, Wake returns nil for WakeInput and WakeCancel, and repeats the notification later. For
-	// WakeResume, which is not stored, it returns an error with code unavailable.
+	// Wake makes the executor read the stored signals of a run; target is the run's model. If the system behind the executor cannot be
+	// reached, Wake repeats a WakeInput or WakeCancel later and returns nil. A WakeResume is not stored: it returns an error of code
+	// unavailable.
 	Wake(ctx context.Context, runID, target string, why Wake) error
 }
 
-// Wake is the reason for which [Executor].Wake is called.
+// A Wake is why [Executor].Wake is called.
 type Wake uint8
 
-// The reasons for which Wake is called.
+// The reasons to wake a run.
 const (
-	WakeInput  Wake = iota // a signal of the run was stored, or a request for approval has expired
+	WakeInput  Wake = iota // a signal of the run was stored, or an approval request has expired
 	WakeCancel             // a cancel request was stored, or the run was deleted
-	WakeResume             // a client resumes a run that was suspended with reason `interrupted`
+	WakeResume             // a client resumes a run that was suspended with reason interrupted
 )
 
-// Loop returns the loop of the model target in the current configuration, for an [Executor]. The configuration stays valid
-// until release is called, which the caller must do once. The error has code not_found if the model is not configured.
+// Loop returns, for an [Executor], the loop of the named model in the current configuration. The caller must call release once; until then
+// the configuration stays in use. The error has the code not_found if no such model is configured.
 func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	s := g.work.begin()
 	defer g.work.end(s)

@@ -8,8 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
-// A Server is the http.Handler of the gateway: the middleware and the routing table in front of one handler for each
-// protocol. It may be used by several goroutines at once.
+// A Server is the http.Handler of the gateway: its middleware and routes. Its methods may be called from several goroutines at once.
 type Server struct {
 	*core
 	table []route
@@ -33,7 +32,7 @@ type Server struct {
 	maintain *maintenance
 }
 
-// New returns a server with the options. It returns an error with code invalid_config if the options are not valid.
+// New returns a server. Options.Setup.Models and Options.Engine are required. The error has the code invalid_config.
 func New(opts *Options) (*Server, error) {
 	co, err := newCore(opts)
 	if err != nil {
@@ -59,9 +58,8 @@ func New(opts *Options) (*Server, error) {
 	return g, nil
 }
 
-// Reload replaces the setup for further requests. If it returns an error, nothing has changed. Requests in progress and
-// detached runs keep the setup that they began with. former is closed when the last request or run that uses the previous
-// setup has ended.
+// Reload replaces the setup for further requests; on an error, of code invalid_config, nothing changes. Requests and detached runs in
+// progress keep the setup with which they began. former is closed when the last of them has ended.
 func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	next, err := newSetup(s)
 	if err != nil {

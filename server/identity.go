@@ -15,21 +15,20 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// An IdentityProvider identifies callers by tokens that another server has signed. The methods may be called from several
-// goroutines at once.
+// An IdentityProvider identifies callers by tokens that another server has signed, such as those of OpenID Connect. The methods may be
+// called from several goroutines at once.
 type IdentityProvider interface {
-	// Issuer returns the issuer of all tokens that Identify accepts.
+	// Issuer returns the issuer URL of all tokens that Identify accepts.
 	Issuer() string
-	// Settings returns a hash of everything except the token on which the result of Identify depends. If a reload changes
-	// it, the sessions and sign-in links of identified callers end.
+	// Settings returns a hash of the configuration on which Identify depends. If a reload changes it, sessions and sign-in links of
+	// identified callers end.
 	Settings() [sha256.Size]byte
-	// Identify verifies a token and returns the identity of its holder. Clients get the text of the error, which must
-	// contain no part of the token. The status is 403 if the error is [ErrNoProfile], 503 if it is [ErrNoIssuer], and 401
-	// otherwise.
+	// Identify verifies a token and returns the identity of its holder. The response has status 403 if the error is [ErrNoProfile], 503 if
+	// it is [ErrNoIssuer], otherwise 401. Clients receive the text of the error, which must not contain any part of the token.
 	Identify(ctx context.Context, token string) (*Identity, error)
 }
 
-// Errors of [IdentityProvider] for which the token is not the cause.
+// Errors of [IdentityProvider] that do not mean that the token is invalid.
 var (
 	ErrNoProfile = errors.New("no key of the configuration is a profile for this caller")
 	ErrNoIssuer  = errors.New("the token could not be verified, since its issuer could not be reached")
@@ -45,8 +44,7 @@ type Identity struct {
 	Expires time.Time         // when the token expires; zero: never
 }
 
-// Principal returns the owner of the runs of the caller: ISSUER#SUBJECT. No key has such a name, and an issuer contains no
-// #.
+// Principal returns the owner of the caller's runs, ISSUER#SUBJECT. It cannot be the name of a key.
 func (i *Identity) Principal() string { return i.Issuer + "#" + i.Subject }
 
 // isSigned reports whether a credential has the form of a signed token (RFC 7515, compact serialization): three parts, the
@@ -110,7 +108,8 @@ func withOwn(labels, own map[string]string) map[string]string {
 	return out
 }
 
-// CheckIdentityLabels returns an error if a run cannot have the labels as those of an [Identity].
+// CheckIdentityLabels returns an error if the labels cannot be those of an [Identity]: the gateway sets one of them itself, or one is not
+// valid.
 func CheckIdentityLabels(labels map[string]string) error {
 	for name := range labels {
 		if hiddenLabel(name) {
@@ -128,8 +127,8 @@ func (c *caller) run() *lathe.RunInfo {
 // admitted is the context key for the *Key of the caller.
 type admitted struct{}
 
-// CallerOf returns the key, without its secret, of the caller of a request to [Options].MCP with the context ctx. The key
-// has no name if the setup has no keys. ok is false for any other context.
+// CallerOf returns the key of the caller of a request to [Options].MCP, without its secret; ctx is the context of the request. The name is
+// "" if the setup has no keys. ok is false for any other context.
 func CallerOf(ctx context.Context) (k Key, ok bool) {
 	p, ok := ctx.Value(admitted{}).(*Key)
 	if ok {

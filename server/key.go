@@ -19,42 +19,40 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Key authenticates callers and limits their rights. Its name is the principal of their runs and restricts every query of
-// the store.
+// A Key authenticates callers and says what they may do. Its name is the principal of their runs: a caller sees only the runs of its own
+// key unless Admin is set.
 type Key struct {
 	Name string
-	// Secret is the text that callers send. Hash is its SHA-256, for a configuration without the secret itself. A key with
-	// neither is a profile of [Setup].Identity: it has the rights and limits of callers that Identity assigns to it.
+	// Secret is the text that callers send. Alternatively, Hash is the SHA-256 of it. A key with neither is a profile: [Setup].Identity
+	// assigns callers to it, which get its rights and limits.
 	Secret secret.Secret
 	Hash   [sha256.Size]byte
 	Models []string // nil: every model
 	Tools  []string // nil: every tool of this server
-	// Approve lists the owners of runs whose calls the key may approve, deny and answer: [ApproveOwn], [ApproveOthers] and
-	// names of keys. nil: only its own runs; empty: none.
+	// Approve lists whose runs the key may approve, deny and answer calls in: [ApproveOwn], [ApproveOthers] or names of keys. nil: only its
+	// own; empty: none.
 	Approve []string
 	// Admin lets the key see the runs of all keys, decide about all calls, and see and change the state of the server.
 	Admin bool
-	// Metrics lets the key read /metrics, which shows the use of all keys.
+	// Metrics lets the key read /metrics, which shows the usage of all keys.
 	Metrics bool
-	// VendorObjects lists the objects of the vendor's account that requests of the key may name, in addition to objects
-	// that were in answers to the key: kinds of objects such as "file", ids, or "*" for all. nil: none.
+	// VendorObjects lists the objects in the vendor's account that the key's requests may name, besides those that answers to the key have
+	// named: kinds such as "file", ids, or "*" for all. nil: none.
 	VendorObjects []string
-	// VendorTools lists the types of tools that the vendor may execute for requests of the key, such as "web_search". nil:
-	// all.
+	// VendorTools lists the types of tools that the vendor may execute for the key's requests, such as "web_search". nil: all.
 	VendorTools []string
-	// Limits narrow the limits of the models; a zero field does not narrow.
+	// Limits lower the limits of the models; a zero field lowers nothing.
 	Limits            lathe.Limits
 	RequestsPerMinute int // 0: unlimited
-	Concurrency       int // number of concurrent requests; 0: unlimited
-	// Profile and Labels are set for a caller that [Setup].Identity has identified: Profile is the name of the key in
-	// [Setup].Keys whose rights it has, and Labels are the labels of its runs. Name is then [Identity.Principal]. [New] and
-	// [Server.Reload] refuse a setup with keys that have them.
+	Concurrency       int // maximum number of concurrent requests; 0: unlimited
+	// Profile and Labels are set by the server for a caller that [Setup].Identity has identified: the name of the key that is its profile,
+	// and the labels of its runs. Name is then [Identity.Principal]. They must not be set in [Setup].Keys.
 	Profile string
 	Labels  map[string]string
 
 	identity *Identity
 	settings [sha256.Size]byte // hash of [IdentityProvider].Settings when identity was found
-	// Group, Budget and GroupBudget are only shown in lists: [loop.Options].Meter enforces budgets. nil: no budget.
+	// Group, Budget and GroupBudget are shown in lists; budgets are enforced by [loop.Options].Meter. nil: no budget.
 	Group               string
 	Budget, GroupBudget *store.Budget
 }
@@ -73,7 +71,7 @@ type setup struct {
 	unused  chan struct{} // closed when the setup was replaced and users is 0
 }
 
-// Check returns an error if [New] or [Server.Reload] would refuse the setup.
+// Check returns the error that [New] or [Server.Reload] would return for the setup, or nil.
 func (s *Setup) Check() error {
 	if _, err := newSetup(s); err != nil {
 		return invalid("setup", err)
@@ -281,7 +279,7 @@ func noKey(r *http.Request) *problem {
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
 
-// Narrowed returns the limits narrowed by those of the key: the lower value of each field.
+// Narrowed returns limits in which each field is at most that of k.Limits.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
 	limits, _ = limits.Narrow(k.Limits)
 	return limits

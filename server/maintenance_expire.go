@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Maintain resumes runs whose approval requests have expired, including those of earlier processes. If the store is shared,
-// it resumes all runs that no process owns. It returns when ctx is done or the server drains. Call it once.
+// Maintain resumes runs whose approval requests have expired, also those of earlier processes. If the store is shared, it resumes all runs
+// that no process owns. It blocks until ctx is done or the server drains. It must be called at most once.
 func (g *Server) Maintain(ctx context.Context) {
 	if g.opts.Index != nil && g.opts.Supervisor != nil {
 		g.maintain.run(ctx)

@@ -18,133 +18,123 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Model is a model that requests can name, with the loop that executes its runs.
+// A Model is a model that requests can name, and the loop that executes its runs.
 type Model struct {
 	Loop *loop.Loop
-	// Settings and Limits are those that the loop was created with. A request can only narrow the limits.
+	// Settings and Limits are those of Loop. A request can only lower the limits.
 	Settings lathe.Settings
 	Limits   lathe.Limits
-	Created  time.Time // the time that lists of models show
-	// Pass lists request members that Lathe does not read and still sends to the model server, although OpenAI's
-	// published schema does not define them or lets the server store data because of them.
+	Created  time.Time // the time that lists of models show; zero: none
+	// Pass lists request members that are sent to the model server unchanged, although Lathe does not interpret them and would refuse them
+	// otherwise.
 	Pass []string
 }
 
-// Models contains the models that requests may name. The methods may be called from several goroutines at once.
+// Models are the models that requests may name. The methods may be called from several goroutines at once.
 type Models interface {
 	Names() []string // sorted
-	// Model returns the model with that name; "" is the default model. For an unknown name it returns an error with
-	// code not_found.
+	// Model returns the model with this name; "" is the default model. The error for an unknown name has the code not_found.
 	Model(name string) (*Model, error)
 }
 
-// Tools contains the tools of this server. The methods may be called from several goroutines at once.
+// Tools are the tools of this server. The methods may be called from several goroutines at once.
 type Tools interface {
-	// Specs returns the definitions of all tools, sorted by name. The server does not modify the slice.
+	// Specs returns the definitions of all tools, sorted by name. The server does not change the slice.
 	Specs() []*lathe.ToolSpec
-	// Advertised returns the specs of the tools that the run advertises to its model. allow restricts them by name; nil
-	// allows all.
+	// Advertised returns the definitions that the run's model would be sent. allow restricts them by name; nil: all.
 	Advertised(run *lathe.RunInfo, allow []string) []*lathe.ToolSpec
-	// Execute executes one tool call with all stages of the runner, as the only call of a run. The limits narrow those of
-	// the runner, including those of a run that the call starts; zero fields do not narrow. Its events are passed to emit.
+	// Execute executes one tool call as a run of its own, with all checks of the runner. limits lower those of the runner, also for a run
+	// that the call starts; zero fields lower nothing. emit receives its events.
 	Execute(ctx context.Context, run *lathe.RunInfo, allow []string, limits lathe.Limits, call lathe.ToolCall, emit func(event.Data)) (lathe.ToolResult, error)
 }
 
-// A Setup is the part of the configuration that [Server.Reload] replaces while the server runs.
+// A Setup is the part of the configuration that [Server.Reload] can replace. Models is required.
 type Setup struct {
 	Models Models
 	Tools  Tools // nil: none
-	// Policy is the policy of the runners. Listings show its decision for each tool; nil: they show none.
+	// Policy is the policy of the runners, whose decision lists of tools show; nil: they show none.
 	Policy lathe.Policy
-	// State describes the parts of the server to operators; nil: /api/servers and the other routes for operators return
-	// 404.
+	// State is what operators see and change; nil: /api/servers and the other routes for operators return 404.
 	State State
-	// Evals contains results of evaluations, for admin keys; nil: /api/evals returns 404.
+	// Evals are evaluation results for admin keys; nil: /api/evals returns 404.
 	Evals Evals
-	// Replay returns a loop for one run that repeats a recorded run: it uses the named model, and calls get their results
-	// from the record, so no tool is called. record is the log of the recorded run from the first event on. The error has
-	// code not_found if the model is unknown, and content_removed if the record has lost its content. nil: POST
-	// /api/runs/{id}/replay does not support recorded results.
+	// Replay returns a loop that repeats a recorded run with the named model: calls get their results from the record, and no tool is
+	// called. record is the whole log of the run. The error has the code not_found if the model is unknown, content_removed if content of
+	// the record was removed. nil: POST /api/runs/{id}/replay refuses recorded results.
 	Replay func(model string, record []event.Event) (*loop.Loop, error)
-	Keys   []Key // nil: all clients are the same caller, unless RequireKey is set
-	// RequireKey refuses requests without a key even if Keys is empty: every route that requires a key then returns 401.
+	Keys   []Key // nil: all clients are the same caller with all rights, unless RequireKey is set
+	// RequireKey refuses requests without a key with status 401 even if Keys is empty.
 	RequireKey bool
-	// Warnings are messages about a configuration that is valid and in force. They contain no secret. POST /api/reload
-	// returns them.
+	// Warnings are messages about a configuration that is nevertheless in force, without secrets. POST /api/reload returns them.
 	Warnings []string
-	// Identity identifies callers by signed tokens, in addition to Keys; nil: tokens are not accepted. It requires Keys,
-	// which are the profiles of these callers.
+	// Identity identifies callers by signed tokens, in addition to Keys, which are the profiles of these callers and must not be empty;
+	// nil: tokens are not accepted.
 	Identity IdentityProvider
-	// Hosts are the host names that requests may use, besides localhost and IP addresses. On a loopback address other
-	// names are always refused; on other addresses they are refused only if Hosts is not empty.
+	// Hosts are the host names that requests may use, besides localhost and IP addresses. If it is empty, other names are refused on a
+	// loopback address only.
 	Hosts []string
-	// PublicURL is the scheme and host at which clients reach the server, such as https://lathe.example.com. If Identity is
-	// set, the server publishes it in its metadata of RFC 9728. If PublicURL is empty, the scheme and host of each request
-	// are used.
+	// PublicURL is the scheme and host at which clients reach the server, such as https://lathe.example.com, for the metadata of RFC 9728;
+	// "": those of each request.
 	PublicURL string
-	// Origins are the origins of pages on other hosts that may call the server, such as https://chat.example.com.
+	// Origins are the origins of web pages that may call the server, besides its own, such as https://chat.example.com.
 	Origins []string
-	// WaitingText is the template of the sentence in a completion whose run waits for an approval; see
-	// [approval.NewSentence]. "": [approval.DefaultSentence].
+	// WaitingText is the template of the answer of a completion whose run waits for an approval: see [approval.NewSentence]. "":
+	// [approval.DefaultSentence].
 	WaitingText string
-	// Hold is how long the response of a completion is held open while its run waits for an approval; 0: the response ends
-	// at once. A positive value requires Options.Index and Options.Bus.
+	// Hold is how long the response of a completion stays open while its run waits for an approval; 0: it ends at once. A positive value
+	// requires Options.Index and Options.Bus.
 	Hold time.Duration
 }
 
-// Options are the options of [New], which copies them.
+// Options configure a [Server]. [New] copies them.
 type Options struct {
 	Setup  Setup          // Models are required
 	Engine *engine.Engine // required
-	// Supervisor executes detached runs, which continue without their client; nil: `detach` is refused.
+	// Supervisor executes detached runs, which continue without their client; nil: requests with `detach` are refused.
 	Supervisor *engine.Supervisor
-	// Executor, if set, executes detached runs instead of Supervisor. Supervisor still executes two kinds: runs that
-	// continue after an approval although their request has ended, and replays with recorded results. Executor requires
-	// Index and Bus.
+	// Executor, if not nil, executes detached runs in place of Supervisor, except replays with recorded results and runs that continue
+	// after an approval when their request has ended. It requires Index and Bus.
 	Executor Executor
-	// Index is the store of the engine, if it can list runs; nil: runs are not stored. It must also implement
-	// [store.SignalStore]. If it implements [store.Shared], other processes may own its runs.
+	// Index is the store of the engine, which must also implement [store.SignalStore]; nil: runs are not stored. If it implements
+	// [store.Shared], other processes may own its runs.
 	Index store.RunIndex
-	// Cluster configures the requests between processes that share a store. If it is zero, watchers get deltas only of
-	// runs that this process executes; the events of other runs come from the store.
+	// Cluster configures requests between the processes that share Index. If it is zero, subscribers receive the deltas of runs that this
+	// process executes only; the other events come from the store.
 	Cluster Cluster
-	// Bus is a sink of the engine to which watchers of runs subscribe; nil: /api/runs is not served.
+	// Bus must be a sink of the engine. Subscribers of runs read from it; nil: /api/runs is not served.
 	Bus *observe.Bus
-	// Approvals is the approver of the runners. It stores its answers in Index. If it is nil, no call can be approved.
+	// Approvals is the approver of the runners and stores its answers in Index; nil: no call can be approved.
 	Approvals *approval.Queue
-	// Ledger contains the usage of model calls, for /api/usage and /api/keys; nil: these show no usage.
+	// Ledger is the usage that /api/usage and /api/keys show; nil: they show none.
 	Ledger store.Ledger
-	// Ready, if set, is called for each /readyz. If it returns an error, for example because the store cannot be written,
-	// /readyz returns 503 and the cause is logged.
+	// Ready, if not nil, is called for each /readyz. If it returns an error, /readyz returns 503, and the error is logged.
 	Ready func(ctx context.Context) error
-	// MCP, if set, serves /mcp behind the same keys, limits, log, Host and Origin rules as the other routes. It gets only
-	// requests that the middleware has admitted. See [Charge].
+	// MCP, if not nil, serves /mcp. It receives only requests that have passed the checks of keys, limits, Host and Origin: see [CallerOf]
+	// and [Charge].
 	MCP http.Handler
-	// Workers, if set, serves the connections of workers at their path, behind the same middleware.
+	// Workers, if not nil, serves the connections of workers.
 	Workers *Workers
-	// SealKey encrypts the hidden turns of a run in answers on Responses, Messages and Gemini, which clients send back in
-	// their next request. It has at least 32 bytes. If it is empty and Index implements [store.SecretKeeper], Index stores
-	// a random key for all servers that use it; otherwise each server generates a key. PreviousSealKey decrypts hidden
-	// turns that were encrypted with the previous key.
+	// SealKey encrypts the hidden turns (tool calls of the server and their results) in answers on Responses, Messages and Gemini, which
+	// clients send back with the next request. It has at least 32 bytes. "": the servers with the same Index share a random key if it
+	// implements [store.SecretKeeper]; otherwise each server has its own. PreviousSealKey decrypts hidden turns that were encrypted with
+	// the previous key.
 	SealKey, PreviousSealKey secret.Secret
 	Metrics                  *observe.Metrics // counts stream clients; nil: nothing is counted
-	// NoMetrics disables /metrics on this handler; [Server.Metrics] serves it on another listener.
+	// NoMetrics removes /metrics from this handler: [Server.Metrics] serves it on another listener.
 	NoMetrics bool
-	// SumUsage makes `usage` of a completion the sum over all model calls of its run, instead of the usage of the last one.
+	// SumUsage makes the `usage` of a completion the sum over all model calls of its run; otherwise it is that of the last one.
 	SumUsage bool
 	// NoPage disables the console at /.
 	NoPage bool
-	// SeparateConsole serves the console and its sessions only on the listener of [Server.Console].
+	// SeparateConsole serves the console and its sessions on the listener of [Server.Console] only.
 	SeparateConsole bool
-	// Switches disables tools while the server runs; nil: POST /api/tools/{name}/disable returns 404. The policies of the
-	// runners must consult it: see [ToolSwitches].
+	// Switches disables single tools while the server runs; the policies of the runners must consult it. nil: POST
+	// /api/tools/{name}/disable returns 404.
 	Switches ToolSwitches
-	// Reload reads the configuration again and activates it with [Server.Reload], or changes nothing and returns an error.
-	// The caller gets the text of the error, which must not contain a secret. by is the name of the caller's key. Calls may
-	// be concurrent. nil: POST /api/reload returns 404.
+	// Reload, if not nil, reads the configuration again and calls [Server.Reload]. by is the name of the caller's key. The caller receives
+	// the text of the error, which must not contain a secret. It may be called concurrently. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context, by string) error
-	// Removing, if set, is called before a client's request deletes a run; by is the name of the client's key. If it
-	// returns an error, the run is not deleted.
+	// Removing, if not nil, is called before a run is deleted at the request of the key by. If it returns an error, the run is not deleted.
 	Removing func(ctx context.Context, by string, run *lathe.RunInfo) error
 	Limits   Limits
 	Log      *slog.Logger     // logs requests, without their content; nil: nothing is logged

@@ -10,9 +10,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Recover resumes the runs of the store whose process ended while they were in progress, and the suspended runs for which
-// input was stored. It returns the number of resumed runs, and an error that joins the reasons why other runs could not be
-// resumed. Call it once, before the server serves requests. If the store is shared, [Server.Maintain] also resumes runs.
+// Recover resumes the runs that were in progress when their process ended, and suspended runs for which input was stored. It returns the
+// number of resumed runs, and an error that joins why others could not be resumed. Call it once, before the server serves requests.
 func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil

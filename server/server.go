@@ -16,17 +16,16 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// HTTPServer returns an HTTP server for the handler. Its limits are those of [Limits] on the size of request headers, the
-// time in which a client must send them, and the number and age of idle connections. It has no limit on the time of a
-// response, which would cut long streams: each write has its own deadline.
+// HTTPServer returns an http.Server for g, with the [Limits] on request headers and on idle connections. Responses have no total time
+// limit, because streams are long; each write has a deadline instead. The caller calls Serve and Shutdown.
 func (g *Server) HTTPServer() *http.Server {
 	l := &g.opts.Limits
 	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
 		ConnState: newIdleConns(l.MaxIdle).changed, ErrorLog: stdlog.Logger(g.opts.Log)}
 }
 
-// CheckAddr returns an error if the address is not HOST:PORT, or the server must not listen on it: without keys only loopback
-// addresses are allowed.
+// CheckAddr returns an error of code invalid_config if addr is not HOST:PORT, or if it is not a loopback address and keys, the number of
+// keys, is 0.
 func CheckAddr(addr string, keys int) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -45,7 +44,7 @@ func CheckAddr(addr string, keys int) error {
 	return invalid("listen", fmt.Errorf("%s can be reached by others, and there are no keys: configure `keys`, or listen on 127.0.0.1", host))
 }
 
-// Metrics returns the handler of /metrics, /livez, /readyz and /healthz for a separate listener. It requires no key.
+// Metrics returns a handler of /metrics, /livez, /readyz and /healthz for a separate listener. It requires no key.
 func (g *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if g.opts.Metrics != nil {
@@ -57,13 +56,12 @@ func (g *Server) Metrics() http.Handler {
 	return mux
 }
 
-// Unready makes /readyz and requests that start a run return 503. Call it before [Server.Drain], so that a load balancer
-// has stopped sending requests by then.
+// Unready makes /readyz, and requests that start a run, return 503. Call it some time before [Server.Drain], so that load balancers stop
+// sending requests.
 func (g *Server) Unready() { g.draining.Store(true) }
 
-// Drain calls [Server.Unready], ends the streams of watchers, and waits until no request is in progress and the WebSockets
-// of clients are closed. If ctx is done before that, Drain ends the runs of the remaining requests with the reason
-// `interrupted`, which their responses contain. It returns after the last request has got its response.
+// Drain calls [Server.Unready], ends the streams of subscribers, and blocks until no request is in progress and all WebSockets are closed.
+// When ctx is done, it ends the runs of the remaining requests with reason interrupted, and returns after their responses are sent.
 func (g *Server) Drain(ctx context.Context) {
 	g.Unready()
 	g.leave() // watchers reconnect to another process with the id of their last event, so they miss none

@@ -258,9 +258,9 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 	http.SetCookie(w, ck)
 }
 
-// SignInLink returns the URL fragment that signs a browser in as the key with that name: "signin=TOKEN", for a URL such as
-// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires. SignInLink returns an error if there is no such
-// key, or if there are 10,000 unused links.
+// SignInLink returns a URL fragment that signs a browser in to the console as the key with this name: "signin=TOKEN", for a URL such as
+// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires. It returns an error if there is no such key, or if 10,000 links
+// are unused.
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
@@ -278,8 +278,8 @@ func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err
 
 func signInFragment(token string) string { return "signin=" + token }
 
-// Console returns the handler for a separate listener of the console: its pages and the API that they call. Set
-// [Options].SeparateConsole to remove the pages and their sessions from the main listener.
+// Console returns a handler of the console's pages and API for a separate listener. Set [Options].SeparateConsole to remove the pages from
+// the main one.
 func (g *Server) Console() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.gate.serve(w, r, g.consoleMux, true) })
 }

@@ -26,20 +26,20 @@ const (
 	maxCode        = 4096             // maximum length of a code in bytes
 )
 
-// A SignInProvider is an [IdentityProvider] at which users can sign in with a browser.
+// A SignInProvider is an [IdentityProvider] at which users can sign in with a browser (OAuth 2 authorization code flow with PKCE).
 type SignInProvider interface {
 	IdentityProvider
-	// SignInURL returns the address at the issuer to which the browser is sent for the sign-in s.
+	// SignInURL returns the issuer's URL to which the browser is sent.
 	SignInURL(ctx context.Context, s *SignIn) (string, error)
-	// FinishSignIn exchanges the code that the issuer gave to the browser, and returns the identity of the user. Its errors
-	// are those of Identify.
+	// FinishSignIn exchanges the code that the browser brought back, and returns the identity of the user. Its errors are those of
+	// Identify.
 	FinishSignIn(ctx context.Context, s *SignIn, code string) (*Identity, error)
 }
 
-// A SignIn is a sign-in in progress. State, Nonce and Verifier are random strings of 43 letters, digits, - and _.
+// A SignIn is a browser sign-in in progress. State, Nonce and Verifier are random strings of 43 characters a-z, A-Z, 0-9, - and _.
 type SignIn struct {
 	State, Nonce, Verifier string
-	Redirect               string // the address to which the issuer redirects the browser
+	Redirect               string // URL to which the issuer sends the browser back
 }
 
 // signInProvider returns the identity provider of the setup if users can sign in at it; else nil.

@@ -14,27 +14,25 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// State describes the parts of the server to operators, and makes the changes that they may request while it runs. Its
-// texts contain no secret; texts of MCP servers are untrusted. The methods may be called from several goroutines at once.
-// Their errors have code not_found, conflict, unavailable or invalid_request.
+// State is what operators see of the server and may change while it runs. Its texts contain no secrets; those of MCP servers are untrusted.
+// The methods may be called from several goroutines at once. Errors have the code not_found, conflict, unavailable or invalid_request.
 type State interface {
-	Servers() []ServerState // sorted by name
-	// Reconnect ends the connection to an MCP server and opens a new one.
+	Servers() []ServerState // MCP servers, sorted by name
+	// Reconnect requests a new connection to an MCP server.
 	Reconnect(server string) error
-	// Accept accepts the definition of a tool of an MCP server if the definition still has the digest; otherwise the error
-	// has code conflict.
+	// Accept accepts the definition of an MCP server's tool, if it still has this digest; otherwise the error has the code conflict.
 	Accept(tool, digest string) error
 	Models() []ModelState // sorted by name
-	// Explain returns the decision of the policy on a call, and the finding of each rule. The call is not executed.
+	// Explain returns the policy's decision on a call and what each rule says. The call is not executed.
 	Explain(call *PolicyCall) (*Explanation, error)
 	Settings() ([]SettingState, error)
-	// Audit returns the newest lines of the audit log, at most limit, newest first, and verifies the whole chain. It
-	// returns nil if the server has no audit log.
+	// Audit verifies the hash chain of the whole audit log and returns its newest lines, newest first, at most limit. It returns nil if
+	// there is no audit log.
 	Audit(ctx context.Context, limit int) (*AuditState, error)
 	Version() VersionState
 }
 
-// A ServerState describes an MCP server. Target, LastError and Stderr are set for admin keys only.
+// A ServerState is the state of an MCP server. Target, LastError and Stderr are set for admin keys only.
 type ServerState struct {
 	Name      string      `json:"name"`
 	State     string      `json:"state"` // starting, ready, backoff, failed or closed
@@ -53,7 +51,7 @@ type ServerState struct {
 	Tools     []ToolState `json:"tools"`
 }
 
-// A ToolState describes a tool of an MCP server. Definition and Accepted are set for admin keys only.
+// A ToolState is the state of an MCP server's tool: see [mcptool.ToolStatus]. Definition and Accepted are set for admin keys only.
 type ToolState struct {
 	Name       string          `json:"name"`
 	Remote     string          `json:"remote_name"`
@@ -67,66 +65,66 @@ type ToolState struct {
 	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`
 }
 
-// A ModelState describes a model of the configuration.
+// A ModelState is a model of the configuration.
 type ModelState struct {
 	Name     string           `json:"name"`
 	Provider string           `json:"provider"`
-	Model    string           `json:"model,omitempty"` // the name that the model server knows
+	Model    string           `json:"model,omitempty"` // name that the model server uses
 	Dialect  string           `json:"dialect"`
 	Tools    bool             `json:"supports_tools"`
 	Default  bool             `json:"default"`
-	Limits   map[string]int64 `json:"limits"` // limits of a run, by the key of the configuration; times in ms
+	Limits   map[string]int64 `json:"limits"` // limits of its runs by configuration key; times in milliseconds
 }
 
-// A PolicyCall is a hypothetical call on which the decision of the policy is requested.
+// A PolicyCall is a hypothetical tool call for [State].Explain.
 type PolicyCall struct {
 	Tool      string
 	Arguments json.RawMessage
-	Principal string
+	Principal string // owner of the run
 	Session   string
-	Labels    map[string]string
-	Used      []string
+	Labels    map[string]string // labels of the run
+	Used      []string          // tools that the run has called before
 }
 
-// An Explanation is the decision of a policy on a call, with the finding of each rule.
+// An Explanation is a policy's decision on a call.
 type Explanation struct {
 	Tool     string          `json:"tool"`
-	Decision string          `json:"decision"`
-	Rule     string          `json:"rule"`
+	Decision string          `json:"decision"` // allow, ask or deny
+	Rule     string          `json:"rule"`     // the rule that decided
 	Reason   string          `json:"reason,omitempty"`
 	Rules    []PolicyFinding `json:"rules"`
 }
 
-// A PolicyFinding is the result of one rule of the policy for a call.
+// A PolicyFinding is what one rule of the policy says about a call.
 type PolicyFinding struct {
 	Rule     string `json:"rule"`
 	Decision string `json:"decision"`
-	Matched  bool   `json:"matched"`
-	Decides  bool   `json:"decides"`
-	Source   string `json:"source,omitempty"` // the key of the configuration that has the rule
+	Matched  bool   `json:"matched"`          // the rule applies to the call
+	Decides  bool   `json:"decides"`          // its decision is that of the policy
+	Source   string `json:"source,omitempty"` // configuration key of the rule
 	Why      string `json:"why,omitempty"`
 }
 
-// A SettingState is one value of the active configuration. The value of a secret is "set" or absent.
+// A SettingState is one value of the configuration in force. The value of a secret is "set" or "".
 type SettingState struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
-	Origin string `json:"origin"`
+	Origin string `json:"origin"` // where it was set, such as a file or a variable
 }
 
-// An AuditState is a part of the audit log, and whether its hash chain is intact.
+// An AuditState is the newest part of the audit log and the result of its verification.
 type AuditState struct {
-	OK     bool        `json:"ok"`
+	OK     bool        `json:"ok"`               // the hash chain is intact
 	Broken string      `json:"broken,omitempty"` // where and how the chain is broken
-	Lines  int64       `json:"lines"`
-	Files  int         `json:"files"`
-	Head   string      `json:"head,omitempty"`
-	Data   []AuditLine `json:"data"`
+	Lines  int64       `json:"lines"`            // number of all lines
+	Files  int         `json:"files"`            // number of files
+	Head   string      `json:"head,omitempty"`   // hash of the last line
+	Data   []AuditLine `json:"data"`             // newest first
 }
 
-// An AuditLine is one line of the audit log, without contents of calls.
+// An AuditLine is one line of the audit log, without arguments and results.
 type AuditLine struct {
-	N         int64     `json:"n"`
+	N         int64     `json:"n"` // number of the line
 	Time      time.Time `json:"time"`
 	Kind      string    `json:"kind"`
 	Type      string    `json:"type,omitempty"`
@@ -139,14 +137,14 @@ type AuditLine struct {
 	Status    string    `json:"status,omitempty"`
 }
 
-// A VersionState identifies the program and the store of the server.
+// A VersionState identifies the program and its store.
 type VersionState struct {
 	Version  string    `json:"version"`
 	Revision string    `json:"revision,omitempty"`
 	Go       string    `json:"go"`
 	Started  time.Time `json:"started"`
-	Store    string    `json:"store"` // memory, sqlite, postgres or none
-	Node     string    `json:"node,omitempty"`
+	Store    string    `json:"store"`          // memory, sqlite, postgres or none
+	Node     string    `json:"node,omitempty"` // name of this process in a shared store
 }
 
 // A stateHandler serves the API for operators: MCP servers, pins, models, keys, usage, policy, audit log, configuration and

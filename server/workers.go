@@ -14,52 +14,50 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A WorkerRegistry registers the tools of workers, and may refuse some. The methods may be called from several goroutines
-// at once.
+// A WorkerRegistry registers workers and their tools; *remotetool.Catalogue is one. The methods may be called from several goroutines at
+// once.
 type WorkerRegistry interface {
-	// Announce stores the description of a worker for the time ttl. It returns, by name, the reason for each tool of the
-	// worker that is refused.
+	// Announce registers a worker for ttl. It returns the worker's tools that are refused, with reasons by tool name.
 	Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error)
-	// Refused returns, by name, the reason for each tool of the worker that is currently refused.
+	// Refused returns the worker's tools that are refused at present, with reasons by tool name.
 	Refused(worker string) map[string]string
 }
 
-// WorkerOptions are the options of [NewWorkers], which copies them.
+// WorkerOptions configure [Workers]. Zero numbers and times have the default in the comment.
 type WorkerOptions struct {
 	Queue    remote.Queue   // required
 	Registry WorkerRegistry // required
 	Pools    []WorkerPool
-	// Lease is 10 s: the time without a frame from a worker after which its calls are assigned to other workers, or end
-	// with an unknown outcome.
+	// Lease is the time without a frame from a worker after which its calls are assigned to another worker, or end with an unknown outcome.
+	// Default: 10 s.
 	Lease        time.Duration
-	MaxWorkers   int           // 1,024 concurrent connections
-	WriteTimeout time.Duration // 10 s to write one frame; a slower worker is disconnected
-	HelloTimeout time.Duration // 10 s to receive the first frame
-	Poll         time.Duration // 1 s between queries for waiting calls, which find those whose notification was lost
-	Log          *slog.Logger  // logs connections of workers and results that are discarded; nil: nothing is logged
+	MaxWorkers   int           // maximum number of connections; default 1,024
+	WriteTimeout time.Duration // of one frame, after which the worker is disconnected; default 10 s
+	HelloTimeout time.Duration // for a worker to send its first frame; default 10 s
+	Poll         time.Duration // interval at which the queue is read in case a notification was lost; default 1 s
+	Log          *slog.Logger  // connections and discarded results; nil: no logging
 }
 
-// A WorkerPool is the set of workers that authenticate with the same token, and their rights.
+// A WorkerPool is the workers that authenticate with one token, and what they may do.
 type WorkerPool struct {
 	Name  string
 	Token secret.Secret
-	// Tools are the names of the tools that workers of the pool may serve: exact names, or prefixes that end with *. nil:
-	// none.
+	// Tools are the tools that workers of the pool may serve: names, or prefixes that end with *. nil: none.
 	Tools []string
-	// Effects are the effects that the server accepts from a worker for its tools. A tool with any other effect counts as
-	// one that writes.
+	// Effects are the effects that workers may declare for their tools. A tool that declares another one counts as one that writes.
 	Effects []lathe.Effect
-	// Keys are the names of the keys whose runs can use the tools; nil: all. In the runs of other keys the tools do not
-	// exist.
+	// Keys are the names of the keys whose runs may use the tools; for other runs the tools do not exist. nil: all keys.
 	Keys []string
-	// MaxConcurrency bounds the concurrent calls of each worker; 0: the worker sets its own limit.
+	// MaxConcurrency limits the concurrent calls of each worker; 0: the limit that the worker requests.
 	MaxConcurrency int
 }
 
-// Workers serves the connections of workers and assigns to them the calls of a queue.
+// Workers is an http.Handler that serves the connections of workers and assigns calls of a queue to them. Its methods may be called from
+// several goroutines at once.
 type Workers struct{ handler *workers.Handler }
 
-// NewWorkers returns the handler, or an error if the options are not valid. The caller must call [Workers.Serve].
+// NewWorkers returns a handler. The caller must call [Workers.Serve] and, at the end, [Workers.Close]. The error has the code
+// invalid_config.
 func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 	if opts == nil {
 		opts = &WorkerOptions{}
@@ -80,7 +78,7 @@ func poolsOf(in []WorkerPool) []workers.Pool {
 	return out
 }
 
-// CheckWorkerPools returns an error if [NewWorkers] or [Workers.Reload] would refuse the worker pools.
+// CheckWorkerPools returns the error that [NewWorkers] or [Workers.Reload] would return for these pools, or nil.
 func CheckWorkerPools(workerPools []WorkerPool) error {
 	if err := workers.CheckPools(poolsOf(workerPools)); err != nil {
 		return invalid("workers", err)
@@ -88,8 +86,8 @@ func CheckWorkerPools(workerPools []WorkerPool) error {
 	return nil
 }
 
-// Reload replaces all worker pools. If it returns an error, none has changed. It disconnects the workers of pools that have
-// changed, and they reconnect.
+// Reload replaces all worker pools; on an error, of code invalid_config, nothing changes. Workers of changed pools are disconnected, and
+// reconnect by themselves.
 func (w *Workers) Reload(in []WorkerPool) error {
 	if err := w.handler.Reload(poolsOf(in)); err != nil {
 		return invalid("workers", err)
@@ -97,8 +95,8 @@ func (w *Workers) Reload(in []WorkerPool) error {
 	return nil
 }
 
-// ServeHTTP serves the connection of a worker and returns when it has ended. It is for programs that serve only workers. To
-// serve workers in addition to the other routes, behind the server's middleware, set [Options].Workers.
+// ServeHTTP serves the connection of one worker until it ends. It is for programs that serve only workers; beside the other routes, set
+// [Options].Workers instead.
 func (w *Workers) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c := &caller{form: problems.Text}
 	p := refusePages(r)
@@ -121,16 +119,13 @@ func (w *Workers) connect(rw http.ResponseWriter, r *http.Request, c *caller) *p
 	return w.handler.Connect(rw, r, c.pool)
 }
 
-// Serve handles calls whose lease or time limit has expired, which end or return to the queue, and notifies connections of
-// waiting calls, until ctx is done. It waits one lease before it handles expired calls, so that after a restart of the
-// gateway workers can reconnect with the calls that are assigned to them. Call it once.
+// Serve assigns waiting calls, and ends or requeues calls whose lease or time limit has expired, until ctx is done. It handles expired
+// calls only after one lease, so that after a restart workers can reconnect with their calls. Call it once.
 func (w *Workers) Serve(ctx context.Context) { w.handler.Serve(ctx) }
 
-// Count returns the connections, calls in progress, free capacity and event counts of each worker pool, in no particular
-// order.
+// Count returns the connections and calls of each worker pool, for [observe.Metrics.CountWorkers], in no particular order.
 func (w *Workers) Count() []observe.WorkerCount { return w.handler.Count() }
 
-// Close requests the workers to connect to other gateways and refuses new connections. If ctx is done before all workers
-// have disconnected, it closes the remaining connections. Workers continue their calls in progress and send the results to
-// another gateway.
+// Close refuses new connections, asks connected workers to reconnect to another gateway, and blocks until all have disconnected; when ctx
+// is done, it closes the remaining connections. Workers continue their calls and send the results to the other gateway.
 func (w *Workers) Close(ctx context.Context) { w.handler.Close(ctx) }

@@ -10,16 +10,16 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Compaction contains the changes that a [Compactor] writes in one transaction.
+// A Compaction is what a [Compactor] writes in one transaction.
 type Compaction struct {
 	Events []event.Event // the changed events
 	Row    []byte        // JSON form of the row of the run
-	Sum    Summary       // of the run after the changes
+	Sum    Summary       // the rows of the run after the changes
 }
 
-// PlanCompaction reads the log of a run that has ended, applies shrink to each event, and returns the changes. It returns nil if nothing
-// changes, and [lathe.ErrConflict] for a run that has not ended. read is the Read method of a store. The events with the ids in again are
-// among the changes even if shrink does not change them, for a store that now stores them in another form.
+// PlanCompaction reads the log of an ended run with read, the Read method of a store, applies shrink to each event and returns what has
+// changed, or nil if nothing has. It returns [lathe.ErrConflict] if the run has not ended. Events whose ids are in again count as changed
+// even if shrink does not change them: a store passes those that it now stores in another form.
 func PlanCompaction(ctx context.Context, op, runID string, read func(context.Context, string, int64) iter.Seq2[event.Event, error],
 	shrink func(event.Event) event.Event, again ...int64) (*Compaction, error) {
 	var c Compaction

@@ -10,35 +10,35 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A RunIndex is a [Store] that lists its runs. The rows are derived from the events; they contain no text of arguments, outputs or
-// messages.
+// A RunIndex is a [Store] that lists its runs and their model calls. The rows are derived from the events and contain no text of arguments,
+// outputs or messages.
 type RunIndex interface {
 	Store
-	// Runs returns the runs that match the filter, newest first, and the cursor of the next page ("" after the last page).
+	// Runs returns one page of the runs that match the filter, newest first, and the cursor of the next page: "" after the last page. f may
+	// be nil. An invalid cursor is an error of code invalid_request.
 	Runs(ctx context.Context, f *RunFilter) (rows []RunSummary, next string, err error)
-	// ModelCalls returns the finished model calls of the runs that match the filter, newest first.
+	// ModelCalls returns, in the same way, the finished model calls of the runs that match the filter.
 	ModelCalls(ctx context.Context, f *RunFilter) (rows []CallSummary, next string, err error)
 }
 
-// A RunFilter selects runs. Empty fields select all.
+// A RunFilter selects runs, and a page of the list. A zero field selects all.
 type RunFilter struct {
 	RunID     string
 	SessionID string
 	Principal string
 	Status    string // "running", "parked", or the status of a run that has ended: see [lathe.Reason.Status]
-	// Signaled selects parked runs with signals that no owner of the run has read: see [SignalStore]. In a store without signals it selects
-	// no run.
+	// Signaled selects parked runs that have signals which no owner of the run has read yet ([SignalStore]). A store without signals
+	// returns no runs for it.
 	Signaled bool
-	// Since and Until limit the time at which the run started, or, for ModelCalls, the time at which the call finished. Since is inclusive,
-	// Until exclusive. A zero time is no limit.
+	// Since and Until select by time: the start of a run, or for ModelCalls the end of a call. Since is inclusive, Until exclusive.
 	Since, Until time.Time
-	// After is the cursor that the previous page returned.
+	// After is the cursor that was returned with the previous page; "": the first page.
 	After string
-	// Limit is the maximum number of rows of a page; 0: 50. It is at most 1,000.
+	// Limit is the maximum number of rows of a page; 0: 50. Above 1,000 it is 1,000.
 	Limit int
 }
 
-// A RunSummary is the row of one run.
+// A RunSummary is the row of one run in a list.
 type RunSummary struct {
 	RunID     string `json:"run_id"`
 	RequestID string `json:"request_id"`
@@ -49,39 +49,37 @@ type RunSummary struct {
 	ParentRunID string       `json:"parent_run_id,omitempty"`
 	Provider    string       `json:"provider"`
 	Model       string       `json:"model"`
-	Status      string       `json:"status"` // "running" until the run is parked or ends
-	Reason      lathe.Reason `json:"reason,omitempty"`
+	Status      string       `json:"status"`           // "running", "parked", or [lathe.Reason.Status] of a run that has ended
+	Reason      lathe.Reason `json:"reason,omitempty"` // why it ended or is parked; "" while it is running
 	Started     time.Time    `json:"started"`
 	ErrorCode   string       `json:"error_code,omitempty"` // error code of a failed run
 	Updated     time.Time    `json:"updated"`              // the time of the last event
-	Ended       time.Time    `json:"ended,omitzero"`       // zero until the run ends, and in rows of an older version
-	LastID      int64        `json:"last_event_id"`
+	Ended       time.Time    `json:"ended,omitzero"`       // zero until the run ends, and in rows that an older version wrote
+	LastID      int64        `json:"last_event_id"`        // id of the last event
 	Turns       int          `json:"turns"`
 	ToolCalls   int          `json:"tool_calls"` // number of planned tool calls
-	// Tools are the names of the tools of planned calls, in the order of their first call, at most 64. It is nil in rows of an older
-	// version.
+	// Tools are the names of the called tools in the order of their first call, at most 64; nil in rows that an older version wrote.
 	Tools []string    `json:"tools,omitempty"`
 	Usage lathe.Usage `json:"usage"`
-	Cost  float64     `json:"cost,omitempty"` // in US dollars, as far as the cost is known
-	// Resumable reports that the stored log is sufficient to resume the run.
+	Cost  float64     `json:"cost,omitempty"` // in US dollars; 0 also if it is unknown
+	// Resumable reports that the log contains all that is needed to resume the run.
 	Resumable bool `json:"resumable,omitempty"`
-	// Executor is the name of the engine that executes the run step by step, such as temporal; "": the processes that use the store execute
+	// Executor is the name of the external engine that executes the run, such as temporal; "": the processes that share the store execute
 	// it. [Shared].Claim returns no run with an executor.
 	Executor string   `json:"executor,omitempty"`
 	Pending  []string `json:"pending,omitempty"` // ids of the calls that a parked run waits for
-	// WakeAt is the time at which the first unanswered approval request of a parked run expires, and the run must be resumed. It is zero if
-	// the run waits only for input.
+	// WakeAt is when a parked run must be resumed although no input has arrived: the first unanswered approval request expires then. Zero:
+	// never.
 	WakeAt time.Time `json:"wake_at,omitzero"`
-	// Retention is "due" if content of the run must be removed after its end, "applied" after it was removed, and "" if all content is
-	// retained.
+	// Retention is "due" if content must be removed after the end of the run, "applied" once it was removed, and "" if all content is kept.
 	Retention string `json:"retention,omitempty"`
 }
 
-// A CallSummary is the row of one finished model call.
+// A CallSummary is the row of one finished model call in a list.
 type CallSummary struct {
 	RunID        string      `json:"run_id"`
 	EventID      int64       `json:"event_id"`
-	RequestID    string      `json:"request_id,omitempty"` // from the events of the run; "" in rows of an older version
+	RequestID    string      `json:"request_id,omitempty"` // as in the row of the run; "" in rows that an older version wrote
 	SessionID    string      `json:"session_id,omitempty"`
 	Principal    string      `json:"principal,omitempty"`
 	Time         time.Time   `json:"time"` // when the call finished
@@ -94,30 +92,30 @@ type CallSummary struct {
 	Status       string      `json:"status"`
 	ErrorCode    string      `json:"error_code,omitempty"`
 	Usage        lathe.Usage `json:"usage"`
-	Cost         *float64    `json:"cost,omitempty"`
-	LatencyMS    int64       `json:"latency_ms"`
-	FirstTokenMS int64       `json:"first_token_ms,omitempty"`
-	ToolCalls    int         `json:"tool_calls"`
-	// ToolLatencyMS is the sum of the latencies of the tool calls that this model call requested.
+	Cost         *float64    `json:"cost,omitempty"`           // in US dollars; nil: unknown
+	LatencyMS    int64       `json:"latency_ms"`               // milliseconds
+	FirstTokenMS int64       `json:"first_token_ms,omitempty"` // milliseconds until the first token; 0: unknown
+	ToolCalls    int         `json:"tool_calls"`               // number of calls in the answer
+	// ToolLatencyMS is the sum in milliseconds of the latencies of the tool calls in this answer.
 	ToolLatencyMS int64 `json:"tool_latency_ms"`
-	// Tools are the executed tool calls of this model call, in order, at most 64. It is nil in rows of an older version.
+	// Tools are the executed tool calls of this answer in order, at most 64; nil in rows that an older version wrote.
 	Tools []ToolTiming `json:"tools,omitempty"`
 }
 
 // maxRowTools is the maximum number of tools in one row.
 const maxRowTools = 64
 
-// A ToolTiming is one executed tool call.
+// A ToolTiming is the outcome and the duration of one executed tool call.
 type ToolTiming struct {
 	Tool      string `json:"tool"`
 	Success   bool   `json:"success"`
-	LatencyMS int64  `json:"latency_ms"`
+	LatencyMS int64  `json:"latency_ms"` // milliseconds
 }
 
-// Cursor returns the position of the row in the list of [RunIndex.Runs].
+// Cursor returns the cursor whose page begins after this row of [RunIndex.Runs].
 func (r *RunSummary) Cursor() Cursor { return Cursor{Nanos: r.Started.UnixNano(), RunID: r.RunID} }
 
-// Cursor returns the position of the row in the list of [RunIndex.ModelCalls].
+// Cursor returns the cursor whose page begins after this row of [RunIndex.ModelCalls].
 func (r *CallSummary) Cursor() Cursor {
 	return Cursor{Nanos: r.Time.UnixNano(), RunID: r.RunID, EventID: r.EventID}
 }
@@ -127,7 +125,7 @@ const (
 	maxPage     = 1_000
 )
 
-// Page returns the maximum number of rows of a page for the filter, which may be nil.
+// Page returns the page size that f requests: Limit, at most 1,000; 50 if it is 0 or f is nil.
 func Page(f *RunFilter) int {
 	if f == nil || f.Limit <= 0 {
 		return defaultPage
@@ -135,14 +133,14 @@ func Page(f *RunFilter) int {
 	return min(f.Limit, maxPage)
 }
 
-// A Cursor is a position in a list: that of the row with this time in nanoseconds, run and event. The next page begins behind it.
+// A Cursor is a position in a list. The next page begins after the row with this time (Unix nanoseconds), run and, for model calls, event.
 type Cursor struct {
 	Nanos   int64
 	RunID   string
 	EventID int64
 }
 
-// String returns the form of a cursor for clients, which must not interpret it.
+// String returns the cursor as text for clients. [ParseCursor] is its inverse.
 func (c Cursor) String() string {
 	return strconv.FormatInt(c.Nanos, 36) + "." + strconv.FormatInt(c.EventID, 36) + "." + c.RunID
 }

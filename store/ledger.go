@@ -32,29 +32,30 @@ type Ledger interface {
 	// Reserve reserves the amount in all accounts of r or in none. If it would exceed a limit, it returns an error of code budget_exhausted
 	// that wraps a *[BudgetError]. A second Reserve with the ID of an open reservation does nothing.
 	Reserve(ctx context.Context, r *Reservation) error
-	// Settle replaces the reservation by the usage of the call, even if Sweep has charged the reservation. It does nothing if there is no
-	// such reservation, because it was settled or expired long ago.
+	// Settle replaces the reservation by the actual usage of the call, even if Sweep has already charged it. It does nothing if there is no
+	// such reservation any more: see [ChargedKept].
 	Settle(ctx context.Context, id string, used Counts) error
-	// Record adds the usage of calls without a reservation. A second Record with the same id does nothing.
+	// Record adds the usage of calls that were not reserved. id makes it idempotent: a second Record with the same id within [ChargedKept]
+	// does nothing.
 	Record(ctx context.Context, id string, at time.Time, entries []UsageRow) error
-	// Sweep charges in full the reservations that have expired at now, and returns their number. It removes rows older than thirteen
-	// months.
+	// Sweep charges all reservations that expired at now or earlier with their full amount, and returns their number. It also removes rows
+	// that are older than thirteen months.
 	Sweep(ctx context.Context, now time.Time) (charged int, err error)
-	// Balances returns the balance of each account, in the order of accounts. An account without bookings has balance 0.
+	// Balances returns the balances in the order of accounts. An account without bookings has a zero balance.
 	Balances(ctx context.Context, accounts []Account) ([]Balance, error)
-	// Usage returns the rows that match the filter, sorted by day, key, group and model. They do not include reserved amounts.
+	// Usage returns the rows that match the filter, which must not be nil, sorted by day, key, group and model. They do not include open
+	// reservations.
 	Usage(ctx context.Context, f *UsageFilter) ([]UsageRow, error)
 }
 
 // ledgerKept is the time for which a [Ledger] stores its rows: thirteen months.
 const ledgerKept = 400 * 24 * time.Hour
 
-// ChargedKept is the time for which a store keeps a charged reservation and the id of a Record: within it, Settle replaces the charged
-// amount, and a repeated Record is recognised.
+// ChargedKept is how long a store remembers a charged reservation, which a late Settle then corrects, and the id of a [Ledger].Record.
 const ChargedKept = 24 * time.Hour
 
-// LedgerBegins returns the first month whose rows Sweep does not remove, such as "2025-10". It can be compared with days and months as
-// strings.
+// LedgerBegins returns the first month whose rows [Ledger].Sweep keeps at now, such as "2025-10". As a string it compares with months and
+// days.
 func LedgerBegins(now time.Time) string { return now.UTC().Add(-ledgerKept).Format("2006-01") }
 
 // The kinds of an [Account].
@@ -63,11 +64,11 @@ const (
 	AccountGroup = "group"
 )
 
-// An Account is an amount that a budget limits: that of a key or a group, in one day or month of UTC.
+// An Account is what a budget limits: the usage of one key or group in one day or month of UTC.
 type Account struct {
 	Kind   string // AccountKey or AccountGroup
 	Name   string
-	Period string // "2026-11-23" or "2026-11"
+	Period string // a day, "2026-11-23", or a month, "2026-11"
 }
 
 // Resets returns the end of the account's period, or the zero time if Period is not valid.
@@ -81,13 +82,14 @@ func (a Account) Resets() time.Time {
 	return time.Time{}
 }
 
-// A Limit is the limit of an account. A negative field is no limit. The zero value admits only calls without cost and usage.
+// A Limit is the maximum of an account in nano-dollars and in tokens; negative: no limit. The zero value admits only calls that cost
+// nothing and use no tokens: see [NoLimit].
 type Limit struct{ Nanos, Tokens int64 }
 
 // NoLimit admits every call.
 var NoLimit = Limit{-1, -1}
 
-// A Budget limits a key or a group per day and per month. The zero value admits only calls without cost and usage.
+// A Budget is the limits of a key or group per day and per month of UTC. The zero value admits almost nothing: see [NoBudget].
 type Budget struct{ Day, Month Limit }
 
 // NoBudget admits every call.
@@ -96,50 +98,50 @@ var NoBudget = Budget{NoLimit, NoLimit}
 // BoundsMoney reports whether the budget has a limit in US dollars.
 func (b *Budget) BoundsMoney() bool { return b.Day.Nanos >= 0 || b.Month.Nanos >= 0 }
 
-// A Bound is an account with its limit.
+// A Bound is an account and its limit.
 type Bound struct {
 	Account
 	Limit Limit
 }
 
-// A Balance contains the sums booked on an account. Spent includes charged reservations.
+// A Balance is the sums of one account. Reserved amounts are not part of the spent ones; charged reservations are.
 type Balance struct {
 	Account
 	SpentNanos, SpentTokens       int64
 	ReservedNanos, ReservedTokens int64
 }
 
-// A UsageKey determines the row for which a call counts.
+// A UsageKey identifies the row of usage to which a model call is added.
 type UsageKey struct {
 	Day   string `json:"day"`             // in UTC: "2026-11-23"
-	Key   string `json:"key,omitempty"`   // name of the API key; "": the server requires none
+	Key   string `json:"key,omitempty"`   // name of the API key; "": the server requires no keys
 	Group string `json:"group,omitempty"` // group of the key; "": none
 	Model string `json:"model"`           // name of the model entry in the configuration
 }
 
-// Counts are sums over model calls.
+// Counts are sums over model calls. The zero value is no calls.
 type Counts struct {
 	Calls     int64 `json:"calls"`
-	Estimated int64 `json:"estimated_calls,omitempty"` // number of Calls that are counted with the reserved amount, because their usage is unknown
+	Estimated int64 `json:"estimated_calls,omitempty"` // number of Calls that count with the reserved maximum, because their usage is unknown
 	Unpriced  int64 `json:"unpriced_calls,omitempty"`  // number of Calls whose price is unknown; they add nothing to Nanos
 
 	InputTokens      int64 `json:"input_tokens"`
 	CachedTokens     int64 `json:"cached_tokens,omitempty"`      // part of InputTokens
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // part of InputTokens
 	OutputTokens     int64 `json:"output_tokens"`
-	Tokens           int64 `json:"tokens"` // the number that budgets count: input and output tokens, or more if the server reports more
-	Nanos            int64 `json:"-"`      // nano-dollars
+	Tokens           int64 `json:"tokens"` // what budgets count: input and output tokens, or the model server's total if it is higher
+	Nanos            int64 `json:"-"`      // nano-dollars; 10⁹ are one US dollar
 }
 
-// Add adds d to c. It limits each sum so that it cannot overflow: see [MaxBooked].
+// Add adds d to c. Sums of tokens and nano-dollars stop at [MaxBooked] instead of overflowing.
 func (c *Counts) Add(d Counts) {
 	for i, p := range c.Fields() {
 		*p = addBooked(*p, *d.Fields()[i])
 	}
 }
 
-// MaxBooked is the maximum sum of nano-dollars or tokens to which stores add: eight billion US dollars. It is above all limits. It is so
-// far below the largest int64 that one more Record or Sweep cannot overflow a sum.
+// MaxBooked is the maximum of each sum of nano-dollars (eight billion US dollars) or tokens in a store. It is above all limits, and one
+// more addition cannot overflow an int64.
 const MaxBooked = 8_000_000_000_000_000_000
 
 // maxAdded is the maximum absolute value that is added to a sum at once.
@@ -147,22 +149,22 @@ const maxAdded = 1_000_000_000_000_000_000
 
 func addBooked(sum, d int64) int64 { return min(sum, MaxBooked) + min(max(d, -maxAdded), maxAdded) }
 
-// Fields returns pointers to the fields in their order. Stores use it.
+// Fields returns pointers to all fields, in their order.
 func (c *Counts) Fields() []*int64 {
 	return []*int64{&c.Calls, &c.Estimated, &c.Unpriced, &c.InputTokens, &c.CachedTokens, &c.CacheWriteTokens, &c.OutputTokens, &c.Tokens, &c.Nanos}
 }
 
-// A UsageRow is the sum of the calls with the same UsageKey.
+// A UsageRow is the sum of all calls with one UsageKey.
 type UsageRow struct {
 	UsageKey
 	Counts
 }
 
-// A UsageFilter selects rows. Empty fields select all.
+// A UsageFilter selects rows of usage. A zero field selects all.
 type UsageFilter struct {
 	Key          string
-	Since, Until string // days: Since is inclusive, Until exclusive
-	Limit        int    // the maximum number of rows, from the first; 0: all
+	Since, Until string // days such as "2026-11-23": Since is inclusive, Until exclusive
+	Limit        int    // maximum number of rows; 0: all
 }
 
 // Selects reports whether the filter selects a row with this key.
@@ -175,21 +177,21 @@ func CompareUsage(a, b UsageRow) int {
 	return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Key, b.Key), strings.Compare(a.Group, b.Group), strings.Compare(a.Model, b.Model))
 }
 
-// A Reservation is the maximum usage of one model call, reserved before the call.
+// A Reservation reserves the maximum that one model call can use, before the call.
 type Reservation struct {
-	ID string // unique
+	ID string // unique; the id that Settle takes
 	UsageKey
-	// InputTokens and OutputTokens are the maximum usage of the call, and Nanos is its maximum cost.
+	// InputTokens and OutputTokens are the maximum tokens of the call, Nanos its maximum cost in nano-dollars.
 	InputTokens, OutputTokens, Nanos int64
-	Expires                          time.Time
-	// Limits of the accounts of the call. A zero Limit refuses the call.
+	Expires                          time.Time // when Sweep charges it
+	// The limits of the accounts. A zero Limit refuses the call; [NoLimit] is none.
 	KeyDay, KeyMonth, GroupDay, GroupMonth Limit
 }
 
-// Tokens returns the number of tokens that the reservation reserves in each account.
+// Tokens returns InputTokens + OutputTokens, which each account reserves.
 func (r *Reservation) Tokens() int64 { return r.InputTokens + r.OutputTokens }
 
-// Charged returns the counts of a reservation that has expired.
+// Charged returns what an expired reservation is counted as: one estimated call with the reserved amounts.
 func (r *Reservation) Charged() Counts {
 	return Counts{Calls: 1, Estimated: 1, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, Tokens: r.Tokens(), Nanos: r.Nanos}
 }
@@ -208,8 +210,8 @@ func (r *Reservation) Bounds() []Bound {
 	return out
 }
 
-// Accounts returns the accounts on which a call is booked: those of its group, if any, and those of its key, each for the month and the
-// day. Stores lock them in this order.
+// Accounts returns the accounts on which the call is booked: month and day of the group, unless Group is "", then month and day of the key.
+// Stores lock them in this order.
 func (k *UsageKey) Accounts() []Account {
 	month := k.Day[:min(len(k.Day), len("2006-01"))]
 	var out []Account
@@ -225,8 +227,8 @@ const (
 	maxCallNanos  = 1_000_000 * 1_000_000_000
 )
 
-// Bounded returns the counts without negative numbers, and with at most a trillion tokens and a million US dollars per call, so that no
-// response of a model server can make a balance overflow.
+// Bounded returns c with each field limited to 0 and above, and to a trillion tokens and a million US dollars per call, so that a faulty
+// response of a model server cannot overflow a balance.
 func (c Counts) Bounded() Counts {
 	calls := min(max(c.Calls, 1), 1000)
 	nanos := min(max(c.Nanos, 0), maxCallNanos*calls)
@@ -237,8 +239,8 @@ func (c Counts) Bounded() Counts {
 	return c
 }
 
-// CheckReservation returns an error of code invalid_request if a reservation has no ID or no valid day, or has a negative amount or one
-// above the maximum for one call.
+// CheckReservation returns an error of code invalid_request if r has no ID or no valid Day, or if an amount is negative or above a trillion
+// tokens or a million US dollars.
 func CheckReservation(op string, r *Reservation) error {
 	var err error
 	switch {
@@ -256,7 +258,7 @@ func CheckReservation(op string, r *Reservation) error {
 	return lathe.CodeInvalidRequest.Wrap(op, err)
 }
 
-// CheckEntries returns an error of code invalid_request if a Record has no id, or an entry has no valid day.
+// CheckEntries returns an error of code invalid_request if id is "" or an entry has no valid Day.
 func CheckEntries(op, id string, entries []UsageRow) error {
 	if id == "" || slices.ContainsFunc(entries, func(e UsageRow) bool { return !isDay(e.Day) }) {
 		return lathe.CodeInvalidRequest.Errorf(op, "entries have an id, and each has a day")
@@ -269,13 +271,13 @@ func isDay(s string) bool {
 	return err == nil
 }
 
-// A BudgetError names the budget that does not admit a call.
+// A BudgetError is the budget that did not admit a call. It is wrapped in a *[lathe.Error] of code budget_exhausted.
 type BudgetError struct {
 	Bound   Bound
 	Balance Balance
-	// WantNanos and WantTokens are the amounts that the call requires.
+	// WantNanos and WantTokens are the maximum that the call would have used.
 	WantNanos, WantTokens int64
-	// Resets is the time until the period ends. The caller of the store sets it by its own clock; stores leave it 0.
+	// Resets is the time until the period of the budget ends. Stores leave it 0; their caller sets it by its own clock.
 	Resets time.Duration
 }
 
@@ -284,8 +286,9 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget of %s %s for %s is exhausted", e.Bound.Kind, e.Bound.Name, e.Bound.Period)
 }
 
-// OverBudget returns the error for a reservation whose accounts have these balances, or nil if all accounts admit it. If several do not,
-// the error names the one whose period ends last.
+// OverBudget returns nil if the accounts of r, which have these balances, admit it, and otherwise an error of code budget_exhausted that
+// wraps a [*BudgetError]. If several do not admit it, the error names the one whose period ends last. An account that is missing in
+// balances counts as 0.
 func OverBudget(op string, r *Reservation, balances []Balance) error {
 	var found *BudgetError
 	for _, b := range r.Bounds() {

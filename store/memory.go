@@ -15,13 +15,12 @@ import (
 
 var _ Store = (*Memory)(nil)
 
-// A Memory stores runs in memory, until the process ends. It implements every interface of this package except [LossWatcher], and
-// [remote.Queue]. Its methods may be called from several goroutines at once. A read returns the log as of the start of the read, and does
-// not block appends.
+// A Memory stores runs in memory; they are lost when the process ends. It implements all interfaces of this package except [LossWatcher],
+// and [remote.Queue]. Its methods may be called from several goroutines at once. Read returns the log as of its start and does not block
+// appends.
 //
-// Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps
-// [lathe.ErrNotFound]), invalid_request for events that do not fit the log, unavailable if a
-// limit is reached, and cancelled or timeout if ctx is done.
+// Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps [lathe.ErrNotFound]), invalid_request for events that
+// do not fit the log, unavailable if a limit of [MemoryOptions] is reached, and cancelled or timeout if ctx is done.
 type Memory struct {
 	*Records
 	*core
@@ -33,22 +32,20 @@ type Memory struct {
 
 // MemoryOptions are the limits and the clock of a [Memory].
 type MemoryOptions struct {
-	// MaxRuns is the maximum number of runs; 0: 1,000. A run beyond it replaces the run that finished first. If no run has finished, it is
+	// MaxRuns is the maximum number of runs; 0: 1,000. A further run replaces the run that finished first; if none has finished, it is
 	// refused.
 	MaxRuns int
 	// MaxFinished is the maximum number of finished runs; 0: MaxRuns.
 	MaxFinished int
-	// MaxEvents is the maximum number of events of one run; 0: 100,000. Events beyond it are refused.
+	// MaxEvents is the maximum number of events of one run; 0: 100,000. Further events are refused.
 	MaxEvents int
-	// MaxBytes is the maximum memory of all runs, in bytes, as estimated from all their texts, of which equal ones are held
-	// once; 0: no limit. Beyond it, the runs that finished first are removed. If that would not be enough for a new run, the new run is refused and none is removed. Running and parked runs are
-	// never removed.
+	// MaxBytes is the maximum memory of all runs in bytes, estimated from all their texts, of which equal
+	// ones are held once; 0: no limit. For a new run, the runs that finished first are removed; if that is not enough, the new run is refused instead. Running and parked runs are never removed.
 	MaxBytes int64
-	// Share limits the part of one principal if principals share the store. With 4, the unfinished runs of a principal are at most a
-	// quarter of MaxRuns, and its new runs must fit into a quarter of MaxBytes: its own finished runs are removed first, and then a new run
-	// is refused. If finished runs must be removed, those of the principal with the most are removed first, and runs of a principal beyond
-	// its part do not prevent another principal from starting runs. 0 and 1: no limit per principal. Runs without a principal are only
-	// subject to the limits of all runs.
+	// Share limits each principal to the fraction 1/Share of the store; 0 and 1: no limit. With 4, a principal has at most a quarter of
+	// MaxRuns as unfinished runs, and its runs must fit into a quarter of MaxBytes: first its own finished runs are removed, then a new run
+	// is refused. If space is needed for another principal, the finished runs of the principal with the most are removed first. Runs
+	// without a principal are not limited by Share.
 	Share int
 	// Now is the clock for claims, signals, calls and workers; nil: time.Now.
 	Now func() time.Time

@@ -7,13 +7,15 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// CallNotifier delivers the notifications of a [remote.Queue] within a process. The zero value has no watchers.
+// A CallNotifier delivers notifications of a [remote.Queue] within this process. The zero value has no watchers. Its methods may be called
+// from several goroutines at once.
 type CallNotifier struct{ all watchers[remote.Notification] }
 
-// Notify delivers a notification to all current watchers. It does not block.
+// Notify passes n to all watchers. It does not block on them.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
-// Watch calls fn with each notification until ctx is done. Equal notifications that arrive while fn executes are delivered as one.
+// Watch calls fn with each notification, on this goroutine, until ctx is done. Equal notifications that arrive while fn executes are
+// delivered once.
 func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
 
 // maxNotifications is the maximum number of queued notifications of one watcher. Further ones are dropped.

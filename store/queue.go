@@ -20,12 +20,12 @@ type callQueue struct {
 // errUnchanged means that the call already has the state that the operation requires.
 var errUnchanged = errors.New("the call stays as it is")
 
-// A QueuedCall is one of the [Rows]: a call without Left, and the fields that only the queue uses.
+// A QueuedCall is a call in the queue as a store keeps it in [Rows].
 type QueuedCall struct {
 	remote.Call
-	Hash            string // hash of the arguments: see [remote.Call.ArgumentsHash]
-	Starts          int
-	Deadline, Lease time.Time
+	Hash            string    // hash of the arguments: [remote.Call.ArgumentsHash]
+	Starts          int       // how often a worker has started it
+	Deadline, Lease time.Time // when it ends unless a worker has started it
 	Ended           time.Time // zero until the call has ended
 }
 

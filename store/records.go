@@ -7,8 +7,8 @@ import (
 	"github.com/lathe-run/lathe/remote"
 )
 
-// Records contains everything that a store stores besides the logs of runs. Each field implements its interface over [Rows]. [Memory] and
-// store/sqlite embed it; store/postgres implements the same rules in SQL, with one statement per change.
+// Records is all that a store stores besides the logs of runs. Each field implements its interface over [Rows]. [Memory] and store/sqlite
+// embed it; store/postgres implements the same rules in SQL.
 type Records struct {
 	remote.Queue
 	Ledger
@@ -30,12 +30,12 @@ func NewRecords(begin func(ctx context.Context, op string, write bool, fn func(r
 	return &Records{&callQueue{begin: begin}, ledgerRecords{begin}, requestRecords{begin}, named, named, signalRecords{begin}}
 }
 
-// Rows are the rows of [Records] in one transaction. Unless its comment states otherwise, a method that returns one row returns
-// [lathe.ErrNotFound] if the row is not stored.
+// Rows are the rows of [Records] within one transaction, which a store implements. A method that returns one row returns
+// [lathe.ErrNotFound] if there is none, unless its comment says otherwise.
 type Rows interface {
 	// Call returns the row of a key. The caller may change it and stores it by PutCall.
 	Call(key string) (*QueuedCall, error)
-	// PutCall stores a row. A new one is the last in queue order.
+	// PutCall stores a row. A new row is the last one in queue order.
 	PutCall(c *QueuedCall) error
 	// RenewCall sets the end of the lease of a claimed or started call if the worker has this attempt, and returns whether the call is
 	// cancelled. It reads and writes nothing else of the call.

@@ -9,37 +9,36 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// RequestsKept is the time for which stores keep the record of a request.
+// RequestsKept is how long stores keep the record of a request. A [Memory] keeps at most 100,000 records.
 const RequestsKept = 48 * time.Hour
 
-// A RequestDigest identifies a request: two requests with the same digest have the same content and the same caller.
+// A RequestDigest is a hash of the content and the caller of a request: equal requests have equal digests.
 type RequestDigest [sha256.Size]byte
 
-// A RequestStore records which run serves a request, so that a client's retry gets the response of that run. A record contains no text of
-// the request. The server also records, under the digest of an answer and its conversation, the run that gave the answer. A store may
-// remove records that are older than [RequestsKept].
+// A RequestStore records which run serves a request, so that a client that repeats the request gets the response of that run. A record
+// contains no text of the request. The server also records, under the digest of an answer with its conversation, the run that gave the
+// answer. Records older than [RequestsKept] may be removed.
 //
-// Records are independent of the log: a record remains when its run is removed by [Retainer.DeleteBefore] or
-// [Retainer.Trim], and is removed when the run is deleted by name, by session or by principal.
+// A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] remove its run. It is removed when the run is deleted by id, by session
+// or by principal.
 type RequestStore interface {
-	// PutRequest records that the run serves the request and that its response is not delivered. It replaces a record of runID itself, and
-	// one of the run instead, which is the run that the caller obtained from FindRequest; "" if there was none. If another run is recorded,
-	// PutRequest changes nothing and returns an error of code conflict: of several runs that are started concurrently for a request, one
-	// serves it.
+	// PutRequest records that runID serves the request, with a response that is not delivered yet. It may replace a record of runID and one
+	// of the run instead, which the caller got from FindRequest ("": none). If another run is recorded, it changes nothing and returns an
+	// error of code conflict. So if several runs are started concurrently for one request, only one serves it.
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
 	// FindRequest returns the record of the request, or an error of code not_found.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)
-	// DeliverRequest marks the record as delivered at a time of this process's clock ([time.Now]), if it still contains the run and is
-	// not delivered. In any other case it changes nothing.
+	// DeliverRequest marks the record as delivered at the time at, by the clock of this process. It does nothing if the record names
+	// another run or is already delivered.
 	DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error
 }
 
-// A RequestRecord names the run that serves a request.
+// A RequestRecord is the run that serves a request.
 type RequestRecord struct {
 	RunID string
 	// Age is the time since PutRequest, by the clock of the store.
 	Age time.Duration
-	// Delivered is true after a client has received the response. DeliveredAge is the time since then.
+	// Delivered reports that a client has received the response; DeliveredAge is the time since then.
 	Delivered    bool
 	DeliveredAge time.Duration
 }

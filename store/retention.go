@@ -8,24 +8,23 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Retainer is a [RunIndex] that removes runs by session, principal, age or size. After a removal, no file of the store contains the run
-// or its content.
-// A read of a run that DeleteBefore or Trim removed returns an error of code not_found that wraps a [GoneError], as long as the store has a
-// record of the removal.
+// A Retainer is a [RunIndex] that removes runs by session, principal, age or size. Afterwards, no file of the store contains the removed
+// runs. After DeleteBefore or Trim, a read of the run returns not_found wrapping a [*GoneError], as long as the store remembers the
+// removal.
 type Retainer interface {
 	RunIndex
-	// DeleteSession removes all runs of a session, and DeletePrincipal all runs of a principal, whether or not they have ended. An empty
-	// name removes nothing.
+	// DeleteSession removes all runs of a session, DeletePrincipal all runs of a principal, also those that have not ended. An empty name
+	// removes nothing.
 	DeleteSession(ctx context.Context, sessionID string) error
 	DeletePrincipal(ctx context.Context, principal string) error
 	// DeleteBefore removes ended runs whose last event is older than t.
 	DeleteBefore(ctx context.Context, t time.Time) error
-	// Trim removes ended runs, the oldest end first, until the size of all runs is at most maxBytes. It does not remove running or parked
-	// runs.
+	// Trim removes ended runs, in the order of their end, until all runs together have at most maxBytes. Running and parked runs are not
+	// removed, so the result may be larger.
 	Trim(ctx context.Context, maxBytes int64) error
 }
 
-// A GoneError means that [Retainer.DeleteBefore] or [Retainer.Trim] removed the run.
+// A GoneError says that [Retainer.DeleteBefore] or [Retainer.Trim] removed the run.
 type GoneError struct {
 	RunID     string
 	Principal string
@@ -38,14 +37,14 @@ func (e *GoneError) Error() string { return "the run is not kept any more" }
 // Unwrap returns [lathe.ErrNotFound].
 func (e *GoneError) Unwrap() error { return lathe.ErrNotFound }
 
-// A Compactor is a [RunIndex] that can remove content of ended runs, which remain listed and readable. Several processes may compact one
-// store concurrently: Compact with the same shrink is idempotent.
+// A Compactor is a [RunIndex] that can remove content from ended runs, which stay listed and readable. Several processes may compact the
+// same store concurrently.
 type Compactor interface {
 	RunIndex
-	// Ended returns at most limit ended runs whose last event is older than before, ordered by the time of that event and by id. It starts
-	// behind the run after, or with the first run if after is nil.
+	// Ended returns at most limit ended runs whose last event is older than before, ordered by the time of that event and then by id. It
+	// begins after the run after; nil: with the first.
 	Ended(ctx context.Context, after *RunSummary, before time.Time, limit int) ([]RunSummary, error)
-	// Compact replaces each event by the result of shrink: all events or none. Ids, times and types do not change. It returns
-	// [lathe.ErrConflict] for a run that has not ended, and [lathe.ErrNotFound] for one that does not exist.
+	// Compact replaces each event of the run by the result of shrink, or on an error none. shrink must not change ids, times and types, and
+	// must be idempotent. The error wraps [lathe.ErrConflict] if the run has not ended and [lathe.ErrNotFound] if it does not exist.
 	Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error
 }

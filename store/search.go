@@ -71,18 +71,18 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// ErrSearchStopped is an error that the match function of [Search] returns to end a page before the current run.
+// ErrSearchStopped is what the match function of [Search] returns to end the page before the current row.
 var ErrSearchStopped = errors.New("the search stopped at its limit")
 
 // searchBatch is the maximum number of rows that Search reads at once.
 const searchBatch = 1_000
 
-// Search returns the runs of the index that match the filter and for which match returns true, newest first, at most [Page] of them. It
-// reads rows until the page is full, scan rows were compared, or no row is left. next is the cursor of the next page, or "" if no row is
-// left: a page may be shorter than its limit, or empty, although next is not "". The cursor remains valid while runs are added and removed.
+// Search returns the runs that match the filter and for which match returns true, newest first: at most [Page] rows, from at most scan
+// compared rows. next is the cursor of the next page, "" if no rows are left: a page may be short or even empty although next is set.
+// Cursors stay valid while runs are added and removed. f may be nil.
 //
-// match must not retain its argument. If it returns [ErrSearchStopped], the page ends before that row; it must not return this error for
-// the first row of a page, since the search would not proceed. Any other error ends the search.
+// match must not retain the row. If it returns [ErrSearchStopped], the page ends before that row; it must not do so for the first row of a
+// page, because the search could not make progress. Search returns any other error of match.
 func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func(context.Context, *RunSummary) (bool, error)) (rows []RunSummary, next string, err error) {
 	batch := RunFilter{}
 	if f != nil {

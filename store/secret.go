@@ -11,16 +11,15 @@ import (
 // maxSharedSecret is the maximum length of a value of a [SecretKeeper], in bytes.
 const maxSharedSecret = 4096
 
-// A SecretKeeper stores random values that all processes with the same store share, such as the key with which they encrypt data for
-// clients. Exports of runs do not contain them. A program that can read the store can read them.
+// A SecretKeeper stores random values that the processes with the same store share, such as a key with which they encrypt data for clients.
+// Exports of runs do not contain the values, but any program that can read the store can read them.
 type SecretKeeper interface {
-	// SharedSecret returns the value that is stored under a name. If none exists, it stores value and returns it. If several processes
-	// call it concurrently, all get the same value. An empty name, an empty value, and a value above 4096 bytes are errors of code
-	// invalid_request.
+	// SharedSecret returns the value that is stored under name. If there is none, it stores value and returns it. Concurrent callers all
+	// get the same value. An empty name, or a value that is empty or above 4,096 bytes, is an error of code invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns an error of code invalid_request for an empty name, an empty value, or a value above 4096 bytes.
+// FitsSecret returns the error of [SecretKeeper].SharedSecret for an invalid name or value, or nil.
 func FitsSecret(op, name string, value []byte) error {
 	if name == "" || len(value) == 0 || len(value) > maxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}

@@ -34,8 +34,8 @@ type Shared interface {
 	// with a valid lease. Of these it claims the running ones, and the parked ones whose [RunSummary].WakeAt has passed or that have more
 	// events or signals than the last Release recorded.
 	Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]Claim, error)
-	// ClaimRun claims one run, even if it is parked, is not resumable or has an executor. It returns [lathe.ErrConflict] if another node
-	// has a valid lease or the run has ended, and an error of code not_found for a run that does not exist.
+	// ClaimRun claims one run, even if it is parked, not resumable or has an executor. The error wraps [lathe.ErrConflict] if another node
+	// has a valid lease or the run has ended, and has the code not_found if the run does not exist.
 	ClaimRun(ctx context.Context, node, runID string, lease time.Duration) (Claim, error)
 	// Renew extends the leases of all claims of the node on runs that have not ended, and returns these claims. It does not renew a claim
 	// whose lease has ended.
@@ -45,8 +45,8 @@ type Shared interface {
 	Release(ctx context.Context, c Claim, seen int64) error
 	// Owner returns the node with a valid claim on the run, or "" if no lease is valid or the run has ended.
 	Owner(ctx context.Context, runID string) (node string, err error)
-	// Advertise stores for ttl the address at which other nodes reach this one. Address returns it, or "" if it is not known. The addresses
-	// are for data that may be lost: deltas for a subscriber at another node.
+	// Advertise stores, for ttl, the base URL at which other nodes reach this one. Address returns that of a node, "" if none is valid.
+	// Nodes use them for data that may be lost, such as deltas for a subscriber at another node.
 	Advertise(ctx context.Context, node, address string, ttl time.Duration) error
 	Address(ctx context.Context, node string) (string, error)
 	// Watch calls fn with the id of each run that may have new events or signals, until ctx is done or the connection is
@@ -65,13 +65,13 @@ type LossWatcher interface {
 	WatchLosses(ctx context.Context, fn func(lost []string))
 }
 
-// A Claim is the right of one node to append to a run; see [Shared].
+// A Claim is the right of one node to append to a run: see [Shared].
 type Claim struct {
 	RunID string
 	Node  string
 	// Epoch is 1 for the first claim of a run and higher for each later one.
 	Epoch int64
-	// Lease is the time for which the claim is valid after it was made or renewed.
+	// Lease is how long the claim is valid, from when it was made or renewed.
 	Lease time.Duration
 	// Signals is the number of signals that the run had when the claim was made or renewed. For Release the owner sets it to the number
 	// that it has read.

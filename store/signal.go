@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// A SignalStore stores the external input of runs: an answer to an approval request, the result of a client's tool, a cancel request. A
-// signal is stored before its sender gets a response; the process that owns the run reads it when the run next suspends. The signals of a
-// run are deleted with the run.
+// A SignalStore stores signals, the external input of runs: answers to approval requests, results of client tools, cancel requests. A
+// signal is stored before its sender gets a response. The process that owns the run reads it when the run next suspends. The signals of a
+// run are deleted with it.
 type SignalStore interface {
-	// PutSignal stores a signal. If a signal of the same run, kind and key is stored, PutSignal changes nothing and returns
-	// [lathe.ErrConflict]. For a run that does not exist it returns an error of code not_found, and for one that has ended
-	// [lathe.ErrConflict].
+	// PutSignal stores a signal with the current time in Time. The error wraps [lathe.ErrConflict] if the run has a signal of the same kind
+	// and key, which stays unchanged, or has ended. It has the code not_found if the run does not exist.
 	PutSignal(ctx context.Context, f Signal) error
 	// Signals returns the signals of a run, oldest first.
 	Signals(ctx context.Context, runID string) ([]Signal, error)
@@ -37,7 +36,7 @@ type Signal struct {
 	Time time.Time // when it was stored; set by the store
 }
 
-// CheckSignal returns an error if the signal has no run id or no kind.
+// CheckSignal returns an error if RunID or Kind is "".
 func CheckSignal(f *Signal) error {
 	switch {
 	case f.RunID == "":

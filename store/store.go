@@ -16,18 +16,18 @@ import (
 // cancelled or timeout. Read returns events as they were appended, and raw JSON in them with the same bytes: a store that writes JSON calls
 // [event.Event.MarshalJSON] itself, because [encoding/json.Marshal] escapes <, > and & in its result. Package storetest checks all this.
 type Store interface {
-	// Append adds events whose IDs follow last without a gap, and returns the last ID of the log. If the log does not end at last, the
-	// error has the code conflict and wraps [lathe.ErrConflict]; if [CheckAppend] returns an error, it has the code invalid_request. All
-	// events are appended or none. An append of no event to a new run does not create it.
+	// Append adds events, whose IDs must follow last without a gap, to the log of a run and returns the new last ID: all of them or none.
+	// last is 0 for a new run. If the log does not end at last, the error has the code conflict and wraps [lathe.ErrConflict]; events that
+	// [CheckAppend] refuses are an error of code invalid_request. Appending no events to a new run does not create it.
 	Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error)
-	// Read yields the events after the given ID, in order. An error is yielded last. If the run does not exist, or after
-	// is negative or above the last ID of its log, the error has the code not_found and wraps [lathe.ErrNotFound].
+	// Read yields the events with IDs above after, in order; an error is yielded last. If the run does not exist, or after is negative or
+	// above its last ID, the error has the code not_found and wraps [lathe.ErrNotFound].
 	Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error]
-	// Delete removes the log of a run. If the run does not exist, that is no error.
+	// Delete removes the log of a run. It returns nil if the run does not exist.
 	Delete(ctx context.Context, runID string) error
 }
 
-// CheckAppend returns an error if the events cannot follow the event with the ID last in the log of the run.
+// CheckAppend returns an error if events cannot follow the event with the ID last in the log of runID: a store calls it in Append.
 func CheckAppend(runID string, last int64, events []event.Event) error {
 	if runID == "" {
 		return errors.New("the run has no id")

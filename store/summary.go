@@ -8,18 +8,18 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Summary contains the rows of one run in the lists of a [RunIndex]. It depends only on the events of the run; the zero value is that of
-// a run without events.
+// A Summary is the rows of one run in the lists of a [RunIndex], computed from its events alone. The zero value is that of a run without
+// events.
 type Summary struct {
 	Run   RunSummary
-	Calls []CallSummary // rows of the model calls, in the order in which they finished
+	Calls []CallSummary // the model calls in the order of their end
 
 	started event.ModelCallStarted
 	replay  bool                 // the run repeats recorded results, so its tool calls call nothing
 	asked   map[string]time.Time // expiry of unanswered requests for approval, by call id
 }
 
-// Apply adds the next event of the run to the rows.
+// Apply updates the rows for the next event of the run. Events must be applied in order.
 func (s *Summary) Apply(e *event.Event) {
 	r := &s.Run
 	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)

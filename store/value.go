@@ -14,18 +14,17 @@ const MaxValues = 10_000
 // The limits of [FitsValue], in bytes.
 const maxValue, maxValueName = 4096, 256
 
-// A ValueKeeper stores small named values that all processes with the same store share and that change, such as the tools that an operator
-// has disabled. The last write of a name counts. Exports of runs do not contain them. Its methods may be called from several goroutines at
-// once.
+// A ValueKeeper stores small named values that the processes with the same store share, such as the tools that an operator has disabled.
+// The last write wins. Exports of runs do not contain the values. Its methods may be called from several goroutines at once.
 type ValueKeeper interface {
-	// SetValue stores a value under a name and replaces an earlier one. An empty value removes the name. An empty name or one above
-	// 256 bytes, and a value above 4096 bytes, are errors of code invalid_request.
+	// SetValue stores value under name; an empty value removes it. A name that is empty or above 256 bytes, or a value above 4,096 bytes,
+	// is an error of code invalid_request.
 	SetValue(ctx context.Context, name string, value []byte) error
-	// Values returns the values whose names begin with prefix: the first [MaxValues] by name.
+	// Values returns the values whose names begin with prefix, by name; if there are more than [MaxValues], the first by name.
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// FitsValue returns an error of code invalid_request for an empty name, or for a name or a value above its maximum.
+// FitsValue returns the error of [ValueKeeper].SetValue for an invalid name or value, or nil.
 func FitsValue(op, name string, value []byte) error {
 	if name == "" || len(name) > maxValueName || len(value) > maxValue {
 		return lathe.CodeInvalidRequest.Errorf(op, "a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), maxValueName, maxValue)

@@ -10,35 +10,40 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// RunOptions replace options of the runner for one run. A caller that gets values from a client must check them first.
+// RunOptions configure one run. They replace options of the runner. The runner does not check Settings and Limits: check values from a
+// client first.
 type RunOptions struct {
 	Settings *lathe.Settings // nil: those of the runner
 	Limits   *lathe.Limits   // nil: those of the runner
-	// ClientTools are the tools that the caller declares and executes. Execute returns calls of them in Outcome.Pending. If the set has a
-	// tool of the same name, calls are of the tool of the set. But if the client's tool is disallowed and Allow excludes that of the set,
-	// the client's definition is sent, and a call is one of an unknown tool.
+	// ClientTools are tools that the caller executes, not the runner: Execute returns their calls in Outcome.Pending. If the set has a tool
+	// of the same name, that tool is called instead. If the client's tool is Disallowed and Allow excludes the one of the set, the client's
+	// definition is sent to the model, and a call of it gets the result unknown_tool.
 	ClientTools []*lathe.ToolSpec
-	// Allow, if not nil, lists the only tools of the set that the run may use. Any other tool is unknown to the run.
+	// Allow lists the only tools of the set that the run may use; any other gets the result unknown_tool. nil: all; empty: none.
 	Allow []string
-	// AllowAbsent permits names in Allow of which the set has no tool now. Otherwise Check returns an error for such a name.
+	// AllowAbsent permits names in Allow that the set does not have at present. If it is false, Check returns an error for such a name.
 	AllowAbsent bool
-	// Defer allows the run to defer its tools according to the [Search] of the set. If it is false, the definitions of all tools are sent,
-	// and there is no search.
+	// Defer applies the [Search] of the set to the run: definitions may be withheld until the model searches for them. If it is false, all
+	// definitions are sent, and the tool [SearchName] is not offered.
 	Defer bool
-	// HandOver treats calls of unknown names as calls of client tools, because the client has already received them.
+	// HandOver treats calls of unknown names as calls of client tools, as if ClientTools contained them. A caller sets it if the client has
+	// already received the calls.
 	HandOver bool
-	// History is the conversation at the start of the run. New calls get other ids than the calls in it.
+	// History is the conversation at the start of the run. It is read for the ids of its calls, so that new calls get other ids, and for
+	// the tools that a run with Defer has loaded.
 	History []lathe.Message
-	// Resumed, if not nil, is the state of the run that is resumed.
+	// Resumed is the state of the run from before it was resumed; nil: a new run.
 	Resumed *Resumed
-	// Suspend, if set, is called by Execute before a call, or a group of concurrent calls, is started: with the first call and the
-	// definition of its tool, which is nil for a client's or an unknown tool. If it returns true, Execute returns with Outcome.Suspended.
-	// It is not called for calls without an effect, or those that were started before.
+	// Suspend, if not nil, is called by Execute, on its goroutine, before a call or a group of concurrent calls starts. It receives the
+	// first call and the definition of its tool, which is nil for a tool of the client and for an unknown one. If it returns true, Execute
+	// starts nothing further and returns with Outcome.Suspended. It is not called for a call with Refuse or Begun, nor after a call of the
+	// same turn was parked.
 	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
 }
 
-// Begin starts the work of one run, with the tools that the set has now. It is cheap until tools are listed or called. Policies receive
-// run, which must not change until the run has ended; nil is a run without an id.
+// Begin returns the Work of one run, which uses the tools that the set has now. It calls the policy only if opts.Defer is set; otherwise
+// definitions are listed when they are first needed. run is passed to policies and must not change until the run has ended; nil is a run
+// without an id. opts may be nil.
 func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if run == nil {
 		run = &lathe.RunInfo{}
@@ -69,14 +74,15 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	return w
 }
 
-// Check returns an error if a run cannot start with these options: because of a client tool with an invalid or duplicate name, a name in
-// Allow of which the set has no tool, unless AllowAbsent is set, or more definitions than the limits allow. The error is a *[lathe.Error] of code invalid_request, or of code too_many_tools with a
-// [*DefinitionsError].
+// Check returns an error if a run cannot start with these options. The code invalid_request stands for a client tool with an invalid or
+// duplicate name, and for a name in Allow that the set does not have (unless AllowAbsent is set). The code too_many_tools stands for
+// definitions beyond the limits max_tools and max_tools_bytes; the error then wraps a [*DefinitionsError].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return r.Begin(run, opts).Check(opts)
 }
 
-// Check does the checks of [Runner.Check] for the run of w. opts must be those of [Runner.Begin]. It does not call the policy again.
+// Check returns the error of [Runner.Check] for this run. opts must be those that were passed to [Runner.Begin]. The definitions that it
+// computes are those of [Work.Specs], so the policy is not called twice.
 func (w *Work) Check(opts *RunOptions) error {
 	err := w.checkClient(opts)
 	if err == nil {

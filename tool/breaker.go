@@ -7,12 +7,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Circuit configures the circuit breaker of a backend. While a circuit is open, calls are refused without a call of the tool.
+// A Circuit configures the circuit breakers of backends: after consecutive failures of a backend's tools, further calls end with
+// unavailable, and the tools are not called, until a probe succeeds.
 type Circuit struct {
-	// Failures is the number of consecutive failures that opens the circuit; 0: 5. Negative: the circuit never opens. A timeout, the code
-	// unavailable, a panic and any error that is not a [Failure] count as failures.
+	// Failures is the number of consecutive failures that opens the circuit; 0: 5; negative: the circuit never opens. Failures are
+	// timeouts, the code unavailable, panics and all errors that are not a [Failure].
 	Failures int
-	OpenFor  time.Duration // the time after which one call is allowed as a probe; 0: 30 s
+	OpenFor  time.Duration // OpenFor is the time after which an open circuit lets one call through as a probe; 0: 30 s.
 }
 
 func (c Circuit) withDefaults() Circuit {

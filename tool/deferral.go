@@ -9,41 +9,41 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// SearchName is the name of the tool with which a model searches for the tools of its run: see [Search].
+// SearchName is the name of the built-in tool with which a model finds and loads tools whose definitions it was not sent: see [Search].
 const SearchName = "tool_search"
 
-// A Search determines whether the runs of a [Set] send their model all definitions of tools, or only some of them and the tool
-// [SearchName]. By this tool the model finds other tools and loads them: their definitions are sent from the next model call on.
+// A Search configures tool search: whether the runs of a [Set] send their model the definitions of all tools, or defer most of them. If
+// tools are deferred, the model finds them with the tool [SearchName]; the definitions that it finds are sent from the next model call on.
 //
-// A run that defers its tools sends the definitions of its client's tools, of the tools that Always lists, of those with the origin of
-// package builtin, of the tool of its tool choice, and of those whose calls are in its history. Policies decide about the search as about
-// each tool. If they deny it or require an approval, the run defers nothing.
+// The definitions of these tools are always sent: the client's tools, those that Always lists, built-in tools (origin "builtin"), the tool
+// that tool_choice names, and those with calls in the history of the run. The policy decides about [SearchName] as about any tool. If it
+// denies it or requires an approval, nothing is deferred.
 type Search struct {
 	Mode SearchMode // "": off
-	// AboveTools and AboveBytes are the thresholds of mode auto: a run defers its tools if more than AboveTools (0: 40) tools of the set
-	// may be offered, or if their definitions are larger than AboveBytes (0: 40,960). If the limits max_tools and max_tools_bytes are
-	// lower, they are the thresholds.
+	// AboveTools and AboveBytes are the thresholds of SearchAuto, which defers tools if more than AboveTools tools of the set may be
+	// offered (0: 40), or if their definitions have more than AboveBytes bytes (0: 40,960). Lower limits max_tools and max_tools_bytes of
+	// the run replace them.
 	AboveTools int
 	AboveBytes int
-	// Always lists names of tools that are never deferred, or patterns of [policy.Match].
+	// Always lists the tools that are never deferred, by name or by a pattern of [policy.Match].
 	Always []string
-	// MaxLoaded is the maximum number of tools that one run may load; 0: 64. The limits max_tools and max_tools_bytes apply to all sent
-	// definitions, loaded ones included.
+	// MaxLoaded is the maximum number of tools that one run may load by search; 0: 64. max_tools and max_tools_bytes also limit all
+	// definitions that are sent, loaded ones included.
 	MaxLoaded int
-	// MaxDeferred and MaxDeferredBytes limit the tools of the set and their definitions, in place of max_tools and max_tools_bytes; 0:
-	// 10,000 tools and 64 MiB.
+	// MaxDeferred is the maximum number of tools in the set (0: 10,000), and MaxDeferredBytes the maximum size of their definitions in
+	// bytes (0: 64 MiB). They replace max_tools and max_tools_bytes as limits of the set.
 	MaxDeferred      int
 	MaxDeferredBytes int
 }
 
-// SearchMode says whether runs defer their tools.
+// SearchMode selects when runs defer tools.
 type SearchMode string
 
-// The modes of a search. The zero value has the effect of SearchOff.
+// The search modes. "" is SearchOff.
 const (
-	SearchOff  SearchMode = "off"
-	SearchAuto SearchMode = "auto" // if there are many tools: see [Search].AboveTools
-	SearchOn   SearchMode = "on"
+	SearchOff  SearchMode = "off"  // never; all definitions are sent
+	SearchAuto SearchMode = "auto" // if AboveTools or AboveBytes of [Search] is exceeded
+	SearchOn   SearchMode = "on"   // always
 )
 
 // withDefaults returns the search with zero fields replaced by their defaults.
@@ -73,8 +73,8 @@ func (s *Search) check() error {
 	return nil
 }
 
-// NewSetWithSearch returns a set as [NewSetWithin] does, with a search. Unless the mode is off, the limits on definitions are MaxDeferred
-// and MaxDeferredBytes, and a tool with the name [SearchName] is an error.
+// NewSetWithSearch returns a set as [NewSetWithin] does, with tool search. Unless the mode is SearchOff, MaxDeferred and MaxDeferredBytes
+// limit the definitions in place of limits, and no tool may have the name [SearchName]. The error has the code invalid_config.
 func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (*Set, error) {
 	s := &Set{limits: limits.WithDefaults(), search: search.withDefaults()}
 	if err := s.search.check(); err != nil {
@@ -87,7 +87,7 @@ func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (
 	return s, nil
 }
 
-// Search returns the search of the set, with zero fields replaced by their defaults.
+// Search returns a copy of the search configuration of the set, with defaults in place of zero fields.
 func (s *Set) Search() Search {
 	search := s.search
 	search.Always = slices.Clone(search.Always)

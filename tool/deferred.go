@@ -242,7 +242,8 @@ func (v *view) callable() []*lathe.ToolSpec {
 	return v.advertise().specs
 }
 
-// Deferred returns the number of tools whose definitions the run did not send at its start, and for which its model can search.
+// Deferred returns the number of tools whose definitions were not sent at the start of the run and that its model can search for; 0 if the
+// run does not defer tools. It does not change when tools are loaded.
 func (w *Work) Deferred() int { return w.tools.deferral.deferred }
 
 // mayLoad reports whether a call of the tool may load definitions; see [load].

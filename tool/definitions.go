@@ -7,20 +7,22 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A DefinitionsError means that the definitions of a set or of a run exceed a limit. [NewSet], [Set.Add] and similar functions wrap it in a
-// *[lathe.Error] of code invalid_config, [Runner.Check] and [Work.Check] in one of code too_many_tools.
+// A DefinitionsError means that the tool definitions of a set or of a run exceed max_tools or max_tools_bytes. It is wrapped in a
+// *[lathe.Error]: [NewSet] and the methods of [Set] return it with the code invalid_config, [Runner.Check] and [Work.Check] with
+// too_many_tools.
 type DefinitionsError struct {
-	Limit string // config key of the limit: max_tools or max_tools_bytes
-	Have  int    // number of tools, or bytes of their definitions
-	Most  int    // value of the limit
-	// Unsearched is a text for operators and clients: why the search of the set does not keep the run within the limit. It is "" for a set,
-	// and if the set has no search.
+	Limit string // config key of the exceeded limit: max_tools or max_tools_bytes
+	Have  int    // number of tools, or size of their definitions in bytes
+	Most  int    // the limit that Have exceeds
+	// Unsearched says, for operators and clients, why tool search cannot keep the run within the limit. It is "" for a set, and if the set
+	// has no tool search.
 	Unsearched string
 
 	remedy  string // for operators: the setting that allows the run to search
 	origins string // the share of each origin
 }
 
+// Error returns the text for operators: it contains the number of tools by origin, and the setting to change if one is known.
 func (e *DefinitionsError) Error() string {
 	text := e.exceeds() + ": " + e.origins
 	if e.Unsearched != "" {
@@ -32,8 +34,8 @@ func (e *DefinitionsError) Error() string {
 	return text
 }
 
-// ClientText returns the text for a client: the exceeded limit, and why the run cannot search. It contains neither origins of tools nor
-// settings of the operator.
+// ClientText returns the text for a client: the exceeded limit and Unsearched. Unlike Error, it contains neither origins of tools nor
+// settings.
 func (e *DefinitionsError) ClientText() string {
 	if e.Unsearched == "" {
 		return e.exceeds()

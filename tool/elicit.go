@@ -8,73 +8,75 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// ErrCannotAsk is the error of an [Asker] whose client does not answer such questions. A tool that requires the answer returns this error,
-// and its call ends with code unavailable.
+// ErrCannotAsk is the error of [Asker.Ask] if the client of the call cannot answer. A tool that needs the answer returns it; the call then
+// ends with unavailable.
 var ErrCannotAsk error = &lathe.Error{Code: lathe.CodeUnavailable, Err: errors.New("the client of this call answers no questions")}
 
-// An Asker asks the client of a call a question while the tool is executing: its user or its model. Answers are untrusted. Its methods may
-// be called from several goroutines at once.
+// An Asker lets a tool ask the client of its call, which is a user or a model, while the tool executes. Answers are untrusted input. Its
+// methods may be called from several goroutines at once.
 type Asker interface {
-	// Can reports whether the client answers such a question.
+	// Can reports whether the client can answer a question of this kind.
 	Can(q Question) bool
-	// Ask asks all questions at once, each under a name that the tool chooses, and returns when all are answered. Its time does not count
-	// for the tool's timeout. The error is or wraps [ErrCannotAsk] if the client does not answer a question, and is that of ctx if ctx is
-	// done first.
+	// Ask sends all questions to the client and blocks until all are answered. The tool chooses the names of the questions; the answers
+	// have the same names. The time does not count against the tool's timeout. The error wraps [ErrCannotAsk] if the client cannot answer
+	// one of the questions, and is ctx.Err() if ctx is done first.
 	Ask(ctx context.Context, questions map[string]Question) (map[string]Answer, error)
 }
 
-// A Question is a question of a tool to its client. Exactly one field is set.
+// A Question is what a tool asks its client. Exactly one field is set.
 type Question struct {
-	Form   *Form
-	Link   *Link
-	Sample *Sample
-	Roots  bool // asks for the folders that the client works in
+	Form   *Form   // asks the user to fill in a form
+	Link   *Link   // asks the user to visit a URL
+	Sample *Sample // asks the client's model for an answer
+	Roots  bool    // asks for the folders that the client works in
 }
 
-// A Form asks the user of the client to fill in fields.
+// A Form asks the client's user to fill in fields.
 type Form struct {
-	Message string
+	Message string // text for the user
 	// Schema is the JSON Schema of an object whose members are strings, numbers, booleans and enums. The answer satisfies it.
 	Schema json.RawMessage
 }
 
-// A Link asks the user of the client to visit a URL, for data that tools and models must not receive: a login, a payment. The client shows
-// the URL and never opens it by itself. An answer that is not refused means that the user visits it; it does not contain the outcome.
+// A Link asks the client's user to visit a URL, for data that neither tools nor models may receive, such as a login or a payment. The
+// client shows the URL and does not open it without the user. If the [Answer] is not refused, the user has agreed to visit the URL; it says
+// nothing about what happened there.
 type Link struct {
-	Message string
+	Message string // text for the user
 	URL     string // https, or http on the user's own machine
 	Before  bool   // the answer means that the user has already visited the URL
 }
 
-// A Sample asks the client's model for an answer. Messages contain only text.
+// A Sample asks the client's model for an answer.
 type Sample struct {
-	System    string
-	Messages  []lathe.Message
-	MaxTokens int
+	System    string          // system prompt; "": none
+	Messages  []lathe.Message // text parts only
+	MaxTokens int             // maximum length of the answer, in tokens
 }
 
-// An Answer is the client's answer to one [Question]. The kind of the question determines which field is set.
+// An Answer is the client's answer to one [Question]. Only the fields for its kind are set: Refused or Form for a form, Refused for a link,
+// Message and Model for a sample, Roots for roots.
 type Answer struct {
-	// Refused is "decline" or "cancel" if the user did not fill in the form or visit the link.
+	// Refused is "decline" or "cancel" if the user did not fill in the form or visit the link; "" if the user did.
 	Refused string
-	Form    json.RawMessage // the filled-in form: an object that satisfies the schema
-	Message lathe.Message   // the message of the client's model
+	Form    json.RawMessage // the filled-in form: an object that satisfies Form.Schema
+	Message lathe.Message   // the answer of the client's model
 	Model   string          // the name of the client's model
-	Roots   []Root
+	Roots   []Root          // the folders that the client works in
 }
 
-// A Root is a folder that the client works in. It is informational and grants no access.
+// A Root is a folder that the client says it works in. It grants no access. Name may be "".
 type Root struct{ URI, Name string }
 
 type askerKey struct{}
 
-// WithAsker returns a context in which tools ask the client by a.
+// WithAsker returns a context for tool calls whose questions to the client are sent through a. [AskerFrom] returns a.
 func WithAsker(ctx context.Context, a Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }
 
-// AskerFrom returns the Asker of the call to which ctx belongs. It is never nil: if none exists, Can returns false and Ask returns
-// ErrCannotAsk.
+// AskerFrom returns the Asker of the call to which ctx belongs. It is never nil: without an Asker, it returns one whose Can returns false
+// and whose Ask returns [ErrCannotAsk].
 func AskerFrom(ctx context.Context) Asker {
 	if a, ok := ctx.Value(askerKey{}).(Asker); ok {
 		return a
@@ -82,7 +84,8 @@ func AskerFrom(ctx context.Context) Asker {
 	return cannotAsk{}
 }
 
-// AskOne asks one question. See [Asker.Ask].
+// AskOne asks a single question with the Asker of ctx and returns its answer. Its errors are those of [Asker.Ask]. name identifies the
+// question to the client.
 func AskOne(ctx context.Context, name string, q Question) (Answer, error) {
 	got, err := AskerFrom(ctx).Ask(ctx, map[string]Question{name: q})
 	if err != nil {

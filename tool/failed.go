@@ -52,7 +52,8 @@ func (c *call) target() string {
 	return string(b)
 }
 
-// Failed returns the names of the tools whose last result was an error, sorted. Calls of tools that do not exist count as "unknown".
+// Failed returns the names of the tools whose last call failed, sorted; nil if there are none. If a tool declares a Target, it is listed as
+// long as the last call for any of its targets has failed. Calls of unknown tools count as the tool "unknown".
 func (w *Work) Failed() []string {
 	names := map[string]bool{}
 	for key := range w.failures.failed {
@@ -64,5 +65,5 @@ func (w *Work) Failed() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Succeeded reports whether any call got a result that is not an error.
+// Succeeded reports whether any call of this Work succeeded. Calls from before the run was resumed count, too.
 func (w *Work) Succeeded() bool { return w.failures.success }

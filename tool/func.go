@@ -22,59 +22,61 @@ import (
 
 // FuncOptions are the properties of a tool that [Func] cannot derive from the Go function.
 type FuncOptions struct {
-	// Show lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. []string{"*"} allows all.
+	// Show lists the fields of the output that the model may receive, in the syntax of [lathe.ToolSpec].Allowlist; []string{"*"} allows
+	// all.
 	//
-	// If Show is empty, all is shown of an output whose type says what that is: of a string, number or boolean, of a type with the method
-	// MarshalText, of a struct whose exported fields all have a json tag, and of pointers, slices and maps of these. The fields of structs
-	// within it must have tags, too. Any other output, such as one of type any, map[string]any or *[lathe.Output], requires Show: without
-	// it the tool cannot be registered.
+	// An empty Show allows all fields, but only if the type Out declares its fields: a string, number or boolean, a type with the method
+	// MarshalText, a struct whose exported fields all have a json tag (also in structs within it), or pointers, slices and maps of these.
+	// For any other type, such as any, map[string]any or *[lathe.Output], Show is required: without it [Set.Add] returns an error.
 	Show []string
-	// Effect declares whether the function changes anything. A function without an effect is treated as one that writes: policies that
-	// require an approval for writes require it, it is neither retried nor cached, and an interrupted call is not repeated. If its calls
-	// need an approval and the runner has no approver, it is withheld from models: [Options].Log receives a warning, and [Work.Withheld]
-	// and RunStarted list it with the reason undeclared_effect. An agent of package agent always has an approver.
+	// Effect declares what a call changes. Undeclared counts as writing: policies that require an approval for writes require it, calls are
+	// neither retried nor cached, and an interrupted call is not repeated. If an approval is required and the runner has no approver, the
+	// tool is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the reason
+	// undeclared_effect.
 	Effect lathe.Effect
-	// Schema replaces the schema that is derived from the input type. [SchemaOf] returns that schema with adjustments.
+	// Schema replaces the schema of the arguments that is derived from In. [SchemaOf] returns the derived schema with adjustments.
 	Schema json.RawMessage
-	// OutputSchema, if set, is checked for each output.
+	// OutputSchema is a schema that each output must satisfy; nil: outputs are not checked.
 	OutputSchema  json.RawMessage
-	SchemaVersion string        // recorded in events
-	Hidden        bool          // it is never sent to a model, and a call of it gets the result unknown_tool
-	Target        []string      // the fields of the input that name what a call acts on: tool_failure_policy counts failures by target
-	Timeout       time.Duration // of one call; 0: tool_timeout of the limits
-	// CacheTTL, if it is more than 0 and Effect is ReadOnly, is the time for which an equal call of the same principal gets the output of
-	// an earlier one.
+	SchemaVersion string        // a name of the caller for the version of the schema, recorded in events
+	Hidden        bool          // never sent to a model; a call of it gets the result unknown_tool
+	Target        []string      // the argument fields that name what a call acts on: tool_failure_policy counts failures for each target
+	Timeout       time.Duration // of one call; 0: the limit tool_timeout
+	// CacheTTL is the time for which the output of a call is reused for equal calls of the same principal. It has no effect unless Effect
+	// is ReadOnly; 0: outputs are not cached.
 	CacheTTL    time.Duration
-	Concurrency int     // the maximum number of concurrent calls in this process; 0: no limit
-	Rate        float64 // the maximum number of calls per second; 0: no limit
-	// Backend names what the function depends on, such as a database. Tools with the same Backend share its circuit and
-	// BackendConcurrency, the maximum number of their concurrent calls; 0: no limit.
+	Concurrency int     // maximum number of concurrent calls in this process; 0: no limit
+	Rate        float64 // maximum number of calls per second; 0: no limit
+	// Backend names what the function depends on, such as a database; "": nothing. Tools with the same Backend share a circuit breaker
+	// ([Options].Circuit) and BackendConcurrency, the maximum number of their concurrent calls; 0: no limit.
 	Backend            string
 	BackendConcurrency int
-	Origin             string // "": "go"
-	// Labels describe the data of the function for policies: [lathe.LabelReadsPrivate] and others.
+	Origin             string // where the tool comes from, for events, policies and [Set.Replace]; "": "go"
+	// Labels describe the data of the tool for policies, such as [lathe.LabelReadsPrivate].
 	Labels []string
-	// StartsRun reports that the function may start runs with its context: max_depth limits its calls, and [ScopeFrom] returns the limits
-	// of such a run. See also package agenttool.
+	// StartsRun reports that the function may start runs with its context. A call beyond max_depth then ends without calling it, and
+	// [ScopeFrom] returns the limits of the run that it starts. See also package agenttool.
 	StartsRun bool
-	// CheckOutcome, if set, determines the outcome of a call that an earlier process started: see [OutcomeChecker]. The Data of the output
-	// must be the JSON form of what the function returned.
+	// CheckOutcome, if not nil, determines the outcome of a call that an earlier process started, as [OutcomeChecker] describes. The Data
+	// of its output must be the JSON form of what the function would have returned.
 	CheckOutcome func(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
 // originGo is the default origin of a tool that [Func] makes.
 const originGo = "go"
 
-// Func makes a tool of a Go function. opts may be nil: the tool then has no declared effect and the default Show. Its schema is derived
-// from In, which must be a struct or a map, as [SchemaOf] describes. Arguments are decoded strictly: names are case-sensitive, unknown ones
-// are errors, an integer field accepts every number without a fraction, also 1.0 and 1e2, and a number in a field of type any becomes a
-// [encoding/json.Number] with all its digits. Arguments that match the schema but not the Go types end the call with invalid_arguments.
+// Func returns a tool that calls fn. In is a struct or a map; the schema of the arguments is derived from it, as [SchemaOf] describes. opts
+// may be nil: no declared effect, and the default Show.
 //
-// Out is encoded as JSON with sorted map keys, and a Number with its digits. The function may also return a *[lathe.Output]. The model
-// receives the text of an error made by [Fail], and the fixed text of the code for any other error.
+// Arguments are decoded strictly: names are case-sensitive, unknown names are errors, and an integer field accepts any number without a
+// fraction, such as 1.0 or 1e2. A number in a field of type any becomes a [encoding/json.Number]. Arguments that satisfy the schema but do
+// not fit In end the call with invalid_arguments.
 //
-// [Set.Add] returns the error of an unusable definition: In has no JSON form, a tag of In contradicts its field, Show is empty and Out
-// requires it, or Show names a field that Out does not have.
+// The result is encoded as JSON with sorted map keys. If Out is *[lathe.Output], it is used as it is. The model receives the text of an
+// error made by [Fail]; for any other error it receives only the fixed text of the code.
+//
+// Func itself returns no error. [Set.Add] reports an unusable definition: fn is nil, In has no JSON form, a tag of In contradicts its
+// field, Show is empty although Out requires it, or Show names a field that Out does not have.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts *FuncOptions) lathe.Tool {
 	var o FuncOptions
 	if opts != nil {

@@ -12,11 +12,12 @@ import (
 // maxIDBytes is the maximum length of a call id. Some model servers put a signature into it.
 const maxIDBytes = 4_096
 
-// Adopt sets the final ids and names of the calls in msg. A call keeps the model's id without surrounding white space. If the id is blank,
-// longer than 4,096 bytes or contains control characters, the call gets a generated id; if the run already has a call with the id, it gets
-// a suffix __2, __3 and so on. A call by an alias of a client's tool, or by a name with residue of the model's format (functions.NAME,
-// NAME<|channel|>…), gets the tool's name. The caller calls Adopt before it appends the message to the history. If a call changes, Adopt
-// sets msg.Parts to a new slice and does not modify the old one.
+// Adopt sets the final ids and names of the calls in msg. The caller must call it before it appends the message to the history.
+//
+// A call keeps the model's id, without surrounding white space. An id that is blank, longer than 4,096 bytes or contains control characters
+// is replaced by a generated one; an id that the run already has gets a suffix __2, __3 and so on. A name that is an alias of a client's
+// tool, or has residue of the model's format (functions.NAME, NAME<|channel|>…), is replaced by the tool's name. If a call changes,
+// msg.Parts becomes a new slice; the old one is not modified.
 func (w *Work) Adopt(msg *lathe.Message) {
 	own := false
 	for i, p := range msg.Parts {
@@ -36,7 +37,7 @@ func (w *Work) Adopt(msg *lathe.Message) {
 	}
 }
 
-// HasCall reports whether the run or its history has a call with this id. Adopt then gives a new call another id.
+// HasCall reports whether the run or its history has a call with this id.
 func (w *Work) HasCall(id string) bool { return w.ids.get(id) != 0 }
 
 // identify is stage 1. It gives an id to a call whose message was not passed to Adopt.

@@ -12,22 +12,22 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A CallError is the reason why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] with the code of the call.
+// A CallError says why [Runner.Call] returned no output. It is the Err of a *[lathe.Error] that has the code of the call.
 type CallError struct {
-	// Detail is the error object that a model would receive, with the code, a text and details of the code: violations of the schema, the
-	// limit, the reason of the policy.
+	// Detail is the JSON object that a model would receive as the result: the code, a message, and details such as the violations of the
+	// schema, the exceeded limit or the policy's reason.
 	Detail json.RawMessage
-	Limit  string // config key of the limit that ended the call; "": another cause
-	Rule   string // rule of the policy's verdict; "" if the policy did not refuse the call
-	Cause  string // text for operators
-	// Output is the output of a tool that reported its failure by an output, reduced to its allowlist; nil for any other failure.
+	Limit  string // config key of the limit that ended the call; "": none
+	Rule   string // rule of the policy that refused the call; "": the policy did not refuse it
+	Cause  string // text for operators, of at most 200 bytes; "": none
+	// Output is the output of a tool that reported its failure by [lathe.Output].IsError, reduced to the allowlist; nil for any other
+	// failure.
 	Output *lathe.Output
-	// Err is the error that the tool returned; nil if it returned none. Error does not include it, because it may contain arguments or
-	// secrets.
+	// Err is the error that the tool returned; nil if it returned none. Error omits its text, which may contain arguments or secrets.
 	Err error
 }
 
-// Error returns the cause, the limit, the rule or the text of the code: the first of them that is set.
+// Error returns the first of these that is set: Cause, the limit, the rule, the message in Detail.
 func (e *CallError) Error() string {
 	switch {
 	case e.Cause != "":
@@ -48,15 +48,15 @@ func (e *CallError) Error() string {
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Call makes one call of the named tool outside of a run, with every stage of a call by a model: schema, policy, approval, limits,
-// deadline, journal, redaction. args is a JSON object; nil is {}. The caller owns the output. Its Data is JSON, reduced by the allowlist of
-// the tool and the limits on outputs.
+// Call makes one call of the named tool outside of a run. The call passes all checks of a call by a model: schema, policy, approval,
+// limits, deadline, journal and redaction. args is a JSON object; nil is {}. Data of the output is JSON, reduced to the tool's allowlist
+// and truncated to the limits on outputs; the output belongs to the caller.
 //
-// The error is a *[lathe.Error] with the code of the call; its Err is a *[CallError]. If the approver answers later, the error wraps
-// [lathe.ErrPending] and the tool was not called: a program that waits for such answers uses [Runner.Begin] and [Work.Execute], which can
-// resume the call.
+// The error is a *[lathe.Error] with the code of the call, whose Err is a *[CallError]. It wraps [lathe.ErrPending] if the approver will
+// answer later: the tool was not called then. A program that waits for such answers uses [Runner.Begin] and [Work.Execute] instead, which
+// can resume the call.
 //
-// For policies and limits, each Call is a run of its own, without a principal and without events.
+// For policies and limits, each Call is a run of its own with a generated id, no principal and no events.
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {
 	w := r.Begin(&lathe.RunInfo{RunID: r.opts.NewID("run_")}, nil)
 	c := call{w: w, emit: func(event.Data) {}}

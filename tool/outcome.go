@@ -6,22 +6,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// OutcomeChecker is a [lathe.Tool] that can determine the outcome of a call that an earlier process started. If a run is resumed whose
-// process stopped during a call, the runner calls CheckOutcome for a tool that writes. The call of a tool without it gets the result
-// `interrupted`, because it may have taken effect.
+// An OutcomeChecker is a [lathe.Tool] that can determine the outcome of a call that an earlier process started. If a process stops during a
+// call and the run is resumed, the runner calls CheckOutcome. It does so only for tools that are neither read-only nor idempotent, because
+// calls of the others are repeated. Without CheckOutcome, a call that may have taken effect gets the result interrupted.
 type OutcomeChecker interface {
 	lathe.Tool
-	// CheckOutcome returns the outcome of the call; ctx also contains its [lathe.CallMeta]. RecoveryNotRun means that the call was not
-	// executed and never will be: the runner then executes it under the same idempotency key. CheckOutcome may wait for a call that another
-	// process executes, for as long as the timeout of the tool. An error, a panic and the end of ctx count as RecoveryUnknown. It may be
-	// called from several goroutines at once.
+	// CheckOutcome returns the outcome of the call, whose [lathe.CallMeta] ctx also contains. RecoveryNotRun means that the call was not
+	// executed and never will be: the runner then executes it with the same idempotency key. CheckOutcome may block for as long as the
+	// timeout of the tool, to wait for a call that is still executing elsewhere. An error, a panic and the end of ctx count as
+	// RecoveryUnknown. It may be called from several goroutines at once.
 	CheckOutcome(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
-// Recovery is the outcome of a call that an earlier process started.
+// Recovery is the outcome of a call that an earlier process started. The zero value is an unknown outcome.
 type Recovery struct {
-	Outcome RecoveryOutcome
-	Output  *lathe.Output // for RecoveryDone: the output that [lathe.Tool.Call] would have returned
+	Outcome RecoveryOutcome // the kind of the outcome
+	Output  *lathe.Output   // if Outcome is RecoveryDone: what [lathe.Tool.Call] would have returned
 }
 
 // RecoveryOutcome is the kind of a Recovery. The zero value is RecoveryUnknown.
@@ -29,15 +29,15 @@ type RecoveryOutcome uint8
 
 // The outcomes of a call that an earlier process started.
 const (
-	RecoveryUnknown RecoveryOutcome = iota // it may have been executed: the call gets the result `interrupted`
-	RecoveryNotRun                         // it was not executed: it is executed now
-	RecoveryDone                           // Output is its result
+	RecoveryUnknown RecoveryOutcome = iota // it may have been executed: the call gets the result interrupted
+	RecoveryNotRun                         // it was not executed: the runner executes it now
+	RecoveryDone                           // it was executed: Recovery.Output is its result
 )
 
-// A StoredApprover is a [lathe.Approver] that stores answers. StoredApproval returns an answer that was given before the request expired
-// and that no run has read.
-// expired and that no run has read yet.
+// A StoredApprover is a [lathe.Approver] that stores answers until a run reads them.
 type StoredApprover interface {
 	lathe.Approver
+	// StoredApproval returns the answer to the request if one was given before the request expired and no run has read it, and marks it as
+	// read. ok is false otherwise, also if the answers cannot be read: the runner then asks.
 	StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Approval, ok bool)
 }

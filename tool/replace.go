@@ -9,10 +9,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Replace replaces all tools of one origin by the given ones. If it returns an error, the set has not changed. It returns the errors of
-// [Set.Add], and an error for a tool of another origin. A tool whose Spec returns the same pointer as before keeps the state of its
-// concurrency and rate limits. Runs that have begun keep their tools until [Work.Refresh]. If all tools are the same as before, the set
-// does not change.
+// Replace replaces all tools of one origin by the given ones, which must have that origin. On an error the set is unchanged; the errors are
+// those of [Set.Add]. A tool whose Spec returns the same pointer as before keeps the state of its concurrency and rate limits. Runs in
+// progress keep their tools until [Work.Refresh].
 func (s *Set) Replace(origin string, tools []lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,12 +66,12 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 	return spec.Name, nil
 }
 
-// Refresh gives the run the current tools of the set, and reports whether they have changed. The caller calls it between two turns. The run
-// keeps its previous tools if the new ones exceed its limits on definitions, or if a new tool that its principal may use has the name of a
-// client tool of the run.
+// Refresh gives the run the current tools of the set, and reports whether that changed its tools. The caller calls it between two turns.
+// The run keeps its tools, and Refresh returns false, if the new definitions exceed the limits of the run, or if a tool that its principal
+// may use has the name of a client tool of the run.
 //
-// Whether a run defers its tools is decided when it begins. Such a run keeps the order of the definitions that it has sent: new tools can
-// be searched for, and the definition of a removed tool remains, but its calls end with `unavailable`.
+// A run that defers tools continues to defer them, and keeps the order of the definitions it has sent. The model can search for new tools.
+// The definition of a removed tool is still sent, but its calls end with unavailable.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false

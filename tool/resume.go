@@ -8,30 +8,30 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Resumed is the state of a run before it was resumed, or of the run that it continues.
+// Resumed is the state that a resumed run continues from, or that a run takes over from the one that it continues.
 type Resumed struct {
-	// Planned is the number of calls that were planned.
+	// Planned is the number of calls so far. The next call gets it as its seq, which counts from 0.
 	Planned int
-	// Calls are the calls that have a result, in the order of their seq.
+	// Calls are the calls that have a result, in call order.
 	Calls []event.CallTrace
 	// Open are the ids of calls in the history without a result, which the caller will pass to Execute.
 	Open []string
-	// Answers are the calls of the run and their results for the model, in call order: they count for the limits on repeated calls and on
-	// consecutive unknown names.
+	// Answers are the earlier calls with their results for the model, in call order. They count towards the limits on repeated calls and on
+	// consecutive calls of unknown tools.
 	Answers []Answered
-	// Loaded are the names of the tools whose definitions the run loaded, in load order.
+	// Loaded are the names of the tools that the run has loaded by tool search, in load order.
 	Loaded []string
-	// Started is the number of messages of RunOptions.History with which the run began; 0: all. A run that defers its tools begins with the
-	// tools whose calls are in these messages.
+	// Started is the number of messages of RunOptions.History that the run had when it began; 0: all. A run that defers tools always sends
+	// the definitions of tools with calls in these messages.
 	Started int
 }
 
 // Answered is a call that got its result before the run was resumed.
 type Answered struct {
 	lathe.ToolCall
-	Tool    string // the tool name in events
-	Code    lathe.Code
-	Content string
+	Tool    string     // the tool name in events
+	Code    lathe.Code // "": it succeeded
+	Content string     // its result, as the model received it
 }
 
 // resume sets the state of an earlier process.

@@ -8,12 +8,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Retry configures how often the runner repeats a call that ended with unavailable. It repeats only calls of tools that are read-only or
-// idempotent. All attempts have the same idempotency key and share the deadline of the call.
+// A Retry configures how calls that ended with unavailable are repeated. Only calls of read-only and idempotent tools are repeated. All
+// attempts have the same idempotency key and share the deadline of the call; no attempt begins after it.
 type Retry struct {
-	Attempts   int           // the maximum number of attempts; 0: 1
-	Backoff    time.Duration // the pause before the second attempt, doubled before each further one, less up to half at random; 0: 200 ms
-	MaxBackoff time.Duration // the maximum pause; 0: 5 s
+	Attempts int // maximum number of attempts, the first included; 0: 1
+	// Backoff is the pause before the second attempt; 0: 200 ms. It doubles before each further one, up to MaxBackoff (0: 5 s). Each pause
+	// is shortened by a random part of up to half.
+	Backoff    time.Duration
+	MaxBackoff time.Duration
 }
 
 func (r Retry) withDefaults() Retry {

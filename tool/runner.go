@@ -19,55 +19,55 @@ import (
 
 // Options of a [Runner].
 //
-// No tool is withheld from a model without a sign. A runner of a set with tools requires a policy. A tool that the policy denies, or that
-// needs an approval without an approver, is listed in [Work.Withheld], in RunStarted and in the result of the run, with a reason that
-// [event.WithheldTool.Explain] puts into words. A function without a declared effect that is withheld for that reason is also a warning in
-// Log. A name in [RunOptions].Allow of which the set has no tool is an error.
+// A set with tools requires a policy. A tool that the policy denies, or whose calls require an approval without an approver, is withheld
+// from models. [Work.Withheld], RunStarted and the result of the run list it with a reason, which [event.WithheldTool.Explain] puts into
+// words.
 type Options struct {
-	// Policy decides about tools and calls. It may be nil if the set has no tools when the runner is made; each call of a tool that the set
-	// gets later is then denied.
+	// Policy decides which tools are offered and which calls are executed. nil is permitted only for a set without tools; if tools are
+	// added later, all of their calls are denied.
 	Policy lathe.Policy
-	// Approver answers the requests of the policy. nil: tools whose calls need an approval are withheld from the model, and such calls are
-	// denied. An agent of package agent always has an approver.
+	// Approver answers the approval requests of the policy. nil: tools whose calls require an approval are withheld from the model, and
+	// their calls are denied. Package agent always sets an approver.
 	Approver lathe.Approver
-	Settings lathe.Settings             // for runs whose RunOptions have none
-	Limits   lathe.Limits               // for runs whose RunOptions have none
-	Now      func() time.Time           // nil: time.Now. It is the clock of latencies, rates, the cache and approvals
-	NewID    func(prefix string) string // nil: random ids. It generates the ids of calls without one
-	// HashMode and HashKey determine args_preview_hash. Only HashKeyed uses HashKey.
+	Settings lathe.Settings             // of runs without RunOptions.Settings
+	Limits   lathe.Limits               // of runs without RunOptions.Limits
+	Now      func() time.Time           // clock of latencies, rates, the cache and approvals; nil: time.Now
+	NewID    func(prefix string) string // returns ids for calls without one; nil: prefix and random text
+	// HashMode selects how args_preview_hash in events is computed; "": HashCompat. HashKey is the key of HashKeyed, and is not used
+	// otherwise.
 	HashMode HashMode
 	HashKey  []byte
-	// Log receives a warning for a tool that panicked, without arguments and output, and the errors of tools if LogErrors is set. When the
-	// runner is made, it receives a warning for the functions of the set that are withheld since they declare no effect and there is no
-	// approver. A sink of the events, such as observe.NewSlog, writes the line of each call, with its code and without the cause of a
-	// failure. nil: discards.
+	// Log receives a warning if a tool panics, and, when the runner is made, for each function that is withheld because it declares no
+	// effect and there is no approver. It receives no line for each call: a sink of events, such as observe.NewSlog, writes them. nil:
+	// discards.
 	Log *slog.Logger
-	// LogErrors writes a warning to Log with the cause of each failed call: the text of the error that the tool returns, or of the output
-	// that reports the failure, with the tool, the run, the id of the call and the code. The text is truncated and without text that looks
-	// like a key. It may contain arguments, outputs and addresses.
+	// LogErrors writes a warning to Log for each failed call: the tool, the run, the id of the call, the code, and the text of the error
+	// that the tool returned, or of the output that reports the failure. The text is truncated, and parts that look like keys are removed.
+	// It may contain arguments, outputs and addresses.
 	LogErrors bool
-	// Journal, if set, is called right before each call of a tool, with the verdict that allowed it. An error means that the intent could
-	// not be stored: the tool is not called, and the call ends with unavailable. call may be retained and must not be changed.
+	// Journal, if not nil, is called right before a tool is called, with the verdict that allowed the call, to store the intent. If it
+	// returns an error, the tool is not called and the call ends with unavailable. It may retain call but must not change it. It may be
+	// called from several goroutines at once.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
-	// Around, if set, is called in place of t.Call with the context and the arguments of each attempt of a call, and calls it: for logs,
-	// traces, a context of its own, or an output that is changed. The call has passed validation, policy and approval, so args must not be
-	// changed. Around has the duties of [lathe.Tool].Call: it may be called from several goroutines at once, and returns when ctx is done.
+	// Around, if not nil, is called in place of t.Call for each attempt of a call, and must call t.Call itself: for logs, traces, another
+	// context, or a changed output. The call has passed validation, policy and approval, so args must not be changed. It may be called from
+	// several goroutines at once and must return when ctx is done.
 	Around func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error)
-	// OnError receives the errors of tools. They may contain arguments or secrets and are passed to nothing else, unless LogErrors is set.
-	// OnError may be called from several goroutines at once.
+	// OnError, if not nil, receives each error that a tool returns. The error may contain arguments or secrets. It may be called from
+	// several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
-	// Secrets are replaced by tokens for the model and for tools that are not granted them; nil: no secrets.
+	// Secrets are values that models and tools receive as tokens only; nil: none.
 	Secrets *Secrets
-	Circuit Circuit // configures the circuit of each backend that tools name
-	Retry   Retry   // configures retries of tools that may be called again
-	// CacheBytes is the maximum size of the cached outputs of tools with a CacheTTL, in bytes; 0: 16 MiB. Negative: no cache.
+	Circuit Circuit // circuit breaker of each Backend that tools name
+	Retry   Retry   // retries of calls of read-only and idempotent tools
+	// CacheBytes is the maximum total size in bytes of the cached outputs of tools with a CacheTTL; 0: 16 MiB; negative: no cache.
 	CacheBytes int
 }
 
-// HashMode determines how args_preview_hash is computed.
+// HashMode selects how args_preview_hash, the hash of a call's arguments in events, is computed.
 type HashMode string
 
-// The hash modes. The zero value has the effect of HashCompat.
+// The hash modes. "" is HashCompat. The canonical text is the RFC 8785 form of the arguments.
 const (
 	HashCompat HashMode = "compat" // hash of the first 200 characters of the canonical text
 	HashFull   HashMode = "full"   // hash of the whole canonical text
@@ -85,9 +85,9 @@ type Runner struct {
 	abandoned  atomic.Int64
 }
 
-// NewRunner returns a runner over the set; nil is a set without tools. The error, a *[lathe.Error] of code invalid_config, names the option
-// that is not valid: no policy for a set with tools, a limit below 0, an unknown hash mode, HashKeyed without a key, or the name of a
-// secret.
+// NewRunner returns a runner over the set. A nil set has no tools; opts may be nil if the set has none. The error has the code
+// invalid_config and names the invalid option: no policy for a set with tools, a limit below 0, an unknown hash mode, HashKeyed without a
+// key, or an invalid name of a secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {
 	r := &Runner{set: set}
 	if opts != nil {
@@ -158,7 +158,8 @@ func (r *Runner) Settings() lathe.Settings { return r.opts.Settings }
 // Limits returns the limits of the runner's options.
 func (r *Runner) Limits() lathe.Limits { return r.opts.Limits }
 
-// Abandoned returns the number of calls whose tool had not returned abandonGrace after its context was done.
+// Abandoned returns the number of tool calls, since the runner was made, that had not returned 100 ms after their deadline or the end of
+// their context. The runner does not wait for them any longer; their goroutines may still run.
 func (r *Runner) Abandoned() int64 { return r.abandoned.Load() }
 
 func (r *Runner) now() time.Time { return r.opts.Now() }

@@ -6,26 +6,27 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Scope is the limit of a run that is started inside a tool call: it may not have more tools or budget than the calling run.
+// A Scope limits a run that is started inside a tool call: the run may not have more tools or budget than the calling run.
 type Scope struct {
-	// Tools are the tools that the calling run offers its model, or allows it to search for, and that Lathe executes, sorted by name. Tools
-	// of the client are not included. The slice must not be changed.
+	// Tools are the tools of the runner that the calling run offers its model, or lets it search for, sorted by name. They do not include
+	// client tools. The slice must not be changed.
 	Tools []*lathe.ToolSpec
-	// Limits are the limits of the calling run, with max_total_tool_calls, max_tokens_total and max_cost reduced to the remaining amounts.
+	// Limits are those of the calling run, in which max_total_tool_calls, max_tokens_total and max_cost are the remaining amounts.
 	Limits lathe.Limits
-	// Spent is the key of a limit with no remaining amount; "": each limit has some.
+	// Spent is the key of a limit of which nothing remains, such as "max_cost"; "": no limit is used up.
 	Spent string
 }
 
 type scopeKey struct{}
 
-// ScopeFrom returns the scope of the call to which ctx belongs, or nil. Only calls of a [RunStarter] have one. It must not be changed.
+// ScopeFrom returns the scope of the tool call to which ctx belongs. It is nil unless the tool is a [RunStarter]. The caller must not
+// change it.
 func ScopeFrom(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
-// Spent records what the run has spent on model calls so far. Tools that start runs get the remaining amounts of the limits.
+// Spent sets what the run has spent on model calls so far, in total. [Scope] subtracts it from the limits of runs that tools start.
 func (w *Work) Spent(usage lathe.Usage, cost float64) {
 	w.usage, w.cost = usage, cost
 }

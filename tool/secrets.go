@@ -15,17 +15,18 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// Secrets hides values from models and from tools. The runner replaces each value in results and arguments by a token of the form
-// [[secret:NAME:xxxxxxxx]], before validation, policy, approval and events. It replaces the token by the value again right before it calls
-// a tool that is granted the secret. It denies a call with a token that the tool is not granted or that the runner has not issued.
+// Secrets hides values from models and tools. In results and in arguments, the runner replaces each value by a token
+// [[secret:NAME:xxxxxxxx]] before validation, policy, approval and events. Right before it calls a tool that is granted the secret, it
+// replaces the token by the value. A call with a token that the tool is not granted, or that the runner did not issue, is denied.
 type Secrets struct {
-	// Known are the values by name. A name consists of the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
-	// replaced.
+	// Known are the values by name. A name has 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
+	// hidden.
 	Known map[string]secret.Secret
-	// Patterns also replaces text that looks like a key of a known kind. The token of such a key is valid in the run in which the key was
+	// Patterns also hides text that looks like a key of a known format. The token of such a key is valid only in the run in which it was
 	// found.
 	Patterns bool
-	// Granted reports whether a tool may receive the secret with this name; nil grants none.
+	// Granted reports whether the tool may receive the secret of this name; nil: no tool may receive any. It may be called from several
+	// goroutines at once.
 	Granted func(tool, name string) bool
 }
 

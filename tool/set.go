@@ -17,9 +17,9 @@ import (
 )
 
 // A Set contains tools with unique names. Its methods may be called from several goroutines at once. A run uses the tools that the set had
-// when the run began; see also [Work.Refresh].
+// when the run began, until [Work.Refresh].
 //
-// The concurrency and rate limits of a tool belong to the set: runners with the same set share them.
+// The state of a tool's concurrency and rate limits belongs to the set: runners with the same set share it.
 type Set struct {
 	limits lathe.Limits
 	search Search     // with defaults
@@ -71,23 +71,23 @@ type backend struct {
 	breaker breaker
 }
 
-// A RunStarter is a tool whose calls may start runs. If the depth of the calling run does not allow that, the runner ends the call with
-// `max_depth` without calling the tool.
+// A RunStarter is a tool whose calls may start runs. If the depth of the calling run has reached max_depth, the runner ends the call with
+// max_depth and does not call the tool.
 type RunStarter interface {
-	StartsRun() bool
+	StartsRun() bool // constant for a tool
 }
 
-// NewSet returns a set of the tools, under the default limits on definitions. It joins the errors of all tools that cannot be registered.
+// NewSet returns a set of the tools, with the default limits max_tools and max_tools_bytes. Its errors are those of [Set.Add].
 func NewSet(tools ...lathe.Tool) (*Set, error) { return NewSetWithin(lathe.Limits{}, tools...) }
 
-// NewSetWithin returns a set as NewSet does, under MaxTools and MaxToolsBytes of limits. Hidden tools do not count.
+// NewSetWithin returns a set as [NewSet] does, with max_tools and max_tools_bytes of limits; 0 is the default. Hidden tools do not count.
 func NewSetWithin(limits lathe.Limits, tools ...lathe.Tool) (*Set, error) {
 	return NewSetWithSearch(limits, Search{}, tools...)
 }
 
-// Add registers all tools or none. It returns an error for a name that does not match ^[a-zA-Z0-9_-]{1,64}$, a duplicate name (the error
-// contains both origins), a schema that does not compile, a tool without an allowlist, and more definitions than the limits allow. The
-// error joins *[lathe.Error] values of code invalid_config.
+// Add registers all tools or, on an error, none. The error joins one *[lathe.Error] of code invalid_config for each problem: a name that
+// does not match ^[a-zA-Z0-9_-]{1,64}$, a duplicate name (the text contains both origins), a schema that does not compile, an empty
+// allowlist, or definitions beyond the limits of the set ([*DefinitionsError]).
 func (s *Set) Add(tools ...lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,9 +126,8 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 	return nil
 }
 
-// With returns a new set with the current tools of s and the given ones, and with the same search. Both sets share the concurrency and rate
-// limits of their common tools, and the state of their backends. Later changes of one set do not affect the other. The errors are those of
-// [Set.Add].
+// With returns a new set with the current tools of s and the given ones, and with the search and limits of s. Both sets share the state of
+// the concurrency and rate limits of their common tools. Later changes of one do not affect the other. The errors are those of [Set.Add].
 func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	with := &Set{limits: s.limits, search: s.search}
 	with.now.Store(s.now.Load())
@@ -138,7 +137,7 @@ func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	return with, nil
 }
 
-// Lookup returns the tool with exactly this name, hidden or not.
+// Lookup returns the tool with exactly this name, which may be hidden; false if there is none.
 func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 	if e := s.now.Load().byName[name]; e != nil {
 		return e.tool, true
@@ -146,12 +145,12 @@ func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 	return nil, false
 }
 
-// Specs returns the definitions of all tools, hidden ones included, sorted by name.
+// Specs returns the definitions of all tools, hidden ones included, sorted by name. The slice belongs to the caller.
 func (s *Set) Specs() []*lathe.ToolSpec {
 	return slices.Clone(s.now.Load().all())
 }
 
-// SharedSpecs returns the same as [Set.Specs], in a slice that all callers share until the tools change. The slice must not be changed.
+// SharedSpecs returns what [Set.Specs] returns without copying it. The slice is shared by all callers and must not be changed.
 func (s *Set) SharedSpecs() []*lathe.ToolSpec { return s.now.Load().all() }
 
 // specs returns the definitions that may be sent to a model.

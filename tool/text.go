@@ -55,7 +55,7 @@ func textOf(code lathe.Code) string {
 	}
 }
 
-// Text returns the text that a model receives for a call that ended with the code, or "" if code is not the code of a call.
+// Text returns the fixed text that a model receives for a tool call that ended with this code; "" if no tool call ends with it.
 func Text(code lathe.Code) string { return textOf(code) }
 
 // callCode returns code if it is the code of a call, and execution_failed otherwise.

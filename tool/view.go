@@ -66,14 +66,14 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 	}
 }
 
-// Specs returns the definitions to send to the model, sorted by name: those of the client, and those of the set that are not hidden, that
-// the run may use at its depth, and that the policy does not deny. If the run defers tools, it returns the definition of the search in
-// place of theirs, followed by the loaded tools in load order: each result is a prefix of later ones as long as the set does not change.
-// The slice is the same until a tool is loaded or the set has changed, and must not be changed.
+// Specs returns the tool definitions to send to the model, sorted by name: those of the client, and those of the set that the run may use,
+// that are not hidden, and that the policy neither denies nor withholds for lack of an approver. If the run defers tools, the search tool
+// replaces the deferred ones, and loaded tools follow at the end in load order, so that each result is a prefix of the next one. The result
+// changes only when a tool is loaded or the set changes. The slice must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 
-// SpecsHash returns the hash of the definitions that [Work.Specs] returns, for [event.ToolsDigest]: 64 hexadecimal digits. Runs that offer
-// the same definitions share it.
+// SpecsHash returns a hash of the definitions in [Work.Specs] as 64 hexadecimal digits, for [event.ToolsDigest]. Equal definitions have
+// equal hashes.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
 // Offered returns the definition in [Work.Specs] with this name or alias, or nil.
@@ -165,7 +165,8 @@ func (v *view) withhold(e *entry) event.WithheldTool {
 	return held
 }
 
-// Withheld returns the registered tools that the run may use but that are not offered to its model, sorted by name, with reasons.
+// Withheld returns the tools of the set that the run may use but whose definitions are not sent to its model, because of the policy or of
+// max_depth, sorted by name, with reasons.
 func (w *Work) Withheld() []event.WithheldTool {
 	w.tools.advertise()
 	return slices.Clone(w.tools.withheld)

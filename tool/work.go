@@ -30,57 +30,58 @@ type Work struct {
 	suspend  func(*lathe.ToolCall, *lathe.ToolSpec) bool // nil: never
 }
 
-// A Call is a call of a model for the runner.
+// A Call is one tool call that [Work.Execute] executes. Only ToolCall is required. The other fields are set for a call that Execute has
+// parked, or that is not to be executed.
 type Call struct {
 	lathe.ToolCall
-	// Written is the name that the model wrote, if [Work.Adopt] has changed it.
+	// Written is the tool name that the model wrote, if [Work.Adopt] replaced it.
 	Written string
-	// Refuse, if set, is the code with which the call ends: it is planned but not executed.
+	// Refuse, if not "", is the code with which the call ends without being executed.
 	Refuse lathe.Code
-	// Parked, if set, is the state with which an earlier Execute parked the call.
+	// Parked is the state that an earlier Execute returned for the call in Outcome.Waiting; nil: a new call.
 	Parked *Parked
-	// Begun reports that an earlier process may have called the tool, with an unknown outcome. A tool that may be called again is called
-	// with the same idempotency key. For an [OutcomeChecker], CheckOutcome determines the outcome. The call of any other tool ends with
-	// `interrupted`. Begun requires Parked.
+	// Begun says that an earlier process may have called the tool, with an unknown outcome; it requires Parked. A read-only or idempotent
+	// tool is called again, with the same idempotency key. For an [OutcomeChecker], CheckOutcome decides. The call of any other tool ends
+	// with interrupted.
 	Begun bool
-	// Answer, if set, is the output of the client that executed the call. It requires Parked.
+	// Answer is the output of the client that executed the call; it requires Parked. nil: the runner executes the call.
 	Answer *lathe.Output
 }
 
-// Parked is the state of a parked call. The caller stores it.
+// Parked is the state of a call that waits for an approval. The caller stores it and passes it to Execute again in [Call].Parked.
 type Parked struct {
-	Seq int
-	// Digest is the digest of the requested approval; "" if the call is parked only because an earlier one is.
+	Seq int // position of the call among the calls of the run, from 0
+	// Digest is [lathe.ApprovalRequest].Digest; "" if the call only waits because an earlier call does.
 	Digest    string
-	ExpiresAt time.Time
+	ExpiresAt time.Time // when the approval request expires
 }
 
-// An Outcome is the result of the calls of one turn.
+// An Outcome is what [Work.Execute] returns for the calls of one turn.
 type Outcome struct {
-	// Messages are the tool messages of the calls, in call order. Pending calls have none.
+	// Messages are the tool messages with the results, in call order. Calls in Pending have none.
 	Messages []lathe.Message
-	Calls    []event.CallTrace // traces of calls with a result and of client calls, in call order
-	Pending  []lathe.ToolCall  // client calls and parked calls, in call order
-	// Parked reports that an approval is pending. Waiting are the parked calls: the caller passes them to Execute again when the approver
-	// can answer. Execute skips calls that have a result by then.
+	Calls    []event.CallTrace // calls with a result and client calls, in call order
+	Pending  []lathe.ToolCall  // calls without a result: client calls and parked calls, in call order
+	// Parked reports that at least one call waits for an approval. Waiting are the parked calls: the caller passes them to Execute again
+	// when the approver can answer. Execute skips those that have got a result since.
 	Parked  bool
 	Waiting []Call
-	// Suspended reports that [RunOptions].Suspend ended Execute before all calls were started.
+	// Suspended reports that RunOptions.Suspend returned true: calls of the turn were not started.
 	Suspended bool
-	// Reason, if set, is the reason why the run must end, and Limit the config key of the exceeded limit.
+	// Reason, if not "", is why the run must end. Limit is the config key of the limit that caused it; "": no limit.
 	Reason lathe.Reason
 	Limit  string
-	// ChildUsage and ChildCost are the usage and cost of model calls in runs that the calls started.
+	// ChildUsage and ChildCost are the totals of the runs that the calls started.
 	ChildUsage lathe.Usage
 	ChildCost  float64
 }
 
-// Execute executes the calls of one turn in call order. If MaxParallel is above 1, neighbouring calls of tools that only read run
-// concurrently. Every call is planned, and every call that is not Pending gets a result. After ctx is done, the remaining calls end with
-// `cancelled`.
+// Execute executes the calls of one turn in call order. If MaxParallel is above 1, consecutive calls of read-only tools are executed
+// concurrently. Every call is announced by an event, and every call that is not in Outcome.Pending gets a result. Once a call is parked,
+// the later ones are parked too, unless they are refused. When ctx is done, the remaining calls end with cancelled.
 //
-// emit must not be nil. It is called on the goroutine of Execute, with the events in order; the action that an event announces starts after
-// emit has returned. After a call is parked, the later calls are parked, too, unless they are refused.
+// emit must not be nil. It receives the events in order, on the goroutine of Execute; what an event announces begins after emit has
+// returned.
 func (w *Work) Execute(ctx context.Context, turn int, calls []Call, emit func(event.Data)) Outcome {
 	var out Outcome
 	for len(calls) > 0 {
@@ -142,5 +143,5 @@ func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehin
 	}
 }
 
-// Called reports whether the model made any call, also in the run before it was resumed or that it continues.
+// Called reports whether the model of this run has made any call, also before the run was resumed.
 func (w *Work) Called() bool { return w.next > 0 || w.resumed }

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/callid"
 )
 
-// A List names transforms, by kind, in the order in which they are applied.
+// A List is the names of the transforms of a model, by kind, in the order in which they are applied.
 type List struct {
 	Message    []string `json:"message,omitzero"`
 	Tool       []string `json:"tool,omitzero"`
@@ -34,12 +34,11 @@ func (l *List) Of(kind Kind) []string {
 	return nil
 }
 
-// Options are the choices of [New]. They are copied.
+// Options configure [New]. The zero value is usable.
 type Options struct {
-	// MaxPayloadBytes (max_payload_bytes) bounds one call that is read from the text. If it is 0, max_tool_args_bytes is the bound.
+	// MaxPayloadBytes is the maximum size in bytes of one call that is read from the model's text; 0: max_tool_args_bytes.
 	MaxPayloadBytes int
-	// ShowUnreadableCalls (show_unreadable_calls) shows the text of calls that could not be read as a part
-	// of the answer.
+	// ShowUnreadableCalls makes the text of calls that cannot be read a part of the answer.
 	ShowUnreadableCalls bool
 }
 
@@ -55,8 +54,8 @@ type Chain struct {
 	showBad    bool // show_unreadable_calls
 }
 
-// New makes a chain of the names in list. opts may be nil. A repeated name counts once. If a name is unknown, New returns a *[lathe.Error]
-// with code invalid_config that suggests the nearest name.
+// New returns a chain of the transforms in list; a repeated name counts once. opts may be nil. The error for an unknown name has the code
+// invalid_config and suggests the nearest name.
 func New(list List, opts *Options) (*Chain, error) {
 	c := &Chain{}
 	if opts != nil {
@@ -98,7 +97,7 @@ func (c *Chain) add(r *row) {
 	}
 }
 
-// Empty reports whether the chain changes nothing.
+// Empty reports whether the chain changes nothing. A nil chain is empty.
 func (c *Chain) Empty() bool {
 	return c == nil || !c.sends() && !c.reads() && len(c.tools) == 0
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/callid"
 )
 
-// Wrap returns a model that applies chain to the requests and answers of model. If chain is nil or empty, it returns model
-// itself.
-//
-// The returned model describes itself as model does.
+// Wrap returns a model that applies chain to the requests and answers of model, and describes itself as model does. If chain is nil or
+// empty, it returns model.
 func Wrap(model lathe.Model, chain *Chain) lathe.Model {
 	if chain.Empty() {
 		return model

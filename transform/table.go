@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// Kind is the value that a transform changes: a message, a tool definition, an answer, a call or a result.
+// A Kind is what a transform changes: messages, tool definitions, answers, calls or results.
 type Kind string
 
 // The kinds.
@@ -21,16 +21,16 @@ const (
 	ToolResult Kind = "tool_result"
 )
 
-// Kinds returns the kinds in the order in which they apply to a request and its answer.
+// Kinds returns all kinds, in the order in which they apply to a request and its answer.
 func Kinds() []Kind { return []Kind{Message, Tool, Response, ToolCall, ToolResult} }
 
-// Info describes a transform.
+// An Info describes a transform.
 type Info struct {
 	Kind   Kind
 	Name   string
 	Effect string // one sentence
 	For    string // the servers or models that need it
-	// Always is set if the codec applies the transform to every answer, whether a configuration lists it or not.
+	// Always says that the transform is applied to every answer, even if no configuration lists it.
 	Always bool
 }
 
@@ -90,7 +90,7 @@ var table = []row{
 		For:    "small contexts"}, result: compactEnvelope},
 }
 
-// All returns the descriptions of all transforms, ordered by kind.
+// All returns the descriptions of all transforms, by kind. The slice belongs to the caller.
 func All() []Info {
 	out := make([]Info, len(table))
 	for i := range table {
@@ -110,8 +110,8 @@ func names(kind Kind) []string {
 	return names
 }
 
-// Check returns name in the spelling of the registry: lower case, with _ for -. If kind has no such transform, the error names the nearest
-// one of that kind, or the kind to which the name belongs.
+// Check returns name in the form in which it is listed: lower case, with _ in place of -. If kind has no such transform, the error suggests
+// the nearest name, or the kind that has it.
 func Check(kind Kind, name string) (string, error) {
 	r, err := find(kind, name)
 	if err != nil {

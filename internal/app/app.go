@@ -24,37 +24,37 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Options are the options of [New]. The zero value is usable.
+// Options configure an [App]. The zero value is usable.
 type Options struct {
 	Log   *slog.Logger // nil: discards
 	Tools []lathe.Tool // added to the tools of the configuration; a reload does not remove them
 	Sinks []event.Sink // receive the events of all runs, in addition to metrics and log
 
-	// Store is used in place of serve.store. The caller closes it after [App.Close]. nil: New opens the store that serve.store names.
+	// Store replaces the store that serve.store names, and is closed by the caller after [App.Close]; nil: New opens that of serve.store.
 	Store Store
-	// NoStore: runs are not stored, whatever serve.store is.
+	// NoStore turns storing of runs off, whatever serve.store is.
 	NoStore bool
 
 	// Version and Revision are reported by metrics, traces and the MCP server.
 	Version, Revision string
 	// SeparateMetrics removes /metrics from [App.Handler], as serve.metrics_addr does: [App.MetricsHandler] serves it.
 	SeparateMetrics bool
-	// Reload reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly from several goroutines at once, and
+	// Reload, if not nil, reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly concurrently, and
 	// returns the text of its error to the client, which has an admin key. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context) error
 	// Environ is the environment of MCP servers that are started as programs (PATH, HOME, LANG) and the source of the OTEL_ variables, in
 	// the form of os.Environ. nil: the environment of the process.
 	Environ []string
-	// Aliases maps model entries to the names that clients use. An entry without an alias has its own name.
+	// Aliases maps names of model entries to the names that clients use. An entry without an alias has its own name.
 	Aliases map[string]string
-	// Script and Replay are files for the model sim/script, see [SimOptions].
+	// Script and Replay are the files of [SimOptions] for the model sim/script.
 	Script, Replay string
 
-	// Executor, if set, makes the executor of detached runs, which requires a store that outlives the process. nil: this process executes
+	// Executor, if not nil, returns what executes detached runs; it requires a store that outlives the process. nil: this process executes
 	// them.
 	Executor func(*ExecutorParts) (Executor, error)
 
-	// TemporalTool, if set, makes the tools of tools.temporal, which run in steps of the Executor. nil: a configuration with such tools is
+	// TemporalTool, if not nil, returns the tool for an entry of tools.temporal, which runs in steps of the Executor. nil: such an entry is
 	// an error.
 	TemporalTool func(*lathe.ToolSpec, *config.TemporalTool) (lathe.Tool, error)
 
@@ -97,9 +97,9 @@ type App struct {
 	closed  bool
 }
 
-// New makes an application from the configuration and starts what it needs: MCP servers, WebAssembly modules, the store, and the
-// maintenance of runs. It resumes the runs that an earlier process left in the store. It opens no listener: the caller serves
-// [App.Handler]. If New returns no error, the caller must call Close.
+// New makes an application from the configuration and starts what it needs: MCP servers, WebAssembly modules, the store, and maintenance.
+// It resumes runs that an earlier process left in the store. It opens no listener: the caller serves [App.Handler]. opts may be nil. The
+// caller must call Close unless New returns an error.
 func New(cfg *config.Config, opts *Options) (_ *App, err error) {
 	a := &App{started: time.Now(), log: slog.New(slog.DiscardHandler), approvals: approval.NewQueue(nil), stopTasks: func() {}}
 	if opts != nil {
@@ -223,8 +223,8 @@ func (a *App) start(cfg *config.Config) {
 	}
 }
 
-// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no keys, every request with a local
-// Host header is accepted: then listen on a loopback address only, which [server.CheckAddr] checks.
+// Handler returns the handler of the HTTP API, the console, MCP and workers. If no keys are configured, it serves all requests with a local
+// Host header, so listen on a loopback address only: see [CheckAddr].
 func (a *App) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.traces != nil {
@@ -234,10 +234,10 @@ func (a *App) Handler() http.Handler {
 	})
 }
 
-// ConsoleHandler returns the handler for serve.console.listen: the console, and the API requests that it makes.
+// ConsoleHandler returns the handler for the listener serve.console.listen: the console and its API.
 func (a *App) ConsoleHandler() http.Handler { return a.server.Console() }
 
-// SignInLink returns the fragment of a console URL that signs a browser in with the key of this name. It can be used once, until expires.
+// SignInLink returns [server.Server.SignInLink].
 func (a *App) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	return a.server.SignInLink(key)
 }
@@ -245,8 +245,7 @@ func (a *App) SignInLink(key string) (fragment string, expires time.Time, err er
 // MetricsHandler returns the handler of /metrics, /livez and /readyz, for a separate listener. It requires no key.
 func (a *App) MetricsHandler() http.Handler { return a.server.Metrics() }
 
-// HTTPServer returns a server of h with the limits that [App.Handler] needs: on the size of request headers, the time to receive them, and
-// idle connections. The time of a response has no limit, because a limit would cut streams.
+// HTTPServer returns a server of h with the limits of [server.Server.HTTPServer].
 func (a *App) HTTPServer(h http.Handler) *http.Server {
 	srv := a.server.HTTPServer()
 	srv.Handler = h
@@ -256,7 +255,7 @@ func (a *App) HTTPServer(h http.Handler) *http.Server {
 // Recovered returns the number of runs of an earlier process that New has resumed.
 func (a *App) Recovered() int { return a.recovered }
 
-// Node returns the name of this process among those that share the store, or "" if the store is not shared.
+// Node returns the name of this process among those that share the store; "" if the store is not shared.
 func (a *App) Node() string {
 	if !a.shared() {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 )
 
-// OpenAudit opens the log that audit.path names, and logs the head of that log. It returns nil if audit.path is empty.
+// OpenAudit opens the audit log that audit.path names, and writes its last hash to log. It returns nil, nil if audit.path is empty.
 func OpenAudit(cfg *config.Config, log *slog.Logger) (*audit.Log, error) {
 	if cfg.Audit.Path == "" {
 		return nil, nil

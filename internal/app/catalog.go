@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Catalog has the resources and prompts for MCP clients, and the open folders of the resources. The caller must call Close.
+// A Catalog is the configured resources and prompts for MCP clients, with the open folders of the resources.
 type Catalog struct {
 	mcp.Catalog
 	roots []*os.Root
@@ -26,7 +26,7 @@ func (c *Catalog) Close() {
 	}
 }
 
-// Names returns the names under which policy.tools refers to the resources and prompts.
+// Names returns the names by which policy.tools refers to the resources and prompts.
 func (c *Catalog) Names() (out []string) {
 	for i := range c.Resources {
 		out = append(out, "resource__"+c.Resources[i].Name)

@@ -9,9 +9,8 @@ import (
 	"github.com/lathe-run/lathe/sim"
 )
 
-// Check returns the error that [New] would return for the configuration and that loading the configuration does not find. It makes no
-// connection and starts no process. It checks tools, WebAssembly modules, scripts, models, keys, worker pools, the name of the store and
-// the address to listen on.
+// Check returns what [New] would report about a loaded configuration, without making connections or starting processes: errors of tools,
+// WebAssembly modules, scripts, models, keys, worker pools, the name of the store and the listen address.
 func Check(ctx context.Context, cfg *config.Config) error {
 	set, err := NewToolSet(cfg)
 	if err != nil {
@@ -57,8 +56,7 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// CheckAddr returns an error if a server with the configuration must not listen on the address: only loopback addresses are allowed unless
-// the server requires a key ([config.Config.RequiresKey]).
+// CheckAddr returns an error if the gateway must not listen on addr: it is not a loopback address, and no key is required.
 func CheckAddr(cfg *config.Config, addr string) error {
 	keys := 0
 	if cfg.RequiresKey() {

@@ -25,8 +25,7 @@ const (
 	compactPause = 10 * time.Millisecond // pause after each compacted run, so that appends are not delayed
 )
 
-// Retention returns the settings of tool_calling.retention. It returns nil, which means that content is not removed, if none of its keys is
-// set.
+// Retention returns the settings of tool_calling.retention; nil if none is set, which removes no content.
 func Retention(cfg *config.Config) *loop.Retention {
 	set := false
 	for _, key := range []string{"mode", "store_raw_tool_output", "max_output_bytes"} {
@@ -53,22 +52,22 @@ func keptWhole(r *store.RunSummary, retryWindow time.Duration) time.Duration {
 	return retryWindow
 }
 
-// Compacted counts the content that compaction has removed.
+// Compacted counts what [Compact] has removed.
 type Compacted struct {
 	Runs, Events int
 	Bytes        int64
 	Freed        int64 // bytes by which the file of the store became smaller
 }
 
-// CompactOptions are the options of [Compact]. The zero value compacts all runs that have ended.
+// CompactOptions configure [Compact]. The zero value compacts all ended runs.
 type CompactOptions struct {
 	Runs   []string  // run ids; nil: all runs
 	Before time.Time // only runs that ended before this time; zero: now; ignored if Runs is set
-	DryRun bool      // only count
+	DryRun bool      // only count; nothing is removed
 }
 
-// Compact removes the content of ended runs that tool_calling.retention, or its defaults, do not retain. It returns a conflict if a run of
-// opts.Runs has not ended. If it compacts all runs, it also shrinks the file of an SQLite store.
+// Compact removes from ended runs the content that tool_calling.retention, or its defaults, do not keep. The error has the code conflict if
+// a run of opts.Runs has not ended. If all runs are compacted, the file of an SQLite store is shrunk as well. opts may be nil.
 func Compact(ctx context.Context, cfg *config.Config, s Store, opts *CompactOptions) (total Compacted, err error) {
 	if opts == nil {
 		opts = &CompactOptions{}

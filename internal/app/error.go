@@ -15,7 +15,7 @@ import (
 //  - unavailable: a server that the configuration requires is not ready
 //  - not_found, conflict, internal: the store, the audit log or another file
 
-// Op is the [lathe.Error.Op] of the errors of this package.
+// Op is the Op of this package's *[lathe.Error] values.
 const Op = "app"
 
 func invalidConfig(err error) error {
@@ -35,8 +35,7 @@ func at(key string, err error) error {
 	return lathe.CodeOf(err).Errorf(Op, "%s: %w", key, Cause(err))
 }
 
-// Cause returns the cause of the first [lathe.Error] in the tree of err: its text is for people, without operation and code. It returns err
-// if none exists.
+// Cause returns the Err of the first *[lathe.Error] in err, whose text is without operation and code; err itself if there is none.
 func Cause(err error) error {
 	var e *lathe.Error
 	if errors.As(err, &e) && e.Err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/lathe-run/lathe/server"
 )
 
-// An Executor executes the detached runs of an application step by step, as in the workflows of Temporal.
+// An Executor executes the detached runs of an [App] step by step, for example as workflows of Temporal.
 type Executor interface {
 	server.Executor
-	// Begin starts to execute steps. [New] calls it once, after everything else has been started.
+	// Begin starts the execution of steps. [New] calls it once, at the end.
 	Begin() error
-	// Drain starts no further steps, waits for those in progress until ctx is done, and leaves the rest to other processes. It is called
-	// once or twice, even if Begin was not called or has failed.
+	// Drain starts no further steps, and blocks until those in progress have ended or ctx is done; other processes execute the rest. It may
+	// be called twice, and without Begin.
 	Drain(ctx context.Context)
 }
 

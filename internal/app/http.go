@@ -33,8 +33,7 @@ func httpTools(cfg *config.Config, docs documents) (tools []lathe.Tool, problems
 	return b.tools, b.problems, b.warnings()
 }
 
-// HTTPTools has the tools of tools.http and tools.openapi, the servers that they send requests to, and the logins that they need. The
-// caller must call Close.
+// HTTPTools are the tools of tools.http and tools.openapi, with their clients and logins. The caller must call Close.
 type HTTPTools struct {
 	cfg      *config.Config
 	egress   *config.Egress
@@ -47,13 +46,13 @@ type HTTPTools struct {
 	httpLogins
 }
 
-// DocumentNotes are notes for operators about an OpenAPI document: sorted, one line for each operation.
+// DocumentNotes are notes about an OpenAPI document, for operators: one line for each operation, sorted.
 type DocumentNotes struct {
 	LeftOut  []string // operations that a pattern or a tag selects and that cannot be tools
 	Warnings []string // tools whose schema matches hardly any call
 }
 
-// Notes returns the notes about documents by their names in the configuration. Documents without notes are omitted.
+// Notes returns the notes by name of the document. Documents without notes are absent.
 func (b *HTTPTools) Notes() map[string]*DocumentNotes { return b.notes }
 
 // notesOf returns the notes of a document and creates them if necessary.
@@ -85,7 +84,7 @@ func newHTTPTools(cfg *config.Config) *HTTPTools {
 	return &HTTPTools{cfg: cfg, egress: &cfg.Tools.Egress, clients: map[string]*egress.Client{}, notes: map[string]*DocumentNotes{}, httpLogins: newHTTPLogins()}
 }
 
-// OpenHTTPTools returns the HTTP tools of a configuration without those that are not valid.
+// OpenHTTPTools returns the HTTP tools of a configuration. Tools that are not valid are left out.
 func OpenHTTPTools(cfg *config.Config) *HTTPTools {
 	b := newHTTPTools(cfg)
 	b.addAll()
@@ -102,10 +101,10 @@ func (b *HTTPTools) addAll() {
 	}
 }
 
-// An Origin is a server that HTTP tools send requests to.
+// An Origin is a server to which HTTP tools send requests.
 type Origin struct {
 	URL    string         // scheme and host
-	Key    string         // key in the configuration of the first tool with this origin
+	Key    string         // configuration key of the first tool that uses it
 	Tools  int            // number of tools with this origin
 	Client *egress.Client // client for the server and the hosts to which it may redirect
 	Logins []*Login       // logins of the tools
@@ -137,7 +136,7 @@ func (b *HTTPTools) Origins() []Origin {
 	return out
 }
 
-// Close closes the idle connections.
+// Close closes idle connections.
 func (b *HTTPTools) Close() {
 	for _, c := range b.clients {
 		c.Close()
@@ -311,7 +310,7 @@ func (b *HTTPTools) addDocument(name string, c *config.OpenAPI) {
 	}
 }
 
-// DocumentSum returns the SHA-256 of an OpenAPI document in the form of tools.openapi.NAME.sha256.
+// DocumentSum returns the SHA-256 of an OpenAPI document in hexadecimal, as tools.openapi.NAME.sha256 has it.
 func DocumentSum(doc []byte) string {
 	sum := sha256.Sum256(doc)
 	return hex.EncodeToString(sum[:])

@@ -12,15 +12,14 @@ import (
 
 // LoadOptions are the options of [LoadConfig]. The zero value is usable.
 type LoadOptions struct {
-	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, in the form of os.Environ. nil: the environment of
-	// the process; an empty slice: no variables.
+	// Environ is the environment for ${NAME} and LATHE_ variables, as os.Environ returns it. nil: that of the process; empty: no variables.
 	Environ []string
-	// Overrides override the file and the environment, in order.
+	// Overrides are applied in order, after the file and the environment.
 	Overrides []config.Override
 }
 
-// LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a server or starting a
-// process. An empty path is treated as an empty file. [config.ProblemsOf] lists the problems in the error.
+// LoadConfig reads the configuration file at path ("": none), and checks what can be checked without connections and processes.
+// [config.ProblemsOf] lists the problems in the error. opts may be nil.
 func LoadConfig(path string, opts *LoadOptions) (*config.Config, error) {
 	if opts == nil {
 		opts = &LoadOptions{}

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/oauth"
 )
 
-// A Login obtains the OAuth tokens of one source of tools and stores them in the file tools.tokens.
+// A Login obtains OAuth tokens for one source of tools and stores them in the file tools.tokens. The caller must call Close.
 type Login struct {
 	Kind string // mcp, http or openapi
 	Name string // name of the source
@@ -20,16 +20,16 @@ type Login struct {
 	close  func()
 }
 
-// A Grant is the result of a login.
+// A Grant is what a login obtained.
 type Grant struct {
 	Issuer  string
 	Scopes  []string
 	Expires time.Time // zero: unknown
-	Renews  bool      // the tokens are renewed without a further login
+	Renews  bool      // the tokens are renewed without another login
 }
 
-// OpenLogin returns the login of a source of tools: an MCP server, an HTTP tool or an OpenAPI document. name is its name, or kind and name
-// (mcp:search) if several sources have the name. The caller must call Close.
+// OpenLogin returns the login for an MCP server, an HTTP tool or an OpenAPI document. name is its name or, if several sources share it,
+// KIND:NAME, such as mcp:search.
 func OpenLogin(cfg *config.Config, name string) (*Login, error) {
 	kind, plain, err := sourceNamed(cfg, name)
 	if err != nil {
@@ -87,13 +87,13 @@ func sourceNamed(cfg *config.Config, name string) (kind, plain string, err error
 	return "", "", invalidRequest("no MCP server, HTTP tool or OpenAPI document %q in the configuration: `lathe tools list` names what there is", plain)
 }
 
-// Ready reports whether tokens are stored, or can be obtained without a person.
+// Ready reports whether tokens are stored or can be obtained without a user.
 func (l *Login) Ready() (bool, error) { return l.tokens.Ready() }
 
-// RightsWanted reports whether the server has requested rights that no login has obtained yet.
+// RightsWanted reports whether the server has requested scopes that no login has obtained yet.
 func (l *Login) RightsWanted() (bool, error) { return l.tokens.Wanted() }
 
-// Obtain logs in. It calls open with the URL at which a person logs in, and blocks until the browser is redirected to this machine or ctx
+// Obtain logs in: it calls open with the URL at which the user logs in, and blocks until the browser is redirected to this machine or ctx
 // is done.
 func (l *Login) Obtain(ctx context.Context, open func(address string) error) (*Grant, error) {
 	g, err := l.tokens.Login(ctx, open)
@@ -103,7 +103,7 @@ func (l *Login) Obtain(ctx context.Context, open func(address string) error) (*G
 	return &Grant{Issuer: g.Issuer, Scopes: g.Scopes, Expires: g.Expires, Renews: g.Renews}, nil
 }
 
-// Forget removes the tokens, and the registration with the authorization server, from the file.
+// Forget removes the stored tokens and the registration with the authorization server.
 func (l *Login) Forget() error { return l.tokens.Logout() }
 
 // Close closes the idle connections.

@@ -20,7 +20,7 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// Servers are the MCP servers of a configuration. The caller must call Close.
+// Servers are the running MCP servers of a configuration. The caller must call Close.
 type Servers struct {
 	group   *mcptool.Group // nil: there are no servers
 	clients []*egress.Client
@@ -31,8 +31,7 @@ type Servers struct {
 type ServerOptions struct {
 	// Only names the servers to start; nil: all.
 	Only []string
-	// Inspect is for commands that report the state of the servers: a required server that is not ready, or tools that cannot be added to
-	// the set, are then not an error.
+	// Inspect makes it no error that a required server is not ready, or that tools cannot be added to the set: Status reports it.
 	Inspect bool
 	// Environ is the environment from which servers that are started as programs get PATH, HOME and LANG, in the form of os.Environ. nil:
 	// the environment of the process.
@@ -80,7 +79,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 	return s, nil
 }
 
-// ServersOf returns the names of the MCP servers that provide at least one of the tools; nil for nil, which means all.
+// ServersOf returns the names of the MCP servers that provide any of the tools; nil tools (all) return nil (all).
 func ServersOf(cfg *config.Config, tools []string) []string {
 	if tools == nil {
 		return nil
@@ -193,10 +192,10 @@ func (s *Servers) Status() []mcptool.Status {
 	return s.group.Status()
 }
 
-// Accept accepts the current definition of the named tool, or of all tools of the named server, and returns their state before.
+// Accept does what [mcptool.Group.Accept] does.
 func (s *Servers) Accept(name string) ([]mcptool.ToolStatus, error) { return s.group.Accept(name) }
 
-// AcceptShown accepts the current definition of one tool if it has the digest.
+// AcceptShown does what [mcptool.Group.AcceptShown] does.
 func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error) {
 	if s.group == nil {
 		return nil, errNoServer
@@ -204,7 +203,7 @@ func (s *Servers) AcceptShown(name, digest string) ([]mcptool.ToolStatus, error)
 	return s.group.AcceptShown(name, digest)
 }
 
-// Reconnect closes the connection to the named server and opens a new one.
+// Reconnect does what [mcptool.Group.Reconnect] does.
 func (s *Servers) Reconnect(name string) error {
 	if s.group == nil {
 		return errNoServer
@@ -214,8 +213,8 @@ func (s *Servers) Reconnect(name string) error {
 
 var errNoServer = lathe.CodeNotFound.Wrap(Op, lathe.ErrNotFound)
 
-// Warnings returns one line for each server that is not ready, for the tools whose definitions are not accepted, and for names in the
-// configuration of a server that none of its tools has. The lines may contain text of the servers: escape them for a terminal.
+// Warnings returns one line for each server that is not ready, for tools whose definitions are not accepted, and for configured tool names
+// that the server does not have. Lines may contain text of the servers, which must be escaped for a terminal.
 func (s *Servers) Warnings() []string {
 	var out []string
 	for _, st := range s.Status() {

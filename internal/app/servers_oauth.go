@@ -26,7 +26,7 @@ func tokensFor(name string, cfg *config.Config) (*oauth.Client, *egress.Client, 
 	return tokenClient(&conf, cfg)
 }
 
-// HasAuthorization reports whether the configured headers contain Authorization. Then no login is possible.
+// HasAuthorization reports whether headers contain Authorization, in any case. A source with this header needs no login.
 func HasAuthorization(headers map[string]config.Ref) bool {
 	for name := range headers {
 		if textproto.CanonicalMIMEHeaderKey(name) == "Authorization" {

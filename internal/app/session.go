@@ -19,13 +19,13 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// SessionOptions are the options of [OpenSession]. The zero value is usable.
+// SessionOptions configure a [Session]. The zero value is usable.
 type SessionOptions struct {
 	Tools []lathe.Tool // added to the tools of the configuration
-	// Allow names the tools that the runs may use; nil: all. MCP servers that provide none of them are not started.
+	// Allow names the tools that runs may use; nil: all. MCP servers that provide none of them are not started.
 	Allow []string
-	// Approver decides the calls that need an approval; nil: they are denied. AgentApprover decides the calls of agents, which cannot wait
-	// for a later decision; nil: tools that need an approval are withheld from agents.
+	// Approver decides about calls that need an approval; nil: they are denied. AgentApprover does so for calls of agents, whose answers
+	// cannot come later; nil: such tools are withheld from agents.
 	Approver, AgentApprover lathe.Approver
 	// Store stores the runs; the caller closes it. nil: runs are not stored.
 	Store Store
@@ -54,7 +54,8 @@ type Session struct {
 	log     *slog.Logger
 }
 
-// OpenSession makes the model of the entry and the tools of the configuration, and starts the MCP servers that the tools need.
+// OpenSession makes the model of the entry and the tools of the configuration, and starts the MCP servers that they need. options may be
+// nil.
 func OpenSession(ctx context.Context, cfg *config.Config, entry *config.Model, options *SessionOptions) (_ *Session, err error) {
 	var opts SessionOptions
 	if options != nil {
@@ -147,8 +148,8 @@ func (s *Session) Run(ctx context.Context, in *loop.Input) (*event.Result, error
 	return s.Engine.Run(ctx, s.Loop, in, nil)
 }
 
-// UseModel makes later runs use the model of the entry with the same tools. Agents without a model in their configuration continue to use
-// the first model. After an error nothing has changed. No run may be in progress.
+// UseModel makes further runs use the model of the entry, with the same tools. Agents without a model of their own keep the first one. On
+// an error, nothing changes. No run may be in progress.
 func (s *Session) UseModel(entry *config.Model) error {
 	model, err := NewModel(s.cfg, entry, &ModelOptions{Sim: s.sim, Log: s.log})
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *Session) Compact(ctx context.Context) error {
 	return nil
 }
 
-// Close stops servers and modules, and sends the remaining spans to the collector. No run may be in progress.
+// Close stops servers and modules and sends the remaining spans. No run may be in progress.
 func (s *Session) Close(ctx context.Context) (err error) {
 	if s.traces != nil {
 		CloseTraces(ctx, s.traces, s.log)

@@ -43,8 +43,9 @@ func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) 
 // meterTimeout limits the time in which Close records the usage of model calls.
 const meterTimeout = 10 * time.Second
 
-// Close stops everything that New has started. It interrupts requests and runs that have not ended: call [App.Shutdown] first to let them
-// finish. It blocks until the events of ended runs are stored. Further calls do nothing.
+// Close stops all that New has started and blocks until the events of ended runs are stored. Requests and runs in progress are interrupted:
+// call [App.Shutdown] first. The error joins those of closing the audit log, recording usage and closing the store. Further calls return
+// nil.
 func (a *App) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/lathe-run/lathe/store/sqlite"
 )
 
-// A Store stores runs: in a file, in a database that several processes share, or in memory. A store that several processes can share is
-// also a [store.Shared].
+// A Store stores runs: in a file, in a database that several processes share, or in memory. One that can be shared also implements
+// [store.Shared].
 type Store interface {
 	store.Retainer
 	store.Compactor
@@ -60,7 +60,7 @@ func NewMemoryStore() Store {
 	return memoryStore{store.NewMemory(&store.MemoryOptions{MaxRuns: maxMemoryRuns, MaxFinished: maxMemoryFinished, MaxBytes: maxMemoryBytes, Share: memoryShare})}
 }
 
-// Tightened returns the files of a store that other users could open before the store was opened.
+// Tightened returns the paths of store files from which opening has removed permissions of other users.
 func Tightened(s Store) []string {
 	if t, ok := s.(interface{ Tightened() []string }); ok {
 		return t.Tightened()
@@ -68,8 +68,8 @@ func Tightened(s Store) []string {
 	return nil
 }
 
-// ParseStoreName splits the name of a store that is a file or a database into its kind (sqlite or postgres) and the path or the URL. from
-// is the setting that errors name, such as serve.store.
+// ParseStoreName splits a name such as sqlite:PATH or postgres://HOST/DATABASE into kind and path or URL. Errors name from, the setting
+// that has the name, such as serve.store.
 func ParseStoreName(name, from string) (kind, path string, err error) {
 	kind, path, _ = strings.Cut(name, ":")
 	switch {
@@ -123,13 +123,13 @@ func OpenStore(name string, opts *StoreOptions) (Store, error) {
 	return s, nil
 }
 
-// A LockedError means that another process has opened the file of the store.
+// A LockedError says that another process has the file of the store open.
 type LockedError struct {
 	Path string
 	Err  error
 }
 
-// Error implements error.
+// Error returns the path and the cause.
 func (e *LockedError) Error() string { return fmt.Sprintf("the store %s: %s", e.Path, e.Err) }
 
 // Unwrap returns the cause.

@@ -36,7 +36,7 @@ func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// TLS reports whether serve.tls was set when the application was made.
+// TLS reports whether serve.tls was set when the App was made.
 func (a *App) TLS() bool { return a.certificate.Load() != nil }
 
 // Listener returns ln or, if serve.tls is set, a listener on ln that serves TLS 1.2 or later with the current certificate. After a reload

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// Tools are the tools of a configuration, with the MCP servers and WebAssembly modules that provide some of them.
+// Tools are all tools of a configuration, with the servers and modules that provide them. The caller must call Close.
 type Tools struct {
 	Set     *tool.Set
 	Servers *Servers

@@ -108,7 +108,7 @@ func otlpHeaders(texts ...string) (map[string]string, error) {
 // tracesGrace limits how long CloseTraces waits for the collector.
 const tracesGrace = 5 * time.Second
 
-// CloseTraces sends the remaining spans within at most 5 s.
+// CloseTraces closes t, and waits at most 5 s for its remaining spans to be sent.
 func CloseTraces(ctx context.Context, t *observe.Traces, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesGrace)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// An Agent is a tool whose calls are runs of their own.
+// An Agent configures a tool whose calls are runs of their own.
 type Agent struct {
 	// What the agent does, for the model that calls it. Required.
 	Description string `key:"description" also:"summary"`

@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Approval says how clients and people learn that a run waits for an approval.
+// Approval configures how clients and approvers are informed that a run waits for an approval.
 type Approval struct {
 	// How long the answer of a chat completion is held open while its run waits for an approval, at most 5m where it
 	// is not streamed; then the run goes on in the same answer. `0s`: the answer ends with `approval.waiting_text`
@@ -16,7 +16,7 @@ type Approval struct {
 	Webhook Webhook `key:"webhook"`
 }
 
-// Webhook is an HTTP endpoint that gets signed notices.
+// A Webhook is an HTTP endpoint to which signed notifications are sent.
 type Webhook struct {
 	// Address of the endpoint. Default: none. An address that is not public must be in `tools.egress.private`.
 	URL Ref `key:"url" is:"url"`

@@ -1,6 +1,6 @@
 package config
 
-// Audit says where it is recorded what runs do.
+// Audit configures the audit log of runs.
 type Audit struct {
 	// File that records what runs do, before they do it; see docs/audit.md. A relative path starts at
 	// `state_dir`. Read at start.

@@ -10,18 +10,18 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Group is what several keys have in common.
+// A Group is a budget that several keys share.
 type Group struct {
 	Budget KeyBudget `key:"budget"`
 }
 
-// KeyBudget bounds what a key, or the keys of a group together, use in a day and in a month, in UTC.
+// A KeyBudget limits the usage of a key, or of the keys of a group together, per day and per month of UTC.
 type KeyBudget struct {
 	Day   PeriodBudget `key:"day" also:"daily"`
 	Month PeriodBudget `key:"month" also:"monthly"`
 }
 
-// PeriodBudget bounds what is used in one period. It is no bound if both fields are unset.
+// A PeriodBudget limits the usage in one period. It limits nothing if both fields are unset.
 type PeriodBudget struct {
 	// Maximum cost of all model calls in US dollars, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
 	// nothing; `none`: no bound. See docs/budgets.md.
@@ -30,7 +30,7 @@ type PeriodBudget struct {
 	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"` // the largest number: no bound
 }
 
-// Bounds reports whether the budget bounds anything.
+// Bounds reports whether the budget has any limit.
 func (b *KeyBudget) Bounds() bool { return b.Day.bounds() || b.Month.bounds() }
 
 func (b *PeriodBudget) bounds() bool { return b.Cost != Unset || b.Tokens != math.MaxInt64 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// MCP says what MCP clients of this gateway find besides tools.
+// MCP configures what the gateway offers to MCP clients besides tools.
 type MCP struct {
 	// What MCP clients of this gateway may read; policy knows it as the tool `resource__NAME`. See docs/mcp-serve.md.
 	Resources map[string]*MCPResource `key:"resources" names:"offer" per:"resource name"`
@@ -15,7 +15,7 @@ type MCP struct {
 	Prompts map[string]*MCPPrompt `key:"prompts" names:"offer" per:"prompt name"`
 }
 
-// An MCPResource is a text, or the files of a folder.
+// An MCPResource offers a text, or the files of a folder, to MCP clients.
 type MCPResource struct {
 	// Where clients find it, such as `docs:///`; a part `{name}` stands for any text without a slash. What the names
 	// of files are put after ends in a slash. Default: `lathe:///NAME`.
@@ -42,7 +42,7 @@ type MCPResource struct {
 	MaxBytes int `key:"max_bytes" default:"1MiB" is:"size" range:"1..8MiB" also:"max_file_bytes"`
 }
 
-// An MCPPrompt is a message to begin with.
+// An MCPPrompt offers MCP clients a message with which a user can begin.
 type MCPPrompt struct {
 	// Its name for people.
 	Title string `key:"title"`

@@ -17,7 +17,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Config is what a configuration says, defaults filled in.
+// A Config is a configuration in force, with defaults filled in.
 type Config struct {
 	// Model of runs that name none: a name under `models`, or `sim/…`. Default: the only model there is, else
 	// `sim/demo`.
@@ -59,10 +59,10 @@ type Config struct {
 	noted   []Problem // by Warn
 }
 
-// Dir is the folder of the file, where its relative paths start; "": where the program runs.
+// Dir returns the folder of the configuration file, to which relative paths in it refer; "" (the working folder) without a file.
 func (c *Config) Dir() string { return c.dir }
 
-// A Model says how one model is reached and what it can do.
+// A Model configures how one model is reached and what it supports.
 type Model struct {
 	Name string `key:"-"` // its name in `models`
 	// `openai`: a server of any `wire`; `sim`: the simulated model. What a vendor needs besides is its `profile`.
@@ -174,7 +174,7 @@ type Model struct {
 	run []Expanded // see Config.SettingsFor
 }
 
-// ToolCalling holds the settings and limits of runs.
+// ToolCalling is the settings and limits of runs.
 type ToolCalling struct {
 	// Whether runs may use tools; `false` is `tool_use_mode: disabled` for all.
 	Enabled        bool `key:"enabled" default:"true"`
@@ -187,7 +187,7 @@ type ToolCalling struct {
 	lathe.Limits        `key:",inline"`
 }
 
-// Retention says what a session's history keeps of tool results after a run.
+// Retention configures which tool results a session's history keeps after a run.
 type Retention struct {
 	// What a session's history keeps of what a model said between its calls: nothing, its length and a hash, its
 	// beginning without keys, values that are named as secrets, user information in URLs and e-mail addresses, or all of it in memory.
@@ -198,7 +198,7 @@ type Retention struct {
 	MaxOutputBytes int `key:"max_output_bytes" default:"2KiB" is:"size" range:"0.."`
 }
 
-// Tools says which tools there are.
+// Tools configures the sources of tools.
 type Tools struct {
 	// Built-in tools that runs may use, by name; `all` for those that keep no state, an empty list for none.
 	Builtin []string `key:"builtin" default:"all" is:"tool" also:"enabled"`
@@ -225,7 +225,7 @@ type Tools struct {
 	Retry   ToolRetry  `key:"retry"`
 }
 
-// Telemetry says what events, logs and traces show.
+// Telemetry configures events, logs, metrics and traces.
 type Telemetry struct {
 	// Put message, argument and output text into traces and audit lines.
 	Content bool `key:"content" default:"false"`
@@ -251,7 +251,7 @@ type Telemetry struct {
 	LogToolErrors bool `key:"log_tool_errors" default:"false" also:"tool_errors"`
 }
 
-// Sim sets up the simulated model.
+// Sim configures the simulated model.
 type Sim struct {
 	// Pause between the tokens of the model `sim/slow`.
 	TokenDelay time.Duration `key:"token_delay" default:"30ms" range:"0s.." also:"delay"`
@@ -259,7 +259,7 @@ type Sim struct {
 	Scripts map[string]string `key:"scripts" names:"script" per:"name to path" also:"script"`
 }
 
-// Settings returns the settings of runs. Without tool_calling.enabled no tools are used.
+// Settings returns the settings of runs. If tool_calling.enabled is false, they use no tools.
 func (c *Config) Settings() lathe.Settings {
 	s := c.ToolCalling.Settings
 	if !c.ToolCalling.Enabled {
@@ -271,15 +271,14 @@ func (c *Config) Settings() lathe.Settings {
 // Limits returns the limits of runs.
 func (c *Config) Limits() lathe.Limits { return c.ToolCalling.Limits }
 
-// SimModel is the model that answers where none is configured.
+// SimModel is the simulated model that is the default if no model is configured.
 const SimModel = "sim/demo"
 
-// CommandLineModel is the name of the entry that a flag with an address makes: at each start that of another model.
+// CommandLineModel is the name of the model entry that a command-line flag with a URL adds.
 const CommandLineModel = "command-line"
 
-// Model returns the model of that name. With an empty name it returns the default model: what
-// default_model says, else the only one in `models`, else [SimModel] if none exist. A name
-// that begins with "sim/" needs no entry. The error is a *[lathe.Error] that names the nearest model.
+// Model returns the model with this name. "" is the default: default_model, else the only entry of models, else [SimModel] if there are no
+// entries. A name that begins with "sim/" needs no entry. The error for any other name is a *[lathe.Error] that suggests the nearest one.
 func (c *Config) Model(name string) (*Model, error) {
 	if name == "" {
 		name = c.DefaultModel
@@ -300,8 +299,7 @@ func (c *Config) Model(name string) (*Model, error) {
 	return nil, lathe.CodeInvalidConfig.Wrap("config", unknownModel(name, names))
 }
 
-// Origin says where the value of a key comes from: "lathe.yaml:3", "LATHE_DEFAULT_MODEL",
-// "--model" or "default".
+// Origin returns where the value of a key was set: "lathe.yaml:3", "LATHE_DEFAULT_MODEL", "--model" or "default".
 func (c *Config) Origin(key string) string {
 	if o, ok := c.origin[key]; ok {
 		return o

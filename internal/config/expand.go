@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// Transforms are the names of the transforms of a model, by kind.
+// Transforms are the names of the transforms of a model, by kind, in the order in which they apply.
 type Transforms struct {
 	// Transforms of docs/presets.md that change messages on their way out; added to those of presets. An empty list
 	// clears.
@@ -22,17 +22,17 @@ type Transforms struct {
 	ToolResult []string `key:"tool_result" also:"tool_result_transforms"`
 }
 
-// An Expansion is what the profile and the presets of a model come to.
+// An Expansion is the keys that the profile and the presets of a model set.
 type Expansion struct {
 	Set []Expanded
-	// Problems are names and values that are not good; Key is the model's key.
+	// Problems are invalid names and values. Their Key is that of the model.
 	Problems []Problem
 }
 
-// An Expanded is one key that a profile or preset sets, or adds to.
+// An Expanded is one key that a profile or preset sets, or to whose list it adds.
 type Expanded struct {
 	Key   string // a key of the model, or of tool_calling
-	Value string // as one would write it
+	Value string // as it is written in a configuration
 	From  string // such as "profile openrouter"
 	Run   bool   // a key of tool_calling
 	// Whole says that Value holds what the file says, too: it takes its place.
@@ -80,8 +80,8 @@ func (l *loader) setExpanded(base string, isSet bool, e Expanded, r *row) {
 	}
 }
 
-// SettingsFor returns the settings of runs with a model: those of [Config.Settings], and those of the
-// model's profile and presets for each key that the configuration does not set.
+// SettingsFor returns [Config.Settings] for runs with the model m: each key that the configuration does not set is that of the model's
+// profile and presets.
 func (c *Config) SettingsFor(m *Model) lathe.Settings {
 	of := *c
 	rows := rowsOf(reflect.ValueOf(&of.ToolCalling))

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/vendor"
 )
 
-// Warnings returns settings that are valid but probably not intended, such as names of keys that do not exist, a taint guard that can
-// block no call, and those of [Config.Warn]. A list that is written as empty grants nothing, as it says, and is no such setting.
+// Warnings returns settings that are valid but probably unintended, such as names of keys that do not exist, and the warnings that
+// [Config.Warn] has added. A list that is written as empty grants nothing, which is not a warning.
 func (c *Config) Warnings() []Problem {
 	var out []Problem
 	out = append(out, c.budgetWarnings()...)
@@ -84,8 +84,8 @@ func (c *Config) idleTaint() bool {
 	return allows
 }
 
-// Grants returns the models and tools that a key of the configuration may use: nil for all, and an empty list for none, which is
-// also what serve.default_grant none makes of a list that is not set.
+// Grants returns the models and tools that a key of the configuration may use: nil for all, empty for none. A list that is not set follows
+// serve.default_grant.
 func (c *Config) Grants(key string) (models, tools []string) {
 	k := c.Keys[key]
 	models, tools = k.Models, k.Tools

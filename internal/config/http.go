@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Egress says where the requests of tools may go, besides the servers that the tools name.
+// Egress configures which servers the requests of tools may reach, besides those that the tools name.
 type Egress struct {
 	// Prefixes, addresses and host names that tools may reach although they are not public, such as `10.1.0.0/16` or
 	// `127.0.0.1`.
@@ -20,7 +20,7 @@ type Egress struct {
 	MaxResponseBytes int `key:"max_response_bytes" default:"8MiB" is:"size" range:"1.." also:"max_body_bytes"`
 }
 
-// An HTTPTool is a tool that is one HTTP request.
+// An HTTPTool configures a tool whose calls are single HTTP requests.
 type HTTPTool struct {
 	// What the tool does, for the model.
 	Description string `key:"description" also:"summary"`
@@ -38,7 +38,7 @@ type HTTPTool struct {
 	Call   HTTPCall     `key:",inline"`
 }
 
-// HTTPCall is what the tools of both kinds say of each call.
+// HTTPCall is what [HTTPTool] and [OpenAPI] have in common: how their requests are sent.
 type HTTPCall struct {
 	// Fields of the answer that the model may see, as dotted paths; `["*"]` for all. Required.
 	Allowlist []string `key:"allowlist" also:"allow fields show"`
@@ -65,7 +65,7 @@ type HTTPCall struct {
 	OAuth       OAuth `key:"oauth"`
 }
 
-// An HTTPParameter is an argument of an [HTTPTool] and the place of the request where it goes.
+// An HTTPParameter is an argument of an [HTTPTool], and where in the request it is sent.
 type HTTPParameter struct {
 	// Where the value goes.
 	In string `key:"in" default:"query" of:"path query header cookie body" also:"place location"`
@@ -86,7 +86,7 @@ type HTTPParameter struct {
 	AllowReserved bool `key:"allow_reserved" default:"false"`
 }
 
-// An OpenAPI names the operations of a document that are tools.
+// An OpenAPI configures which operations of an OpenAPI document are tools.
 type OpenAPI struct {
 	// The document, OpenAPI 3.0 to 3.2, JSON or YAML. A relative path starts at the configuration file.
 	File string `key:"file" is:"file" also:"path document spec"`

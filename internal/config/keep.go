@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Keep bounds what is kept of runs that have ended.
+// Keep limits how long and how much of ended runs is stored.
 type Keep struct {
 	// How long the gateway keeps a run in its store after it has ended, or `none` for ever.
 	MaxAge time.Duration `key:"max_age" default:"none" off:"none" also:"ttl keep days"` // negative: no bound

@@ -23,7 +23,7 @@ const (
 	maxKeysLine      = 512 // bytes
 )
 
-// A FileKey is a key of the file of `serve.keys_file`.
+// A FileKey is a key in the file that serve.keys_file names.
 type FileKey struct {
 	SHA256 [sha256.Size]byte `key:"-"`
 	// Profile is the entry of [Config].Keys whose rights, limits, group and budget the key has.
@@ -122,14 +122,14 @@ func parseFileKey(line string) (name string, k FileKey, err error) {
 	return parts[0], k, nil
 }
 
-// HasKey reports whether there is a key of that name, in Keys or in the file of `serve.keys_file`.
+// HasKey reports whether a key has this name, in Keys or in the file of serve.keys_file.
 func (c *Config) HasKey(name string) bool {
 	_, ok := c.FileKeys[name]
 	return ok || c.Keys[name] != nil
 }
 
-// RequiresKey reports whether requests without a key are refused: if Keys has an entry, or if `serve.keys_file` is set, also to a
-// file without keys.
+// RequiresKey reports whether requests without a key are refused: Keys is not empty, or serve.keys_file is set, even to a file without
+// keys.
 func (c *Config) RequiresKey() bool { return len(c.Keys) > 0 || c.FileKeys != nil }
 
 // keysFileWarnings returns warnings about names in lists of keys that no key has, and about entries of Keys that no key uses.

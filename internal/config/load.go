@@ -24,7 +24,7 @@ const (
 	maxProblems    = 100
 )
 
-// LoadOptions are what a configuration is read with besides its file.
+// LoadOptions are the sources of a configuration besides its file.
 type LoadOptions struct {
 	// Environ is the environment as os.Environ returns it; nil is an empty one. LATHE_ and a key in
 	// capitals, its dots as _, sets that key over the file. References ${NAME} are looked up in it.
@@ -42,7 +42,7 @@ type LoadOptions struct {
 	Check func(c *Config, dir string) []Problem
 }
 
-// An Override sets one key from a flag.
+// An Override sets one key, from a command-line flag.
 type Override struct {
 	From  string // how errors call it, such as "--model"
 	Key   string // from the top, such as "models.fast.base_url"; a model that is not there is made
@@ -90,9 +90,8 @@ func wireAt(base string) lathe.Wire {
 	return lathe.WireOpenAIChat
 }
 
-// Load reads the file at path, none when path is empty, and lays environment and flags over it.
-// Its error is a *[lathe.Error] with code invalid_config that wraps [Problems], or the error of
-// reading the file.
+// Load reads the configuration file at path ("": none) and overrides its values by those of the environment and then of the flags. The
+// error is a *[lathe.Error] of code invalid_config that wraps [Problems], or the error of reading the file.
 func Load(path string, opts *LoadOptions) (*Config, error) {
 	var o LoadOptions
 	if opts != nil {

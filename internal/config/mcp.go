@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// An MCPServer is an MCP server whose tools runs may use. It has either a Command or a URL.
+// An MCPServer configures an MCP server whose tools runs may use. Either Command or URL is set.
 type MCPServer struct {
 	// Program of a stdio server, without its arguments; no shell is used.
 	Command string `key:"command" is:"program" also:"cmd exec"`
@@ -118,8 +118,8 @@ func (l *loader) checkRenames() {
 	}
 }
 
-// MCPTool returns the MCP server of the configuration to which a tool belongs by the name under which it is offered, and the
-// server's own name of the tool as far as the configuration tells it. ok is false if the name is none of an MCP server.
+// MCPTool returns the configured MCP server to which the tool with this offered name belongs, and the server's own name of the tool, as far
+// as the configuration shows it. ok is false if the name is not one of an MCP server's tool.
 func (t *Tools) MCPTool(name string) (server, remote string, ok bool) {
 	for server, s := range text.ByName(t.MCP) {
 		for remote, to := range s.Rename {

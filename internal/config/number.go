@@ -191,7 +191,7 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// Unset is the value of an amount of [price.Money] that is not set.
+// Unset is an amount of money that is not configured.
 const Unset price.Money = -1
 
 // moneyKind returns the kind of an exact amount of US dollars, at least 0. off is stored as [Unset].

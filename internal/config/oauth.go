@@ -2,7 +2,7 @@ package config
 
 import "errors"
 
-// OAuth says how the access tokens of a server are got. The zero value does what the server says.
+// OAuth configures how access tokens for a server are obtained. The zero value follows the metadata of the server.
 type OAuth struct {
 	// How tokens are got: with `authorization_code` a person logs in by `lathe tools login NAME`; with the others the
 	// client itself, an assertion or an identity provider takes the place of the person. A tool over HTTP sends the
@@ -46,10 +46,10 @@ type IdentityProvider struct {
 	IDToken Ref `key:"id_token" is:"key"`
 }
 
-// IsSet reports whether a tool over HTTP is to have tokens.
+// IsSet reports whether requests of an HTTP tool get tokens.
 func (o *OAuth) IsSet() bool { return o.Grant != "" || !o.IsZero() }
 
-// IsZero reports whether nothing is said, but that a person logs in.
+// IsZero reports whether nothing is configured, except possibly the default grant authorization_code.
 func (o *OAuth) IsZero() bool {
 	return (o.Grant == "" || o.Grant == "authorization_code") && o.Issuer.IsZero() && o.TokenEndpoint.IsZero() && o.AuthorizationEndpoint.IsZero() && o.Scopes == nil && o.ClientID.IsZero() && o.ClientSecret.IsZero() &&
 		o.PrivateKey.IsZero() && o.ClientMetadataURL.IsZero() && o.RedirectPort == 0 && o.Assertion.IsZero() && o.Provider.TokenEndpoint.IsZero() &&

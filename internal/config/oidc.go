@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// OIDC says which callers the gateway takes besides those with a key: the holders of tokens that an OpenID Connect issuer
-// has signed.
+// OIDC configures callers that identify themselves by tokens of an OpenID Connect issuer, besides those with a key.
 type OIDC struct {
 	// Issuer of the tokens, as in their `iss`, such as `https://login.example.com/realms/main`. Callers send them where
 	// they would send a key. It requires `serve.oidc.audience`, and `keys` as profiles; see docs/gateway.md.
@@ -42,10 +41,10 @@ type OIDC struct {
 	Scopes []string `key:"scopes" also:"scope"`
 }
 
-// IsSet reports whether callers may be identified by tokens.
+// IsSet reports whether an issuer is configured.
 func (o *OIDC) IsSet() bool { return !o.Issuer.IsZero() }
 
-// ProfileOf returns the value and the key of an entry of Profiles.
+// ProfileOf splits an entry VALUE=KEY of Profiles at its last "=". It panics if there is none; loaded configurations have no such entry.
 func ProfileOf(entry string) (value, key string) {
 	i := strings.LastIndexByte(entry, '=')
 	return entry[:i], entry[i+1:]

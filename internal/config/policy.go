@@ -6,7 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Policy says what may be executed.
+// Policy configures which tool calls are executed.
 type Policy struct {
 	// Tools that change nothing.
 	ReadOnly lathe.Decision `key:"effects.read_only" default:"allow" also:"readonly"`
@@ -28,7 +28,7 @@ type Policy struct {
 	Budget Budget         `key:"budget"`
 }
 
-// A PolicyRule is the decision about the calls that match it.
+// A PolicyRule decides about the calls that match it.
 type PolicyRule struct {
 	// Decision about the calls that match the rule.
 	Decision lathe.Decision `key:"decision" default:"deny" also:"action effect_of"`
@@ -47,7 +47,7 @@ type PolicyRule struct {
 	Reason string `key:"reason" also:"message"`
 }
 
-// Budget bounds what one run may use; a zero field, or no entry, is no bound.
+// A Budget limits what one run may use; a zero field, or a missing entry, is no limit.
 type Budget struct {
 	// Maximum executed tool calls of one run; `0`: no bound but `max_total_tool_calls`.
 	Calls int `key:"calls" default:"0" range:"0.." also:"max_calls"`
@@ -59,7 +59,7 @@ type Budget struct {
 	Cost float64 `key:"cost" default:"none" is:"dollars"`
 }
 
-// Circuit says when a backend that fails is left alone.
+// Circuit configures the circuit breakers of backends: when calls of a failing backend are refused.
 type Circuit struct {
 	// Calls to a backend that fail in a row, after which its tools answer `unavailable` at once; `0`: never.
 	Failures int `key:"failures" default:"5" range:"0.." also:"threshold"` // 0: never
@@ -67,7 +67,7 @@ type Circuit struct {
 	OpenFor time.Duration `key:"open_for" default:"30s" range:"1ms.." also:"cooldown"`
 }
 
-// ToolRetry says how often a call is tried again.
+// ToolRetry configures how often a failed call is repeated.
 type ToolRetry struct {
 	// Attempts of a call that is answered `unavailable`, of tools that only read or are idempotent; the first one
 	// included.
@@ -76,7 +76,7 @@ type ToolRetry struct {
 	Backoff time.Duration `key:"backoff" default:"200ms" range:"1ms.." also:"delay"`
 }
 
-// Secrets says which values are kept from models and tools.
+// Secrets configures which values are hidden from models and tools.
 type Secrets struct {
 	// Values that neither models nor tools are shown: a token stands in their place. Keys and headers elsewhere in
 	// this file count, too.

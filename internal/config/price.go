@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// ModelPrice is what a model costs. All of its amounts are [Unset], or Input and Output are not.
+// A ModelPrice is the price of a model's tokens. Either all of its amounts are [Unset], or Input and Output are set.
 type ModelPrice struct {
 	// US dollars per million tokens of requests. Default: the vendor's list price of docs/presets.md where `base_url` is the
 	// vendor's, else unknown. Set `input` and `output` together; `0`: the model costs nothing.
@@ -18,7 +18,7 @@ type ModelPrice struct {
 	Output price.Money `key:"output" default:"unknown" off:"unknown" range:"0..100000" also:"completion output_cost"`
 }
 
-// Price returns the price with its defaults filled in. ok is false if the price is unknown.
+// Price returns the price, with defaults for the amounts that are not set. ok is false if no price is configured.
 func (p *ModelPrice) Price() (of price.Price, ok bool) {
 	if p.Input == Unset || p.Output == Unset {
 		return price.Price{}, false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Problem is one thing that is wrong with a configuration.
+// A Problem is one error or warning about a configuration.
 type Problem struct {
 	File    string // or the variable, or the flag, that is wrong
 	Line    int    // of the file, from 1; 0 where there is no line
@@ -14,7 +14,7 @@ type Problem struct {
 	Message string
 }
 
-// String returns "file:line: key: message", leaving out what is empty.
+// String returns "file:line: key: message", without the parts that are empty.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -31,8 +31,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all that is wrong with a configuration, in the order of the file, then of the
-// environment and the flags.
+// Problems are all errors of a configuration: those of the file in its order, then those of the environment and of the flags.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -44,7 +43,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// ProblemsOf returns the problems in an error of [Load], nil where it has none.
+// ProblemsOf returns the problems that an error of [Load] wraps, or nil.
 func ProblemsOf(err error) Problems {
 	var ps Problems
 	errors.As(err, &ps)

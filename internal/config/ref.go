@@ -14,20 +14,21 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Ref is a value of the file that may stand elsewhere: ${NAME} in the environment, ${file:path} in
-// a file beside the configuration. It prints what the file says where that is a reference, and
-// "[redacted]" where it is the value itself, unless the value is an address.
+// A Ref is a value, usually a secret, that may be stored outside of the configuration file: ${NAME} in the environment, ${file:path} in
+// another file. It is shown as the reference or, if the configuration contains the value itself, as "[redacted]"; values that are URLs are
+// shown.
 type Ref struct {
 	shown string // what the file says, where that may be shown
 	value secret.Secret
 	file  string // where the value is all of a file: its path
 }
 
-// Secret returns the value.
+// Secret returns the value as it was read with the configuration.
 func (r Ref) Secret() secret.Secret { return r.value }
 
-// Mark tells a Ref from others without its value: what the file says where that may be shown, a SHA-256 of the value
-// where it may not, and "" where nothing is said. A file that is put anew leaves it as it is.
+// Mark returns a text that differs between different Refs without revealing the value: the reference or URL as the file has it, or a
+// SHA-256 in hexadecimal of a value that may not be shown; "" if the value is empty. It does not change when the content of a referenced
+// file does.
 func (r Ref) Mark() string {
 	if r.shown != "" || r.value.IsZero() {
 		return r.shown
@@ -36,8 +37,8 @@ func (r Ref) Mark() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Fresh returns the value as it is now, where it is all of a file that may be put anew: ${file:path}. Others
-// stay as they were read.
+// Fresh returns the current value: it reads the file of ${file:path} again. Any other value is the one that was read with the
+// configuration.
 func (r Ref) Fresh() (secret.Secret, error) {
 	if r.file == "" {
 		return r.value, nil
@@ -46,13 +47,13 @@ func (r Ref) Fresh() (secret.Secret, error) {
 	return secret.New(v), err
 }
 
-// Reveal returns the value itself.
+// Reveal returns the value as plain text. It must not be logged.
 func (r Ref) Reveal() string { return r.value.Reveal() }
 
-// IsZero reports whether nothing is said.
+// IsZero reports whether the value is empty.
 func (r Ref) IsZero() bool { return r.value.IsZero() }
 
-// String returns what may be shown.
+// String returns the value as it may be shown: see [Ref].
 func (r Ref) String() string {
 	if r.shown != "" {
 		return r.shown
@@ -60,7 +61,7 @@ func (r Ref) String() string {
 	return r.value.String()
 }
 
-// Format writes what String returns, whatever the verb.
+// Format implements fmt.Formatter: it writes what String returns, whatever the verb.
 func (r Ref) Format(f fmt.State, _ rune) { fmt.Fprint(f, r.String()) }
 
 // MarshalText returns what String returns.

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Serve says how the gateway serves.
+// Serve configures the gateway.
 type Serve struct {
 	// Address to listen on. One that others reach requires `keys`.
 	Addr string `key:"addr" default:"127.0.0.1:8700" is:"host:port" also:"listen port host bind"`
@@ -97,7 +97,7 @@ type Serve struct {
 	WorkerLease time.Duration `key:"worker_lease" default:"10s" range:"1s.." also:"lease"`
 }
 
-// TLS says how the gateway serves HTTPS.
+// TLS configures how the gateway serves HTTPS.
 type TLS struct {
 	// File of the certificate and its chain, in PEM: `serve.addr` and `serve.console.listen` serve HTTPS then, with TLS
 	// 1.2 at least. SIGHUP reads it again.
@@ -106,7 +106,7 @@ type TLS struct {
 	Key string `key:"key" is:"file" also:"key_file private_key"`
 }
 
-// Console is the web console of the gateway.
+// Console configures the web console of the gateway.
 type Console struct {
 	// Whether the console is served.
 	Enabled bool `key:"enabled" default:"true" also:"page ui"`
@@ -117,7 +117,7 @@ type Console struct {
 	SessionLife time.Duration `key:"session_lifetime" default:"12h" range:"1s.." also:"session_timeout"`
 }
 
-// Cluster is how gateways that share a store know each other.
+// Cluster configures requests between gateways that share a store.
 type Cluster struct {
 	// Key by which gateways that share a store authenticate to each other, as a reference; 16 characters at least.
 	// Without it a watcher of a run that another gateway executes gets its text a model call at a time.
@@ -126,7 +126,7 @@ type Cluster struct {
 	Lease time.Duration `key:"lease" default:"10s" range:"1s.." also:"run_lease"`
 }
 
-// An APIKey is who may call the gateway.
+// An APIKey configures a key with which clients call the gateway, and what it permits.
 type APIKey struct {
 	// The key, as a reference: `${NAME}` or `${file:path}`; 16 characters at least. Default: the key has only its
 	// `sha256`, or is a profile of `serve.oidc` or `serve.keys_file` and no request sends it.

@@ -231,10 +231,10 @@ type Setting struct {
 	Flag    string // "max-iterations"
 	Default string // as one would write it
 	Doc     string
-	Words   []string // the values that it may have; nil: it has no vocabulary
+	Words   []string // the permitted values; nil: any value of its type
 }
 
-// RunSettings returns the settings and limits of runs, in the order of the reference.
+// RunSettings returns the settings and limits of runs, in the order of docs/config.md.
 func RunSettings() []Setting {
 	var out []Setting
 	for _, s := range settingsOf(reflect.TypeFor[ToolCalling]()) {

@@ -7,14 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Shown is one value of a configuration as it may be shown, without secrets.
+// A Shown is one value of a configuration, without secrets.
 type Shown struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
 }
 
-// Shown lists the configuration in force, a row for each value, in the order of [Config.YAML].
+// Shown returns all values of the configuration without secrets, in the order of [Config.YAML].
 func (c *Config) Shown() ([]Shown, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(c.YAML(), &doc); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Starter is what a first configuration is made of.
+// A Starter is what the first configuration of a user is generated from.
 type Starter struct {
 	Name  string // of the model's entry
 	Model []StarterSetting
@@ -14,7 +14,7 @@ type Starter struct {
 	Head string
 }
 
-// A StarterSetting is a setting of the model's entry.
+// A StarterSetting is one setting of the model's entry in a [Starter].
 type StarterSetting struct {
 	Key, Value string // Key is below the entry, such as transforms.tool_call; Value is YAML
 	Why        string // a comment; "": the documentation of the setting
@@ -46,8 +46,8 @@ var starterRest = []starterLine{
 // A starterLine is a setting with an example value; "": its default.
 type starterLine struct{ path, value string }
 
-// YAML returns a configuration in which each setting has its documentation as a comment. A # with no blank after it stands
-// before a setting that is not in force: without the mark it is, with the value that stands there.
+// YAML returns a configuration file in which each setting has its documentation as a comment. A line that begins with # directly before the
+// key is not in force; without the #, it is in force with the value shown.
 func (s *Starter) YAML() []byte {
 	w := starterWriter{docs: map[string]*setting{}}
 	for _, known := range flat(settingsOf(reflect.TypeFor[Config]())) {

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A TemporalTool is a tool whose calls are activities on a task queue of Temporal.
+// A TemporalTool configures a tool whose calls are activities on a task queue of Temporal.
 type TemporalTool struct {
 	// What the tool does, for the model. Required.
 	Description string `key:"description" also:"summary"`

@@ -1,6 +1,6 @@
 package config
 
-// ToolSearch says whether runs send all definitions of tools, or a few of them and the tool `tool_search`.
+// ToolSearch configures tool search: whether runs send the definitions of all tools, or only some and the tool tool_search.
 type ToolSearch struct {
 	// `off`: a run sends the definitions of all its tools. `on`: it sends a few and the tool `tool_search`, with which the
 	// model finds the others; their definitions are sent from then on. `auto`: as `on` if the tools are many, by

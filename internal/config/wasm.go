@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// WASM says where the modules are that are tools.
+// WASM configures the WebAssembly modules that are tools.
 type WASM struct {
 	// Folder of WebAssembly modules that are tools, each with a manifest beside it; see docs/tools-wasm.md. A
 	// relative path starts at the configuration file.

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// Workers are processes elsewhere that execute tools for the gateway, and show the same token.
+// Workers configures a pool of remote processes that execute tools for the gateway and authenticate with the same token.
 type Workers struct {
 	// What its workers show, as a reference: `${NAME}` or `${file:path}`; 16 characters at least.
 	Token Ref `key:"token" is:"key" also:"key secret"`
@@ -24,7 +24,7 @@ type Workers struct {
 	MaxConcurrency int `key:"max_concurrency" default:"0" range:"0..1024" also:"concurrency"`
 }
 
-// Believed returns the effects that are believed.
+// Believed returns the effects that the workers may declare for their tools.
 func (w *Workers) Believed() (out []lathe.Effect) {
 	for _, e := range []lathe.Effect{lathe.ReadOnly, lathe.Idempotent, lathe.Writes} {
 		for _, name := range w.Effects {

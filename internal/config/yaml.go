@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML returns the whole configuration as a file, defaults included. Keys and headers show their
-// reference, or "[redacted]" where the file holds the value itself.
+// YAML returns the whole configuration as a file, with defaults. Secrets are shown as their references, or as "[redacted]" if the file
+// contains the values.
 func (c *Config) YAML() []byte {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	appendRows(root, c.rows())

@@ -12,16 +12,16 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Case is one entry of a category. It does not change and may be used by several goroutines at once.
+// A Case is one test of the Berkeley Function Calling Leaderboard (BFCL). It is immutable and may be used by several goroutines at once.
 type Case struct {
 	ID       string
 	Category string
-	// Turns are the messages of each turn. Only multi-turn cases have more than one turn.
+	// Turns are the messages of each turn: more than one only in multi-turn categories.
 	Turns [][]lathe.Message
-	// Tools are the functions as tools of the client. Their names are valid on the wire; [Case.Function] returns the leaderboard's name
-	// of a function. In the Java and JavaScript categories each argument is a string that contains an expression of that language.
+	// Tools are the functions of the case as client tools. Their names are valid in requests; [Case.Function] returns the original ones. In
+	// the Java and JavaScript categories, each argument is a string with an expression of that language.
 	Tools []*lathe.ToolSpec
-	// Unscored is the reason for which the case has no verdict; "" if it has one.
+	// Unscored is why the case has no verdict; "": it has one.
 	Unscored string
 
 	key       string  // hash of everything on which the verdict depends
@@ -30,14 +30,14 @@ type Case struct {
 	answers   []value // the right calls
 }
 
-// A Verdict is the score of the calls of a case. ErrorType is "" if Valid is true, else the leaderboard's name of the error, or a text
-// that begins with [InputError].
+// A Verdict is the score of a case. ErrorType is "" if Valid is true, otherwise the leaderboard's name of the error, or a text that begins
+// with [InputError].
 type Verdict struct {
 	Valid     bool
 	ErrorType string
 }
 
-// InputError begins the error types of cases and outputs that cannot be scored.
+// InputError is the beginning of [Verdict].ErrorType for cases and outputs that cannot be scored.
 const InputError = "input_error:"
 
 func verdictOf(wrong string) Verdict { return Verdict{Valid: wrong == "", ErrorType: wrong} }
@@ -131,11 +131,11 @@ func (c *Case) addFunction(raw []byte, lang *language) error {
 	return nil
 }
 
-// Function returns the leaderboard's name of the function of a tool. If the case has no such tool, it returns the name unchanged.
+// Function returns the leaderboard's name of the function behind a tool. If the case has no such tool, it returns tool.
 func (c *Case) Function(tool string) string { return c.names.of(tool) }
 
-// ModelOutput returns calls in the leaderboard's form, `[{"function":{"param":value}}]`, with the leaderboard's names of functions. Empty
-// arguments count as {}. A call that is truncated, or whose arguments are not a JSON object, is an error.
+// ModelOutput returns calls in the leaderboard's form, [{"function":{"param":value}}], with the original names. Empty arguments count as
+// {}. It returns an error for a truncated call and for arguments that are not a JSON object.
 func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
 	out := []byte{'['}
 	for i, call := range calls {
@@ -158,7 +158,7 @@ func (c *Case) ModelOutput(calls []lathe.ToolCall) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// ScoreCalls scores the calls of a model, in the order of its message. calls is empty if the model made none.
+// ScoreCalls scores the calls of one message of a model, in its order; empty: the model made no calls.
 func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
 	out, err := c.ModelOutput(calls)
 	if err != nil {
@@ -167,7 +167,7 @@ func (c *Case) ScoreCalls(calls []lathe.ToolCall) Verdict {
 	return c.Score(out)
 }
 
-// Score scores calls in the leaderboard's form.
+// Score scores calls in the form of [Case.ModelOutput].
 func (c *Case) Score(modelOutput []byte) Verdict {
 	if c.Unscored != "" {
 		return verdictOf(InputError + "unscored")

@@ -13,9 +13,9 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// Select returns the categories of the data that the words name, in the order of the data. A word is a category, a pattern such as
-// live_*, or a category without its language, such as simple. Without words it returns all categories that have verdicts. A word that
-// names no category is an error that wraps [ErrNoCategory].
+// Select returns the categories in fsys that the words name, in the order of [Categories]. A word is a category, a pattern such as live_*,
+// or a category without its language, such as simple. Without words it returns all categories that have verdicts. The error for a word that
+// names none wraps [ErrNoCategory].
 func Select(fsys fs.FS, words ...string) ([]string, error) {
 	all, err := Categories(fsys)
 	if err != nil {
@@ -50,7 +50,7 @@ func Select(fsys fs.FS, words ...string) ([]string, error) {
 // A Measured is a suite of cases for [eval.Measure].
 type Measured struct {
 	Suite *eval.Suite
-	// LeftOut is the number of cases without an answer to score by. They are not in the suite.
+	// LeftOut counts cases that were left out because there is no answer to score them by.
 	LeftOut int
 
 	cases map[string]*Case // by id
@@ -59,7 +59,7 @@ type Measured struct {
 // maxID is the maximal length of the id of a case, in bytes, because it is part of file names.
 const maxID = 100
 
-// Measure returns the cases of the categories as a suite: the first limit cases of each category, or all if limit is 0.
+// Measure returns a suite with the first limit cases of each category; 0: all. fsys has the leaderboard's files, as in [NewScorer].
 func Measure(fsys fs.FS, categories []string, limit int) (*Measured, error) {
 	m := &Measured{Suite: &eval.Suite{Name: "bfcl"}, cases: map[string]*Case{}}
 	for _, category := range categories {
@@ -123,9 +123,8 @@ func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
 // formOnly reports whether only the form of calls can be scored.
 func (c *Case) formOnly() bool { return readCategory(c.Category).shape == multiTurn }
 
-// Form returns an error if the form of calls is wrong: there is no call, one is of a function that the case
-// does not have, or its arguments do not match the function's schema. It does not examine the effect of the calls.
-// The error contains names, and no arguments.
+// Form returns an error if the calls cannot be correct: there are none, one is of a function that the case does not have, or its arguments
+// do not satisfy the function's schema. The error contains names, and no arguments.
 func (c *Case) Form(calls []lathe.ToolCall) error {
 	if len(calls) == 0 {
 		return errors.New("no call")

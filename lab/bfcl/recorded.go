@@ -17,11 +17,10 @@ import (
 // maxRecordedBytes is the maximal size of the input of [Measured.Recorded].
 const maxRecordedBytes = 256 << 20
 
-// Recorded reads outputs of a model that were recorded elsewhere. It returns a function that returns, for each scenario of the suite, a
-// model that answers with the recorded output, so that the output is scored in the same runs as that of a live model. r contains JSON
-// lines `{"id","model_output"}`, where the output is a list of calls `[{"function":{"parameter":value}}]` with the leaderboard's names;
-// other members are ignored. A duplicate id and an output of another form are errors. A model without an output returns an error that
-// wraps [eval.ErrReplay].
+// Recorded reads outputs of a model that were recorded elsewhere, and returns a function for [eval.Target].ModelFor whose models answer
+// with them. r contains lines of JSON {"id","model_output"} with an output in the form of [Case.ModelOutput]; other members are ignored. A
+// duplicate id or an output of another form is an error. The model of a case without an output fails with an error that wraps
+// [eval.ErrReplay].
 func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, error) {
 	outputs, err := readOutputs(r)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 )
 
-// A Scorer scores outputs by the cases of its data. It reads each category when it is first needed. It must not be used by several
+// A Scorer scores outputs by category and id. It reads the files of a category when it first needs them. It must not be used by several
 // goroutines at once.
 type Scorer struct {
 	data  fs.FS
@@ -17,7 +17,7 @@ type scoredCategory struct {
 	wrong string // error type of all outputs of the category; "" if it can be scored
 }
 
-// NewScorer returns a scorer for a folder with the leaderboard's files of questions, and its answers in the folder possible_answer.
+// NewScorer returns a scorer for a folder with the leaderboard's question files, whose answers are in its folder possible_answer.
 func NewScorer(data fs.FS) *Scorer {
 	return &Scorer{data: data, cases: map[string]*scoredCategory{}}
 }

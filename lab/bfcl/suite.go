@@ -18,11 +18,11 @@ import (
 
 // Limits of the files that are read.
 const (
-	MaxLineBytes   = 4 << 20  // one line of a file
+	MaxLineBytes   = 4 << 20  // maximum size of one line of a file
 	maxAnswerBytes = 64 << 20 // all answers of one category
 )
 
-// ErrNoCategory is the error for a category that has no file in the data.
+// ErrNoCategory says that the data has no file for a category.
 var ErrNoCategory = errors.New("no such category in the data")
 
 // fileName matches the name of a file of questions or answers. A part after the category names a subset of the entries, if the file
@@ -42,7 +42,7 @@ var classFiles = map[string]string{
 	"TravelAPI": "travel_booking.json", "VehicleControlAPI": "vehicle_control.json",
 }
 
-// Categories returns the categories that have a file of questions, sorted.
+// Categories returns the names of the categories that have a question file in fsys, sorted.
 func Categories(fsys fs.FS) ([]string, error) {
 	files, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -58,8 +58,8 @@ func Categories(fsys fs.FS) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// Suite yields the cases of a category in the order of its file. An error is yielded last, with a nil case. It wraps [ErrNoCategory] if
-// there is no file.
+// Suite yields the cases of a category in file order. An error is yielded last, with a nil case; it wraps [ErrNoCategory] if there is no
+// file.
 func Suite(fsys fs.FS, category string) iter.Seq2[*Case, error] {
 	return func(yield func(*Case, error) bool) {
 		if err := eachCase(fsys, category, func(c *Case) bool { return yield(c, nil) }); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An Asker sends requests to a model like the probes of an examination, and returns the findings about each response. Only one goroutine at
-// a time may use it.
+// An Asker sends single requests to a model server, as the probes of [Run] do, and reports findings about each response. Only one goroutine
+// may use it at a time.
 type Asker struct {
 	base      *examiner
 	connected bool
 }
 
-// NewAsker returns an Asker for the model. opts may be nil; only Timeout, MaxBytes, MaxTokens, Wait and MaxWait are used. It returns an
-// error if the URL or the protocol is not valid. The caller must close the Asker.
+// NewAsker returns an Asker for the model t. opts may be nil; only Timeout, MaxBytes, MaxTokens, Wait and MaxWait are used. The error has
+// the code invalid_config: the URL or the protocol is not valid. The caller must call Close.
 func NewAsker(t Target, opts *Options) (*Asker, error) {
 	x, err := newExaminer(t, opts)
 	if err != nil {
@@ -27,36 +27,35 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 	return &Asker{base: x}, nil
 }
 
-// Close closes idle connections. It must not be called during Ask.
+// Close closes idle connections. Ask must not be in progress.
 func (a *Asker) Close() { a.base.leave() }
 
-// Limit sets how many requests later calls of Ask may make, including repeated ones. If none is left, Ask returns an Answer with Status 0
-// and Requests 0.
+// Limit sets how many more requests Ask may send, repeated ones included. When none is left, Ask sends nothing and returns an Answer with
+// Status 0 and Requests 0.
 func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
-// Host returns scheme and host of the server URL.
+// Host returns the origin of the server URL, such as "http://127.0.0.1:11434".
 func (a *Asker) Host() string { return a.base.base.Scheme + "://" + a.base.base.Host }
 
 // Wire returns the protocol of the server.
 func (a *Asker) Wire() lathe.Wire { return a.base.codec.Wire() }
 
-// An Answer is the result of one request.
+// An Answer is the result of one [Asker.Ask].
 type Answer struct {
-	Status int // 0: no response
-	// NoConnection: neither this request nor an earlier one got a response.
+	Status int // HTTP status; 0: no response
+	// NoConnection says that the server has never responded, to this request or an earlier one.
 	NoConnection bool
 	TimedOut     bool
 	Message      string // error text of the server, if it refused the request
-	// Finish is the assembled answer; nil: none could be assembled.
+	// Finish is the assembled answer; nil: the response contained none.
 	Finish *lathe.Finish
 	// Findings are the ids of the findings about the response, as in the [Catalogue].
 	Findings []string
-	// First is the time until the first byte of the body, 0 if there was none. Elapsed is the time until its end.
+	// First is the time to the first byte of the body (0: there was none), Elapsed the time to its end.
 	First, Elapsed time.Duration
-	// Requests is the number of requests that were made: more than 1 if the server answered 429 with Retry-After, or requires another form
-	// of a member of the request.
+	// Requests is the number of requests that were sent: 2 or more if one was repeated, as [Asker.Ask] describes.
 	Requests int
-	// Sent and Received are the sizes of the bodies in bytes, including those of repeated requests.
+	// Sent and Received are the sizes in bytes of all request and response bodies.
 	Sent, Received int
 }
 
@@ -76,14 +75,14 @@ func (a *Asker) adapt(words string, stream bool) bool {
 	return true
 }
 
-// Ask sends the request and reads the response. It repeats a request only once after status 429 with Retry-After, or in another form if the
-// server requires max_completion_tokens or refuses stream_options. It replaces req.Model by the model of the target and adds the overrides
-// of the target; a request without a token limit gets that of the options.
+// Ask sends the request and reads the response; it never returns nil. It repeats the request once after status 429 with Retry-After, and in
+// another form if the server requires max_completion_tokens or refuses stream_options. Model and overrides of the target replace those of
+// req; a request without a token limit gets MaxTokens of the options.
 func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, nil)
 }
 
-// AskWithoutTools does the same as Ask, without the tools of the request but with its tool_choice.
+// AskWithoutTools does what [Asker.Ask] does, but sends the request without its tools, although with its tool_choice.
 func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, withoutTools)
 }

@@ -18,7 +18,7 @@ var catalogue = sync.OnceValue(func() (all []Finding) {
 	return all
 })
 
-// Catalogue returns all possible findings, without details, by group. The caller owns the slice.
+// Catalogue returns all findings that an examination can have, by group, without details. The slice belongs to the caller.
 func Catalogue() []Finding { return slices.Clone(catalogue()) }
 
 func newFinding(id string) *Finding {

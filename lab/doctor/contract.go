@@ -4,14 +4,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Contract is the effect that a parameter of a request must have on the calls of the answer, with a request whose prompt alone would lead
-// to other calls.
+// A Contract is a test of one request parameter, such as tool_choice: it must cause calls that the prompt alone would not.
 type Contract struct {
-	// Name is choice-none, choice-required, choice-named or parallel-off, as the name of the probe.
+	// Name is the name of the probe: choice-none, choice-required, choice-named or parallel-off.
 	Name string
 	// Prompt is the message of the user.
 	Prompt string
-	// NotOn are the protocols without this parameter.
+	// NotOn are the protocols that do not have the parameter.
 	NotOn []lathe.Wire
 
 	choice   lathe.ToolChoice
@@ -19,15 +18,15 @@ type Contract struct {
 	kept     func(calls []lathe.ToolCall) bool
 }
 
-// Request returns the request without a model. The caller owns it, but must not change its tools.
+// Request returns the request of the test, without a model. It belongs to the caller, except for its tools, which must not be changed.
 func (c *Contract) Request() *lathe.Request {
 	return &lathe.Request{Messages: []lathe.Message{lathe.User(c.Prompt)}, Tools: []*lathe.ToolSpec{getWeather, ping}, ToolChoice: c.choice, ParallelToolCalls: c.parallel}
 }
 
-// Kept reports whether an answer with these calls satisfies the contract.
+// Kept reports whether an answer with these calls obeys the parameter.
 func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
 
-// Contracts returns all contracts. Those of tool_choice are in the order of the probes.
+// Contracts returns all contracts, those of tool_choice in the order of the probes. The slice belongs to the caller.
 func Contracts() []Contract {
 	return []Contract{
 		{Name: "choice-required", Prompt: echoPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
@@ -54,7 +53,7 @@ const WeatherPrompt = "What is the weather in Oslo?"
 // Tools returns the tools that probes offer: one with the parameter city, and one without parameters. They must not be changed.
 func Tools() (weather, nothing *lathe.ToolSpec) { return getWeather, ping }
 
-// WithResult appends a message of the model, and a result with the content for each of its calls, to a request.
+// WithResult appends to req.Messages the model's message m, and a result with content for each of its calls.
 func WithResult(req *lathe.Request, m lathe.Message, content string) {
 	req.Messages = append(req.Messages, m)
 	for _, c := range m.Calls() {

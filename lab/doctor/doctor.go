@@ -28,30 +28,30 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Target is the model to examine.
+// A Target is a model on a server. BaseURL and Model are required.
 type Target struct {
-	// BaseURL is the URL below which the paths of the protocol are, such as /chat/completions: see [VendorURL]. A URL without a path gets
-	// the path of the vendor's URL.
+	// BaseURL is the URL to which the paths of the protocol are appended, such as /chat/completions. A URL without a path gets that of
+	// [VendorURL].
 	BaseURL string
-	// Wire is the protocol of the server; "": chat completions. With another protocol, the probes that apply only to chat completions are
+	// Wire is the protocol of the server; "": chat completions. For another protocol, probes that apply only to chat completions are
 	// skipped.
 	Wire    lathe.Wire
 	Model   string // name of the model on the server
 	Key     secret.Secret
 	Headers map[string]secret.Secret // sent with each request
-	// Transport sends the requests; nil: a new transport for this examination.
+	// Transport sends the requests; nil: a new one.
 	Transport http.RoundTripper
-	// Overrides are further members of each request for an answer. NoUsage omits stream_options, and MaxCompletionTokens sends the token
-	// limit as max_completion_tokens.
+	// Overrides are further members of each request. NoUsage omits stream_options. MaxCompletionTokens sends the token limit as
+	// max_completion_tokens.
 	Overrides                    []lathe.Member
 	NoUsage, MaxCompletionTokens bool
-	// Name is the name of the model entry in the profile; "": Model.
+	// Name is the name of the model in the profile; "": Model.
 	Name string
-	// Entry has the configuration keys for reaching the model. They become the first lines of the profile.
+	// Entry are the configuration keys with which the model is reached; they begin the profile.
 	Entry []Setting
 }
 
-// VendorURL returns the base URL of the vendor of a protocol, or "" for an unknown protocol.
+// VendorURL returns the base URL of the vendor of a protocol; "" if the protocol is unknown or has none.
 func VendorURL(w lathe.Wire) string {
 	if codec := upstreams.Of(w); codec != nil {
 		return codec.DefaultBaseURL()
@@ -59,21 +59,21 @@ func VendorURL(w lathe.Wire) string {
 	return ""
 }
 
-// Options limit an examination. A zero field has the default in its comment.
+// Options limit an examination.
 type Options struct {
 	Timeout  time.Duration // of one request with its response; 0: 60 s
 	MaxBytes int           // size of one response; 0: 8 MiB
-	// Wait is the pause before a request that failed with 408, 429 or 5xx is repeated, if the server sends no Retry-After; 0: 1 s. MaxWait
-	// is the longest pause; 0: 15 s.
+	// Wait is the pause before a request that failed with 408, 429 or 5xx without Retry-After is repeated; 0: 1 s. MaxWait limits each
+	// pause; 0: 15 s.
 	Wait, MaxWait time.Duration
-	// MaxTokens limits each answer; 0: 1024. Some probes set a lower limit.
+	// MaxTokens limits each answer, in tokens; 0: 1,024. Some probes use less.
 	MaxTokens int
-	// Loading is how long the doctor waits for a server that is loading the model; 0: 2 min.
+	// Loading is the maximum time to wait for a server that is loading the model; 0: 2 min.
 	Loading time.Duration
-	// Quick makes only the first probes: the list of models, and a plain answer and a tool call, each whole and streamed.
+	// Quick makes only the first probes: the list of models, a plain answer and a tool call, each whole and streamed.
 	Quick bool
-	// Progress is called before each probe, with its name, its number from 1, and the largest number of probes; and during a probe with the
-	// reason for which the probe waits. nil: not called.
+	// Progress, if not nil, is called before each probe with its name, its number from 1 and the maximum number of probes, and during a
+	// probe with the reason for which it waits.
 	Progress func(probe string, number, of int)
 }
 
@@ -105,7 +105,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// A Report is the result of an examination.
+// A Report is the result of [Run].
 type Report struct {
 	Model    string    `json:"model"`
 	Probes   []Probe   `json:"probes"`   // in the order in which they were made
@@ -113,10 +113,10 @@ type Report struct {
 	Profile  Profile   `json:"profile"`
 }
 
-// Broken reports whether a finding has the severity Broken: runs would fail.
+// Broken reports whether any finding has severity [Broken]: runs would fail.
 func (r *Report) Broken() bool { return r.Count(Broken) > 0 }
 
-// Count returns the number of findings with the severity.
+// Count returns the number of findings with this severity.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for i := range r.Findings {
@@ -127,7 +127,7 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Find returns the finding with this id, and whether the report has it.
+// Find returns the finding with this id; false if the report does not have it.
 func (r *Report) Find(id string) (Finding, bool) {
 	for _, f := range r.Findings {
 		if f.ID == id {
@@ -137,25 +137,25 @@ func (r *Report) Find(id string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// A Probe is one test of the server and its result.
+// A Probe is one test of the server, with its result.
 type Probe struct {
 	Name     string   `json:"name"`
-	Asks     string   `json:"asks"`    // what is tested, in a few words
-	Outcome  Severity `json:"outcome"` // the worst severity of its findings, ok, or skipped
-	Why      string   `json:"why,omitempty"`
+	Asks     string   `json:"asks"`          // what is tested, in a few words
+	Outcome  Severity `json:"outcome"`       // the worst severity of its findings, ok, or skipped
+	Why      string   `json:"why,omitempty"` // why it was skipped
 	Requests int      `json:"requests"`
-	Millis   int64    `json:"latency_ms"`
+	Millis   int64    `json:"latency_ms"`         // milliseconds
 	Findings []string `json:"findings,omitempty"` // ids of findings
 }
 
-// An UnreachableError means that the server did not respond.
+// An UnreachableError says that the server did not respond.
 type UnreachableError struct {
 	Host    string
 	Err     error
-	Mistake bool // the URL or the certificate is wrong, and Err contains the setting that corrects it
+	Mistake bool // the URL or the certificate is wrong; Err contains the setting to change
 }
 
-// Error names the host, but not the path or query of the URL.
+// Error returns the host and the cause, without path and query of the URL.
 func (e *UnreachableError) Error() string {
 	if e.Mistake {
 		return fmt.Sprintf("%s: %v", e.Host, e.Err)
@@ -165,8 +165,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Run examines the model. opts may be nil. The error is a *[lathe.Error] that wraps an *[UnreachableError] if the server is not reachable,
-// the error of ctx if ctx ended, or the error of a URL that is not valid; the report is then nil.
+// Run examines the model. Findings are no error. The error is a *[lathe.Error]: it wraps an *[UnreachableError] if the server does not
+// respond, or the error of ctx or of an invalid URL; the report is nil then. opts may be nil.
 func Run(ctx context.Context, t Target, opts *Options) (*Report, error) {
 	fail := func(code lathe.Code, err error) (*Report, error) {
 		return nil, code.Wrap("doctor", err)

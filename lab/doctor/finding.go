@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Severity is the severity of a finding.
+// A Severity says how much a finding matters.
 type Severity string
 
-// Severities, and Skipped for a probe that could not be made.
+// The severities. Skipped is the outcome of a probe that was not made.
 const (
 	OK      Severity = "ok"      // as expected
-	Note    Severity = "note"    // Lathe compensates for it, or it is only information
+	Note    Severity = "note"    // Lathe compensates for it, or it is for information
 	Warning Severity = "warning" // has a cost, or requires a setting
 	Broken  Severity = "broken"  // makes runs fail
 	Skipped Severity = "skipped"
@@ -21,7 +21,7 @@ func rank(s Severity) int {
 	return slices.Index([]Severity{Skipped, OK, Note, Warning, Broken}, s)
 }
 
-// A Finding is one observation. Its id and sentences are in the [Catalogue].
+// A Finding is one observation about a server.
 type Finding struct {
 	ID       string   `json:"id"` // does not change between versions
 	Severity Severity `json:"severity"`

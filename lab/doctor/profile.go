@@ -9,22 +9,22 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Setting is one key of a model entry in a configuration.
+// A Setting is one key of a model's configuration.
 type Setting struct {
-	Key   string `json:"key"`           // key below the model entry, such as transforms.tool_call
+	Key   string `json:"key"`           // below models.NAME, such as transforms.tool_call
 	Value string `json:"value"`         // a word, or a list of words separated by commas
 	For   string `json:"for,omitempty"` // id of the finding that requires the setting
-	// Raw: Value is YAML and must not be quoted.
+	// Raw says that Value is YAML and is not quoted.
 	Raw bool `json:"-"`
 }
 
-// A Profile is a model entry in a configuration: the keys for reaching the model, and those that findings require.
+// A Profile is the configuration of one model: the keys with which it is reached, and those that findings require.
 type Profile struct {
 	Name     string    `json:"name"`
 	Settings []Setting `json:"settings"`
 }
 
-// NewProfile returns the profile of a model that was not examined. It has only the keys for reaching the model.
+// NewProfile returns the profile of a model that was not examined, with only the keys with which it is reached.
 func NewProfile(t Target) *Profile {
 	p := (&examiner{target: t}).profile()
 	return &p
@@ -100,7 +100,7 @@ func items(s Setting) []string {
 	return strings.FieldsFunc(s.Value, func(r rune) bool { return strings.ContainsRune("[], \"", r) })
 }
 
-// YAML returns the profile as a configuration file with one model. A comment names the finding that requires a setting.
+// YAML returns a configuration file with this model. Comments name the findings that require settings.
 func (p *Profile) YAML() []byte {
 	var b strings.Builder
 	quoted := string(rawjson.AppendQuote(nil, p.Name))
@@ -142,7 +142,7 @@ func (p *Profile) sorted() []Setting {
 	return out
 }
 
-// YAML returns the value in the form of a configuration.
+// YAML returns Value as it is written in a configuration file.
 func (s *Setting) YAML() string {
 	switch {
 	case s.Raw:

@@ -13,16 +13,16 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// An Ask is a scenario without a workspace: the messages for the model, the tools that it may call, and the function that judges its calls.
-// No call is executed: the run ends with the first message of the model. The settings that this requires override all others, and a server
-// that does not support tools is not asked again without tools.
+// An Ask is a scenario that is one question: messages for the model, tools that it may call, and a function that judges its calls. No call
+// is executed: the run ends with the model's first message. Ask sets the settings that it requires, above all others. If the server does
+// not support tools, the request is not repeated without them.
 type Ask struct {
 	Messages []lathe.Message   `json:"messages"`
 	Tools    []*lathe.ToolSpec `json:"tools"`
-	// Key identifies the data that Judge uses: if it differs from that of a recorded run, the run is repeated.
+	// Key identifies the data that Judge uses: a recorded run with another key is repeated.
 	Key string `json:"key"`
-	// Judge decides whether the calls are correct, in the order in which the model made them. Their arguments are the text of the model. It
-	// may be called from several goroutines at once.
+	// Judge decides whether the calls are correct. They are in the model's order, with arguments as the model wrote them; there may be
+	// none. It may be called from several goroutines at once.
 	Judge func(calls []lathe.ToolCall) Check `json:"-"`
 }
 

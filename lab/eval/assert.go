@@ -65,13 +65,13 @@ func (a *assert) Group() string {
 	}
 }
 
-// A Check is the result of one assert.
+// A Check is the result of one assert of a scenario.
 type Check struct {
-	Group  string `json:"group"`
+	Group  string `json:"group"`  // what it is about: state, trace or text
 	Assert string `json:"assert"` // the assert as text
 	OK     bool   `json:"ok"`
-	Got    string `json:"got,omitempty"` // the actual value if the assert failed
-	// Provoked is copied from the assert.
+	Got    string `json:"got,omitempty"` // the actual value, if OK is false
+	// Provoked says that the assert is about a mistake that the scenario provokes.
 	Provoked bool `json:"provoked,omitempty"`
 }
 

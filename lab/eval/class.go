@@ -10,10 +10,10 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Class is the reason why a run failed. The empty class means that the run passed.
+// A Class is why a run failed; "": it passed.
 type Class string
 
-// Classes of failures. Other 4xx responses of a server are HTTP_ followed by the status code.
+// The classes of failures. Any other 4xx response of a server is HTTP_ and the status, such as HTTP_418.
 const (
 	// Failures of the model, the tools or the server.
 	ClassAssertionFailed Class = "ASSERTION_FAILED"
@@ -42,14 +42,14 @@ const (
 	ClassNotProvoked Class = "NOT_PROVOKED"     // the scenario tests recovery from a mistake, and the model made none
 )
 
-// Scored reports whether runs of the class count in the rates. Only runs that reached no server, that the harness interrupted, or to which
-// the scenario did not apply do not count.
+// Scored reports whether runs of the class count in the rates. Runs that reached no server, that the harness interrupted, or to which the
+// scenario did not apply do not count.
 func (c Class) Scored() bool {
 	return c != ClassConnection && c != ClassReplay && c != classException && c != ClassNotProvoked && c != ClassUserModel
 }
 
-// Refused reports whether the server refused the request because of the account, the key, the name of the model, or the size of the
-// request.
+// Refused reports whether the server refused the request because of the account, the key, the model's name, the size of the request or a
+// rate limit.
 func (c Class) Refused() bool {
 	switch c {
 	case ClassAuth, ClassPaymentRequired, ClassForbidden, ClassNotFound, classTooLarge, ClassRateLimit:

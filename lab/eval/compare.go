@@ -8,13 +8,13 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Comparison lists the differences between two reports.
+// A Comparison is the differences between two reports, A and B.
 type Comparison struct {
-	Lines []Change `json:"changes"` // the row of all runs first, if each report has one model; then by model, and by model and scenario
+	Lines []Change `json:"changes"` // all runs first, if each report has one model; then by model, then by model and scenario
 	// ModelA and ModelB are set if each report has one model and the names differ.
 	ModelA string `json:"model_a,omitempty"`
 	ModelB string `json:"model_b,omitempty"`
-	// OnlyA and OnlyB are the models and scenarios that only one of the reports has.
+	// OnlyA and OnlyB are the models and scenarios that only one report has.
 	OnlyA []string `json:"only_a,omitempty"`
 	OnlyB []string `json:"only_b,omitempty"`
 }
@@ -26,16 +26,15 @@ type Change struct {
 	B     Row    `json:"b"`
 	// P is the two-sided p-value of Fisher's exact test: the probability of a difference at least this large between equal models.
 	P float64 `json:"p"`
-	// Real: the difference is more than noise, because P is below 0.05.
+	// Real reports that P is below 0.05.
 	Real bool `json:"more_than_noise"`
 }
 
 // significance is the p-value below which a difference is more than noise.
 const significance = 0.05
 
-// Compare compares the rows that both reports have: each model in each scenario, and each model over the scenarios that both reports have
-// for it ("all" if each report has one model). Runs of different models are compared only in the latter case: then the two models are
-// treated as the same.
+// Compare compares the rows that both reports have: each model in each scenario, and each model over its common scenarios. If each report
+// has exactly one model, these two are compared although their names differ.
 func Compare(a, b *Report) *Comparison {
 	c := &Comparison{}
 	wholeA, wholeB := a.Summary(), b.Summary()
@@ -86,7 +85,7 @@ func (rep *Report) as(model string) *Report {
 	return out
 }
 
-// Of returns the runs of one model, and whether there are any.
+// Of returns a report of the runs of one model; false if there are none.
 func (rep *Report) Of(model string) (*Report, bool) {
 	out := &Report{Suite: rep.Suite}
 	for _, r := range rep.Runs {
@@ -137,7 +136,7 @@ func (c *Comparison) add(label string, a, b Row) {
 	c.Lines = append(c.Lines, Change{Label: label, A: a, B: b, P: p, Real: p < significance})
 }
 
-// WriteTable writes the rows that changed, and whether each change is more than noise.
+// WriteTable writes the changed rows as text, and says for each change whether it is more than noise. The error is that of w.
 func (c *Comparison) WriteTable(w io.Writer) error {
 	if c.ModelA != "" {
 		fmt.Fprintf(w, "A is %s, B is %s\n", text.OneLine(c.ModelA), text.OneLine(c.ModelB))

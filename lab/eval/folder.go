@@ -113,7 +113,7 @@ func saveJSON(path string, v any) error {
 	return writeFile(path, raw.Bytes())
 }
 
-// ErrNotEmpty is the error of a folder that already has results, if the evaluation does not resume them.
+// ErrNotEmpty is the error of [Measure] if Options.Dir already has results and Options.Resume is false.
 var ErrNotEmpty = errors.New("name another folder, or resume them")
 
 // firstResult returns the name of the file of a run in the folder, or "" if none exists.
@@ -164,7 +164,7 @@ func readRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// Load reads the runs in a folder of results, sorted by model and file name. It returns an error if none exist.
+// Load reads the results in a folder, sorted by model and file name. It returns an error if there are none.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)
@@ -188,7 +188,7 @@ func Load(dir string) (*Report, error) {
 	return rep, nil
 }
 
-// Save writes summary.json, junit.xml and report.html into the folder.
+// Save writes summary.json, junit.xml and report.html into dir, and replaces existing ones.
 func (rep *Report) Save(dir string) error {
 	var summary, junit, page bytes.Buffer
 	if err := errors.Join(report.WriteJSON(&summary, rep.Summary()), rep.WriteJUnit(&junit), rep.WriteHTML(&page)); err != nil {

@@ -15,22 +15,22 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// GoldModel is the model name under which the gold actions are measured.
+// GoldModel is the name of [GoldTarget] in reports.
 const GoldModel = "sim/gold"
 
-// GoldTarget returns a target that plays the gold actions of each scenario, see [Play]. It passes every scenario whose gold actions are
-// correct.
+// GoldTarget returns a target that plays the gold actions of each scenario with [Play]. It passes all scenarios whose gold actions are
+// correct, and so tests a suite without a model.
 func GoldTarget() Target {
 	return Target{Name: GoldModel, Identity: GoldModel, ModelFor: func(sc *Scenario) lathe.Model { return Play(sc.Gold) }}
 }
 
-// A GoldTurn is one message of a model that makes no mistake: calls, a text, or both.
+// A GoldTurn is one message of a model that makes no mistakes: a text, calls, or both.
 type GoldTurn struct {
 	Say   string     `json:"say,omitempty"`
 	Calls []GoldCall `json:"calls,omitempty"`
 }
 
-// A GoldCall is one call in a [GoldTurn].
+// A GoldCall is one tool call of a [GoldTurn].
 type GoldCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -145,9 +145,9 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 	return found
 }
 
-// Play returns a model that makes these turns, one for each of its messages in the conversation. It repeats a failed call at most twice
-// before it continues. After the last turn it repeats the last text. For a request without tools it returns only texts. The model is a pure
-// function of the request and may be used from several goroutines at once.
+// Play returns a model that answers with these turns, in order. It repeats a call that failed up to twice before it continues. After the
+// last turn it repeats the last text. A request without tools is answered with texts only. The model has no state: the answer depends on
+// the request alone. It may be used from several goroutines at once.
 func Play(turns []GoldTurn) lathe.Model { return player(turns) }
 
 type player []GoldTurn

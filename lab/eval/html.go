@@ -18,8 +18,8 @@ import (
 // maxShown is the number of bytes of one text that the page shows. The file of the run has the whole text.
 const maxShown = 4_000
 
-// WriteHTML writes the report as a page: the models side by side, the measured models, rates with their intervals, a heat map of models and
-// scenarios, the times, and the conversations, with failed runs first. Check boxes filter models and classes.
+// WriteHTML writes the report as one HTML page without external parts: rates with intervals, models and scenarios as a heat map, times, and
+// conversations, failed runs first.
 func (rep *Report) WriteHTML(w io.Writer) error {
 	var failed, passed []*Run
 	unguarded := false

@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// WriteJUnit writes the runs as JUnit XML: a suite for each model, a case for each run. A run without a score is an error, not a failure.
-// Runs that were not tried form a separate suite.
+// WriteJUnit writes the runs as JUnit XML: a suite for each model, a case for each run. A run without a score is an error instead of a
+// failure. Runs that were not tried form a suite of their own.
 func (rep *Report) WriteJUnit(w io.Writer) error {
 	var suites []report.Suite
 	index := map[string]int{}

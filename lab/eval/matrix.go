@@ -11,45 +11,45 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Options are the options of [Measure], which copies them. The zero value is usable.
+// Options configure [Measure], which copies them. The zero value is usable.
 type Options struct {
 	Trials     int        // runs of each scenario; 0: 1
 	Jobs       int        // concurrent runs; 0: 4
-	Strategies []Strategy // nil: Production
-	Fallbacks  []bool     // nil: false; with true, requests are repeated without tools if the server does not support them
-	// Settings override the strategy. Settings of a scenario override them.
+	Strategies []Strategy // nil: [Production] only
+	Fallbacks  []bool     // nil: false only; true: requests are repeated without tools if the server does not support them
+	// Settings have precedence over those of the strategy; those of a scenario have precedence over them.
 	Settings []Setting
-	// Timeout limits one run; 0: 5 min. A run that exceeds it is a failure.
+	// Timeout limits one run; 0: 5 min. A run beyond it has failed.
 	Timeout time.Duration
-	// Sampling has the temperature, top_p and seed for scenarios that do not set their own. Its other fields are ignored.
+	// Sampling has the temperature, top_p and seed of scenarios that do not set them. Its other fields are ignored.
 	Sampling lathe.Sampling
-	// UserModel plays the users of scenarios that have instructions for it; nil: such users follow the script of the scenario.
+	// UserModel plays the users of scenarios that have instructions for one; nil: they follow the script of the scenario.
 	UserModel *UserModel
-	// Dir is the folder of results; "": nothing is written. Without Resume, a folder that has results is an error.
+	// Dir is the folder for results; "": nothing is written. If it has results and Resume is false, the error is [ErrNotEmpty].
 	Dir string
-	// Resume continues an evaluation in a folder with results. Runs of the same model, scenario and settings that are already in the folder
-	// are not repeated, unless they reached no server: then Run.Attempts counts them. A result of another server or other settings under
-	// the same name is an error: nothing is overwritten.
+	// Resume continues an evaluation in Dir. Runs there with the same model, scenario and settings are not repeated, unless they reached no
+	// server: Run.Attempts counts these. A result of another server or of other settings under the same name is an error, and is not
+	// overwritten.
 	Resume bool
-	// Record, if set, is a folder for recordings of the exchanges of each run with its model and tools. Replay is a folder of such
-	// recordings, which replace the model: a request that was not recorded is an error.
+	// Record is a folder in which the exchanges of each run with its model and tools are recorded; "": none. Replay is a folder with such
+	// recordings, which are used in place of the model; a request that was not recorded is an error.
 	Record, Replay string
 	// ReplayTools also takes the results of tools from Replay instead of calling them. A call that was not recorded is an error.
 	ReplayTools bool
-	// Unguarded removes the guards of scenarios: everything is allowed, and hidden tools and fields are visible. It shows whether the
+	// Unguarded runs scenarios without their guards: everything is allowed, and hidden tools and fields are visible. It shows whether the
 	// scenarios can fail.
 	Unguarded bool
-	// Progress is called after each run, by one goroutine at a time.
+	// Progress, if not nil, is called after each run, by one goroutine at a time. The evaluation waits for it.
 	Progress func(Progress)
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: no log
 }
 
-// Progress is the progress of an evaluation.
+// A Progress is the state of an evaluation after a run.
 type Progress struct {
 	Done, Total int
 	Run         *Run
-	Reused      bool // the run was read from the folder
+	Reused      bool // the run was read from Dir and not made
 }
 
 // maxDead is the number of consecutive runs of a model that may reach no server, or be refused because of the key, before the remaining
@@ -85,9 +85,9 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Measure runs each scenario with each target, trials × strategies × fallbacks times, concurrently. It returns a report of all runs that
-// were made or read from the folder, in the order of targets, scenarios, strategies, fallbacks and trials. It returns an error only if the
-// harness fails (planning, writing, recording or replaying) or ctx ends; the report then has the runs so far.
+// Measure runs each scenario with each target, trials × strategies × fallbacks times, Options.Jobs at once. The report has all runs, also
+// those read from Options.Dir, in the order of targets, scenarios, strategies, fallbacks and trials. Failed runs are no error. An error
+// means that planning, writing, recording or replaying failed, or that ctx is done; the report then has the runs so far. opts may be nil.
 func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets []Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	jobs, err := plan(suite, scenarios, targets, &o)

@@ -2,18 +2,18 @@ package eval
 
 import "math"
 
-// A PassK is an estimate of pass^k: the probability that k runs of a scenario all pass.
+// A PassK estimates pass^k: the probability that k runs of a scenario all pass.
 type PassK struct {
 	K int `json:"k"`
-	// Rate is the mean of C(ok,k)/C(runs,k) over the scenarios, an unbiased estimate. Low and High are its 95 % interval with respect to
-	// the runs; the scenarios are treated as fixed.
+	// Rate, 0 to 1, is the mean over the scenarios of C(ok,k)/C(runs,k), which is unbiased. Low and High are its 95 % interval over
+	// repeated runs of the same scenarios.
 	Rate      float64 `json:"rate"`
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
-	Scenarios int     `json:"scenarios"`
+	Scenarios int     `json:"scenarios"` // number of scenarios
 }
 
-// Trials are the number of runs of one scenario, or of other attempts, and the number that passed.
+// Trials are the number N of runs of one scenario, and the number OK that passed.
 type Trials struct{ OK, N int }
 
 // passOf returns C(ok,k)/C(runs,k): the share of all selections of k runs in which every run passed. k must be at most t.N.
@@ -51,7 +51,7 @@ func passK(tallies []Trials, k int) (p PassK, ok bool) {
 
 func square(x float64) float64 { return x * x }
 
-// PassKs estimates pass^k for k = 2, 4, 8 and so on, as long as each scenario has k runs. Without scenarios it returns nil.
+// PassKs estimates pass^k for k = 2, 4, 8 and so on while every scenario has at least k runs. It returns nil without scenarios.
 func PassKs(tallies []Trials) []PassK {
 	var out []PassK
 	for k := 2; ; k *= 2 {

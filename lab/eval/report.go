@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Report has all runs of an evaluation.
+// A Report is the runs of an evaluation.
 type Report struct {
 	Suite string
 	Runs  []*Run
@@ -45,33 +45,34 @@ func (k rowKey) model() rowKey {
 	return k
 }
 
-// A Row counts runs that have something in common.
+// A Row counts runs that have something in common, such as the model. Rates are from 0 to 1, times in milliseconds.
 type Row struct {
 	rowKey
 
 	Runs   int `json:"runs"`   // runs that count in the rates
-	Errors int `json:"errors"` // runs that reached no server, or that failed because of the harness
+	Errors int `json:"errors"` // runs that do not count: they reached no server, or the harness failed
 	OK     int `json:"ok"`
 	// Refused counts those of Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE, RATE_LIMIT.
 	Refused int `json:"refused,omitempty"`
 	// NotProvoked counts runs whose scenario did not apply, because the model made no mistake.
 	NotProvoked int `json:"not_provoked,omitempty"`
-	// Controls counts runs of scenarios without tools, and ControlsOK those that passed. No other number includes them, except in the rows
-	// of such a scenario itself.
+	// Controls counts runs of scenarios without tools, and ControlsOK those that passed. They are in no other number, except in rows of
+	// such a scenario itself.
 	Controls   int `json:"control_runs,omitempty"`
 	ControlsOK int `json:"control_ok,omitempty"`
-	// Recoveries counts runs of scenarios that provoke a mistake, and RecoveriesOK those that passed. No other number includes them, except
-	// in the rows of such a scenario itself.
+	// Recoveries counts runs of scenarios that provoke a mistake, and RecoveriesOK those that passed. They are in no other number, except
+	// in rows of such a scenario itself.
 	Recoveries   int     `json:"recovery_runs,omitempty"`
 	RecoveriesOK int     `json:"recovery_ok,omitempty"`
 	OKRate       float64 `json:"-"` // rate of Runs; in JSON ok_rate, null without runs
 	Low          float64 `json:"-"` // Low and High are the 95 % Wilson interval; in JSON ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
-	// Rates of runs whose state, trace and last text were correct, among the runs with such asserts that ended with an answer.
+	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text, among those that have such asserts
+	// and ended with an answer. nil: there are none.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`
-	// PassK is pass^k for k = 2, 4, 8 and so on, as long as each scenario has k runs.
+	// PassK has pass^k for k = 2, 4, 8 and so on while each scenario has k runs.
 	PassK []PassK `json:"pass_k,omitempty"`
 	P50   int64   `json:"ms_p50"`
 	P95   int64   `json:"ms_p95"`
@@ -107,7 +108,7 @@ type Row struct {
 	Failures []failure     `json:"failures,omitempty"` // the first maxFirst failures
 }
 
-// MarshalJSON writes null for rates and times that have no runs.
+// MarshalJSON implements json.Marshaler. Rates and times without runs are null.
 func (r Row) MarshalJSON() ([]byte, error) {
 	type plain Row
 	out := struct {
@@ -137,13 +138,13 @@ type failure struct {
 	ServerMessage string `json:"error_hint,omitempty"` // error text of the server
 }
 
-// A Summary counts the runs of a report by model (with strategy and fallback), by model and scenario, and by category if scenarios have
-// categories. Runs of different models, strategies or fallbacks are never in the same row: All, Scenarios and Categories are set only if
-// Models has one row.
+// A Summary counts the runs of a report, in rows. Models and ModelsScenarios are always set; Categories and ModelsCategories only if
+// scenarios have categories; All, Scenarios and Categories only if Models has one row. A model with another strategy or fallback is another
+// row.
 type Summary struct {
 	Suite            string   `json:"suite,omitempty"`
 	Status           Status   `json:"status"`
-	Measured         []About  `json:"measured,omitempty"` // what was measured, by model
+	Measured         []About  `json:"measured,omitempty"` // what was measured, for each model
 	All              *Row     `json:"all,omitempty"`
 	Models           []Row    `json:"models"`
 	Categories       []Row    `json:"categories,omitempty"`
@@ -153,7 +154,7 @@ type Summary struct {
 	Skipped          []string `json:"skipped,omitempty"`
 }
 
-// An About describes what was measured under the name of a model.
+// An About says what was measured under the name of a model.
 type About struct {
 	Model   string            `json:"model"`
 	About   map[string]string `json:"about"`
@@ -164,17 +165,17 @@ type About struct {
 	Answered []string `json:"answered_models,omitempty"`
 }
 
-// Status is the outcome of an evaluation.
+// A Status is the outcome of an evaluation.
 type Status string
 
-// Values of Status.
+// The outcomes of an evaluation.
 const (
-	Passed       Status = "passed"
+	Passed       Status = "passed"       // all runs that count passed
 	Failed       Status = "failed"       // at least one run that counts did not pass
-	Inconclusive Status = "inconclusive" // the only failures are runs that were not measured or that the server refused
+	Inconclusive Status = "inconclusive" // no model failed, but runs were not measured or the server refused them
 )
 
-// Status returns the outcome of the evaluation. It ignores runs whose scenario did not apply.
+// Status returns the outcome. Runs to which the scenario did not apply are ignored.
 func (rep *Report) Status() Status {
 	status := Passed
 	if len(rep.Skipped) > 0 {
@@ -241,7 +242,7 @@ func (rep *Report) Summary() *Summary {
 	return s
 }
 
-// ModelsGroups returns the rows by model and category, or by model and scenario if there are no categories.
+// ModelsGroups returns ModelsCategories or, if there are no categories, ModelsScenarios.
 func (s *Summary) ModelsGroups() []Row {
 	if s.ModelsCategories != nil {
 		return s.ModelsCategories
@@ -481,12 +482,12 @@ func (rep *Report) Unscored() int {
 	return n
 }
 
-// Scored reports whether at least one run counts.
+// Scored reports whether any run counts in the rates.
 func (rep *Report) Scored() bool {
 	return slices.ContainsFunc(rep.Runs, func(r *Run) bool { return r.Scored })
 }
 
-// WriteTable writes the rates by model and by scenario, or by category if there are categories, and the first failures.
+// WriteTable writes the rates by model and by category or scenario, and the first failures, as text.
 func (rep *Report) WriteTable(w io.Writer) error {
 	s := rep.Summary()
 	if err := writeRows(w, "MODEL", s.Models); err != nil {

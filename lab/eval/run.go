@@ -18,14 +18,14 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// A Strategy selects the corrections by Lathe during a measurement, and the model of a [Target] that is used. Four layers of settings
-// override the strategy, each the previous one: the settings of every evaluation (tool_use_mode enforced, tool_failure_policy fatal,
-// parallel_tool_calls false), the settings of [Options], the fallback, and the settings of the scenario.
+// A Strategy selects how much Lathe corrects mistakes of a model during a measurement, and which model of a [Target] is used. Settings have
+// precedence in this order, lowest first: strategy, settings of every evaluation (tool_use_mode enforced, tool_failure_policy fatal,
+// parallel_tool_calls false), [Options].Settings, fallback, scenario.
 type Strategy string
 
-// Values of Strategy.
+// The strategies.
 const (
-	// Raw turns off the corrections of mistakes of a model: fix_empty_final and repair.
+	// Raw turns off corrections of the model's mistakes: fix_empty_final and repair.
 	Raw Strategy = "raw"
 	// Baseline uses the defaults of Lathe.
 	Baseline Strategy = "baseline"
@@ -33,7 +33,7 @@ const (
 	Production Strategy = "production"
 )
 
-// Strategies are all strategies.
+// Strategies lists all strategies. It must not be changed.
 var Strategies = []Strategy{Raw, Baseline, Production}
 
 func (s Strategy) settings(suite *Suite) []Setting {
@@ -47,7 +47,7 @@ func (s Strategy) settings(suite *Suite) []Setting {
 	}
 }
 
-// Required returns the settings of every evaluation of the suite. Options and scenarios override them.
+// Required returns the settings of every evaluation of the suite; Options and scenarios have precedence over them.
 func (s *Suite) Required() []Setting {
 	mode := lathe.ModeEnforced
 	if s.MeasuresLathe {
@@ -56,19 +56,18 @@ func (s *Suite) Required() []Setting {
 	return []Setting{{Key: "tool_use_mode", Value: string(mode)}, {Key: "tool_failure_policy", Value: "fatal"}, {Key: "parallel_tool_calls", Value: "false"}}
 }
 
-// A Target is a model to measure. Name is its name in reports. Identity describes everything else on which results depend, such as address
-// and dialect; each run stores a hash of it.
+// A Target is a model to measure.
 type Target struct {
-	Name     string
-	Identity string
+	Name     string // its name in reports
+	Identity string // what else results depend on, such as URL and dialect; runs store a hash of it
 	Model    lathe.Model
-	// Under replaces Model for a strategy, for example by one with fewer transforms.
+	// Under replaces Model for some strategies, for example by one with fewer transforms.
 	Under map[Strategy]lathe.Model
-	// ModelFor, if set, returns the model for each scenario, in place of Model and Under.
+	// ModelFor, if not nil, returns the model for each scenario, in place of Model and Under.
 	ModelFor func(*Scenario) lathe.Model
-	// Overrides are further members of each request to the model.
+	// Overrides are further members of each model request.
 	Overrides []lathe.Member
-	// About describes the measured models for readers, by name: server, model, overrides. It must contain no key, and must not change.
+	// About says what is measured, for readers: server, model, overrides. It must not contain a key, and must not be changed.
 	About map[string]string
 }
 
@@ -82,7 +81,7 @@ func (t *Target) model(sc *Scenario, s Strategy) lathe.Model {
 	return t.Model
 }
 
-// A Run is one run of one scenario, and the content of its file: fields are added, never renamed.
+// A Run is one run of one scenario. It is the JSON of its file, in which fields are added but never renamed.
 type Run struct {
 	Model    string   `json:"model"`
 	Scenario string   `json:"scenario"`
@@ -92,44 +91,44 @@ type Run struct {
 	Fallback bool     `json:"fallback"`
 
 	OK bool `json:"ok"`
-	// Scored is false for a run that does not count in the rates: it reached no server, the harness failed, or its scenario did not apply.
+	// Scored is false for a run that does not count in the rates: it reached no server, the harness failed, or the scenario did not apply.
 	Scored bool `json:"scored"`
-	// Control: the scenario turns tools off. Such runs are counted separately.
+	// Control says that the scenario turns tools off. Such runs are counted separately.
 	Control bool `json:"control,omitempty"`
-	// Provokes: the scenario provokes a mistake, to test how the model recovers. Such runs are counted separately.
+	// Provokes says that the scenario provokes a mistake, to test how the model recovers. Such runs are counted separately.
 	Provokes bool `json:"provokes,omitempty"`
-	// Unfinished: the server or a limit ended the run before an answer. Its checks are not in the rates of state, trace and text.
+	// Unfinished says that the server or a limit ended the run before an answer. Its checks are not in StateRate, TraceRate and TextRate.
 	Unfinished    bool      `json:"unfinished,omitempty"`
-	Class         Class     `json:"error_class,omitempty"`
+	Class         Class     `json:"error_class,omitempty"` // "" if OK
 	Error         string    `json:"error_message,omitempty"`
 	ServerMessage string    `json:"error_hint,omitempty"` // error text of the server, with a limited size and without keys
 	Started       time.Time `json:"started"`
 	ElapsedMS     int64     `json:"elapsed_ms"`
-	// Attempts is the number of attempts at the run: more than 1 if earlier ones reached no server.
+	// Attempts is the number of attempts, of which all but the last reached no server.
 	Attempts int `json:"attempts"`
 
 	Mode   lathe.ToolUseMode `json:"mode"`
 	Config []Setting         `json:"config"` // settings that differ from the defaults; later entries override earlier ones
 	Reason lathe.Reason      `json:"reason"`
-	Text   string            `json:"text"`
-	Draft  json.RawMessage   `json:"draft"`
+	Text   string            `json:"text"`  // the model's last text
+	Draft  json.RawMessage   `json:"draft"` // the draft of the workspace at the end
 	Checks []Check           `json:"checks"`
 	Usage  lathe.Usage       `json:"usage"`
 	// Cost is in US dollars: by the price of the model, else as reported by the server.
 	Cost float64 `json:"cost,omitempty"`
-	// Calls are the requests to the model, in order.
+	// Calls are the model calls, in order.
 	Calls []ModelCall `json:"model_calls"`
 	// Prompt is the SHA-256 of the messages and tools of the first model call, and Sampling its sampling parameters. Limits are those of
 	// the run.
 	Prompt   string         `json:"prompt_sha256,omitempty"`
 	Sampling lathe.Sampling `json:"sampling"`
 	Limits   RunLimits      `json:"limits"`
-	// Partial is the beginning of the streamed text of a model call that did not finish, and PartialBytes its whole size.
+	// Partial is the beginning of the streamed text of a model call that did not finish, PartialBytes its whole size in bytes.
 	Partial      string `json:"partial,omitempty"`
 	PartialBytes int    `json:"partial_bytes,omitempty"`
-	// Executed counts, by tool, the calls that reached the code of mocks.
+	// Executed counts, by tool, the calls that were executed.
 	Executed map[string]int `json:"executed,omitempty"`
-	// Unguarded: the run had no policy.
+	// Unguarded says that the run had no policy.
 	Unguarded bool `json:"unguarded,omitempty"`
 
 	// UserTurns is the number of messages of a simulated user. UserModel is the model that played it, and UserUsage the usage of that
@@ -144,11 +143,11 @@ type Run struct {
 
 	History []lathe.Message   `json:"history"`
 	Trace   []event.TurnTrace `json:"trace"`
-	// Fingerprint is the hash of everything on which the run depends: a stored run is reused only if its fingerprint is equal.
+	// Fingerprint is the hash of all that the run depends on: a stored run is reused only if its fingerprint is equal.
 	Fingerprint string `json:"fingerprint"`
 }
 
-// RunLimits are the limits of a run, with their names in the configuration.
+// RunLimits are the limits of a run, under their configuration keys.
 type RunLimits struct {
 	RunTimeoutMS     int64 `json:"run_timeout_ms"`
 	MaxIterations    int   `json:"max_iterations"`

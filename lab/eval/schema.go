@@ -11,8 +11,8 @@ var summarySchema []byte
 //go:embed suite.schema.json
 var suiteSchema []byte
 
-// SuiteSchema returns the JSON Schema (draft 2020-12) of the YAML file of a suite. [Parse] also makes checks that a schema cannot express.
-// The caller owns the result.
+// SuiteSchema returns the JSON Schema (draft 2020-12) of a suite file as JSON. [Parse] checks more than the schema can express. The result
+// belongs to the caller.
 func SuiteSchema() []byte { return append([]byte(nil), suiteSchema...) }
 
 // RunSchema returns the JSON Schema (draft 2020-12) of the file of a run. The caller owns the result.

@@ -8,7 +8,7 @@ import (
 // z95 is the 97.5 % quantile of the normal distribution, for 95 % intervals.
 const z95 = 1.959963984540054
 
-// Interval returns the 95 % Wilson score interval for ok successes in n tries. For n = 0 it is 0 to 1.
+// Interval returns the 95 % Wilson score interval, from 0 to 1, for ok successes in n tries. For n = 0 it is 0 to 1.
 func Interval(ok, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1
@@ -37,7 +37,7 @@ func quantile(values []int64, p float64) int64 {
 }
 
 // Chance returns the two-sided p-value of Fisher's exact test: the probability that okA of nA and okB of nB differ at least this much by
-// chance alone, given the total okA+okB. It is exact for any number of tries, and 1 if a group is empty.
+// chance. It is 1 if nA or nB is 0.
 func Chance(okA, nA, okB, nB int) float64 {
 	if nA == 0 || nB == 0 {
 		return 1

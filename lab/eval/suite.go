@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Suite is a list of related scenarios.
+// A Suite is a list of scenarios, with settings.
 type Suite struct {
 	Name     string
 	Settings []Setting // settings of the strategy [Production]
 	Presets  []preset  // in the order of the file
-	// MeasuresLathe: the asserts test Lathe, whatever calls a model makes. Then only the asserts decide: a run without calls, a failed tool
-	// and a reached limit are not failures.
+	// MeasuresLathe says that the asserts test Lathe and not the model: only they decide. A run without calls, a failed tool or a reached
+	// limit is then no failure.
 	MeasuresLathe bool
 	// Models are the models to measure if the caller names none.
 	Models []string
@@ -30,17 +30,17 @@ type preset struct {
 	IDs  []string
 }
 
-// All is the preset of all scenarios, which every suite has.
+// All is the name of the preset with all scenarios, which every suite has.
 const All = "all"
 
-// A Setting sets one key of the configuration, by its name below tool_calling.
+// A Setting sets one key of the configuration section tool_calling.
 type Setting struct {
-	From  string `json:"-"` // source of the setting, for errors: "state.yaml:12", "--max-iterations"
+	From  string `json:"-"` // where it was set, for errors: "state.yaml:12", "--max-iterations"
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// A Scenario is one task for a model. In System and User, {workspace_id} is replaced by the id of the run's workspace.
+// A Scenario is one task for a model. {workspace_id} in System and User is replaced by the id of the run's workspace.
 type Scenario struct {
 	ID       string         `json:"id"`
 	Title    string         `json:"title"`
@@ -49,22 +49,22 @@ type Scenario struct {
 	Settings []Setting      `json:"settings,omitempty"` // override all other settings
 	Sampling lathe.Sampling `json:"sampling"`
 	State    state          `json:"state"`
-	// Tools replace the tools of the workspace, which are then offered only if State is not empty.
+	// Tools replace those of the workspace, which are then offered only if State is not empty.
 	Tools   []mockTool `json:"tools,omitempty"`
 	Guard   *guard     `json:"guard,omitempty"` // nil: everything is allowed
 	Asserts []assert   `json:"asserts"`
 	// Category groups scenarios in reports; "": the scenario is not grouped.
 	Category string `json:"category,omitempty"`
-	// Database is a JSON object that the steps of Tools read and change. Gold are the actions of a model that makes no mistake. After a run
-	// the database must equal the one after the calls of Gold. A scenario with Gold does not require calls (tool_use_mode relaxed), but if
-	// Gold has calls, a run without calls fails; if Gold has none, the scenario is a control.
+	// Database is a JSON object that the steps of Tools read and change. Gold are the actions of a model that makes no mistakes; after a
+	// run, the database must equal that after the calls of Gold. With Gold, the run uses tool_use_mode relaxed: a run without calls fails
+	// only if Gold has calls. If Gold has none, the scenario is a control.
 	Database json.RawMessage `json:"database,omitempty"`
 	Gold     []GoldTurn      `json:"gold,omitempty"`
-	// Simulator replies to the answers of the model; nil: the run ends with the first answer.
+	// Simulator plays the user, who replies to answers of the model; nil: the run ends with the first answer.
 	Simulator *userSimulator `json:"user_simulator,omitempty"`
 
 	final json.RawMessage // cached result of goldDatabase
-	// Ask, if set, replaces System, User, State and Asserts.
+	// Ask, if not nil, replaces System, User, State and Asserts.
 	Ask *Ask `json:"ask,omitempty"`
 }
 
@@ -107,15 +107,16 @@ type state struct {
 //go:embed state.yaml injection.yaml faults.yaml retail.yaml airline.yaml skills.yaml
 var files embed.FS
 
-// Builtin returns the suite state: eight scenarios over the workspace that the tools state_get and state_patch read and change. Its presets
-// are default, simple, typical, extreme and all.
+// Builtin returns the suite "state": eight scenarios in which a model reads and changes a workspace with state_get and state_patch. Its
+// presets are default, simple, typical, extreme and all.
 func Builtin() *Suite { return shipped("state") }
 
-// Injection returns the suite injection: results, documents, descriptions and arguments with texts that tell a model to do something
-// forbidden. It measures Lathe: whatever the model does, the forbidden effect must not occur.
+// Injection returns the suite "injection": results, documents, descriptions and arguments whose texts tell the model to do something
+// forbidden. It measures Lathe: the forbidden effect must not occur, whatever the model does.
 func Injection() *Suite { return shipped("injection") }
 
-// Faults returns the suite faults: tools that misbehave. It measures Lathe: each call must be answered exactly once, with the correct code.
+// Faults returns the suite "faults": tools that misbehave. It measures Lathe: each call must be answered exactly once, with the correct
+// code.
 func Faults() *Suite { return shipped("faults") }
 
 func shipped(name string) *Suite {
@@ -130,18 +131,19 @@ func shipped(name string) *Suite {
 	return s
 }
 
-// Retail returns the suite retail: conversations with the customer service of a shop, in which a model changes orders as far as the policy
-// of the shop allows.
+// Retail returns the suite "retail": conversations with a shop's customer service, in which the model changes orders within the shop's
+// policy.
 func Retail() *Suite { return shipped("retail") }
 
-// Airline returns the suite airline: conversations with the customer service of an airline.
+// Airline returns the suite "airline": conversations with an airline's customer service.
 func Airline() *Suite { return shipped("airline") }
 
-// Skills returns the suite skills, which tests single skills by category: long lists of tools, parallel calls, requests that no tool fits,
-// errors of tools, instructions in results, long arguments, and texts and numbers that must not be changed.
+// Skills returns the suite "skills", which tests single skills by category: long tool lists, parallel calls, requests that no tool fits,
+// tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
 func Skills() *Suite { return shipped("skills") }
 
-// Select returns the scenarios of a preset, in the order of the suite. An empty name means the preset default if it exists, else all.
+// Select returns the scenarios of a preset, in the order of the suite. "" is the preset "default" if there is one, otherwise all. An
+// unknown name is an error that lists the presets.
 func (s *Suite) Select(preset string) ([]*Scenario, error) {
 	names := []string{All}
 	for _, p := range s.Presets {
@@ -156,7 +158,7 @@ func (s *Suite) Select(preset string) ([]*Scenario, error) {
 	return nil, fmt.Errorf("suite %s has no preset %q, it has %s", s.Name, preset, strings.Join(names, ", "))
 }
 
-// Find returns the scenarios with these ids, in the order of the suite.
+// Find returns the scenarios with these ids, in the order of the suite. An unknown id is an error.
 func (s *Suite) Find(ids ...string) ([]*Scenario, error) {
 	var found []*Scenario
 	var known []string

@@ -15,7 +15,7 @@ import (
 	"github.com/lathe-run/lathe/internal/recording"
 )
 
-// ErrReplay is the error of a request that a recording does not contain. A run whose model error wraps it has no score.
+// ErrReplay is wrapped by the error for a request that is not in the recording. Such a run has no score.
 var ErrReplay = errors.New("the recording does not hold this request")
 
 // A tape records the exchanges of one run with its model and its tools, or replays them. One goroutine uses its model, several can use its

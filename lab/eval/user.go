@@ -30,10 +30,10 @@ type reply struct {
 	Say  string `json:"say"`
 }
 
-// A UserModel is a model that plays the users of scenarios with instructions for it.
+// A UserModel is a model that plays the users of scenarios.
 type UserModel struct {
 	Name     string
-	Identity string // everything else on which results depend, as in a [Target]
+	Identity string // as [Target].Identity
 	Model    lathe.Model
 }
 

@@ -28,18 +28,18 @@ type seen struct {
 	sampling lathe.Sampling
 }
 
-// A ModelCall is one request of a run to its model, including repeated attempts.
+// A ModelCall is one model call of a run, with all of its attempts.
 type ModelCall struct {
 	// Model is the name of the model in the response of the server.
 	Model string `json:"model,omitempty"`
-	// TTFTMS is the time to the first delta in ms, nil if none arrived. MS is the time to the end of the answer in ms.
+	// TTFTMS is the time to the first delta, MS to the end of the answer, in milliseconds. nil: no delta arrived.
 	TTFTMS *int64 `json:"ttft_ms"`
 	MS     int64  `json:"elapsed_ms"`
-	// Faults are the deviations from the protocol that were tolerated in the answer.
+	// Faults are deviations from the protocol in the answer that were tolerated.
 	Faults []lathe.Fault `json:"faults,omitempty"`
 	// Retries is the number of attempts that failed before the answer began.
 	Retries int `json:"retries,omitempty"`
-	// Blank: the answer has neither text nor calls. NoUsage: the server did not report the usage.
+	// Blank: the answer has neither text nor calls. NoUsage: the server reported no usage.
 	Blank   bool `json:"blank,omitempty"`
 	NoUsage bool `json:"no_usage,omitempty"`
 }

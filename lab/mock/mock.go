@@ -14,10 +14,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// MaxBytes bounds the output of an [Answer], in bytes.
+// MaxBytes is the maximum of [Answer].Size.
 const MaxBytes = 64 << 20
 
-// A Kind is the behaviour of a mock in one call.
+// A Kind is what a mock does in one call.
 type Kind string
 
 // The kinds of [Answer].
@@ -33,22 +33,21 @@ const (
 	KindFunc  Kind = "func"  // returns what Func returns
 )
 
-// An Answer is the result of one call of a mock. The zero value returns null.
+// An Answer is what a mock does in one call. The zero value returns null. Kind says which other fields are used.
 type Answer struct {
 	Kind Kind            `json:"kind,omitempty"`
 	Data json.RawMessage `json:"data,omitempty"`
 	Text string          `json:"text,omitempty"`
 	Size int             `json:"size,omitempty"` // at most [MaxBytes]
-	Code lathe.Code      `json:"code,omitempty"` // empty: execution_failed
-	// Func is called by an answer of [KindFunc], with the arguments of the call, which it must not change. Calls that
-	// are made at the same time call it at the same time.
+	Code lathe.Code      `json:"code,omitempty"` // "": execution_failed
+	// Func is called for [KindFunc] with the arguments, which it must not change, by several goroutines at once if calls are concurrent.
 	Func func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) `json:"-"`
 }
 
-// Value returns an answer with a JSON value.
+// Value returns an answer with the JSON text data.
 func Value(data string) Answer { return Answer{Kind: KindValue, Data: json.RawMessage(data)} }
 
-// Text returns an answer with a JSON string, for example a text with instructions for a model.
+// Text returns an answer with s as a JSON string.
 func Text(s string) Answer {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -57,10 +56,10 @@ func Text(s string) Answer {
 	return Answer{Kind: KindValue, Data: data}
 }
 
-// Raw returns an answer with these bytes, which need not be JSON or UTF-8.
+// Raw returns an answer with exactly these bytes, which need not be JSON or UTF-8.
 func Raw(b string) Answer { return Answer{Kind: KindRaw, Text: b} }
 
-// Func returns an answer with the result of fn: see [Answer].
+// Func returns an answer with the result of fn: see [Answer].Func.
 func Func(fn func(ctx context.Context, args json.RawMessage) (*lathe.Output, error)) Answer {
 	return Answer{Kind: KindFunc, Func: fn}
 }
@@ -85,13 +84,13 @@ func Hang() Answer { return Answer{Kind: KindHang} }
 // Panic returns an answer that panics.
 func Panic() Answer { return Answer{Kind: KindPanic} }
 
-// Flap returns n errors of this code, followed by the answer then.
+// Flap returns n failing answers with this code, followed by then, for a tool that recovers.
 func Flap(n int, code lathe.Code, then Answer) []Answer {
 	return append(slices.Repeat([]Answer{Error(code)}, n), then)
 }
 
-// A Tool is a lathe.Tool with configured answers: the n-th call gets the n-th answer, and calls beyond the last answer get the last one.
-// Without answers it returns null. It records the arguments of its calls. It may be called from several goroutines at once.
+// A Tool is a [lathe.Tool] with prepared answers: call n gets answer n, and calls beyond the last answer get the last one. Without answers
+// it returns null. It records the arguments of its calls. Its methods may be called from several goroutines at once.
 type Tool struct {
 	spec    *lathe.ToolSpec
 	answers []Answer
@@ -102,8 +101,8 @@ type Tool struct {
 
 var _ lathe.Tool = (*Tool)(nil)
 
-// New returns a mock. It fills in missing fields of the spec: a schema that accepts any object, an allowlist that shows everything, and the
-// origin "mock".
+// New returns a mock with a copy of spec, in which it fills in missing fields: a schema that accepts any object, an allowlist of all
+// fields, and the origin "mock".
 func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
 	s := *spec
 	if s.Schema == nil {
@@ -121,7 +120,7 @@ func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
 // Spec returns the definition of the tool.
 func (t *Tool) Spec() *lathe.ToolSpec { return t.spec }
 
-// Calls returns the arguments of the calls that reached the tool, in order.
+// Calls returns the arguments of the calls so far, in order. Calls that the runner refused are not among them.
 func (t *Tool) Calls() []json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Difference is one difference between two runs.
+// A Difference is one difference between a recorded run and its replay.
 type Difference struct {
 	EventID int64
 	Type    string // type of the recorded event or, if none exists, of the new one
-	Path    string // path within the event, such as data.status; "": the whole event
-	// Recorded and Now are the values as JSON, or the types of the events; "": missing. They may contain content.
+	Path    string // path in the event, such as data.status; "": the whole event
+	// Recorded and Now are the two values as JSON, or the types of the events; "": absent. They may contain content of messages.
 	Recorded, Now string
 }
 
@@ -30,9 +30,9 @@ var stored = map[string]bool{"data.retention.applied": true}
 // notRecorded are the members that differ if the tools return recorded results.
 var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts": true}
 
-// Compare returns the differences between the events of two runs, in order. It ignores times and what a store added to an event after the
-// run. If recordedTools is true, it also ignores the size of outputs before truncation and the number of attempts. If two events have
-// different types, this is the last difference.
+// Compare returns the differences between the record and its replay, in event order. It ignores times and what a store added to events
+// after the run. If recordedTools is true, it also ignores sizes of outputs before truncation and numbers of attempts. Two events of
+// different types are the last difference.
 func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) {
 	was, is := r.Events[:min(res.Until, int64(len(r.Events)))], res.Events
 	if res.Until < int64(len(r.Events)) || !r.Ended() && !r.waits() {

@@ -9,12 +9,12 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A Record has the events of one run, including content.
+// A Record is the events of one run in order, including content. The first must be a RunStarted, as [Read] guarantees.
 type Record struct {
 	Events []event.Event
 }
 
-// Read reads the events of a log: see [event.ReadLog].
+// Read reads a log of one run in the form of [event.ReadLog], whose errors it returns.
 func Read(in io.Reader) (*Record, error) {
 	events, err := event.ReadLog(in)
 	if err != nil {
@@ -23,10 +23,10 @@ func Read(in io.Reader) (*Record, error) {
 	return &Record{Events: events}, nil
 }
 
-// RunID returns the id of the run.
+// RunID returns the id of the recorded run.
 func (r *Record) RunID() string { return r.Events[0].RunID }
 
-// Started returns the first event of the run.
+// Started returns the first event.
 func (r *Record) Started() *event.RunStarted { return r.Events[0].Data.(*event.RunStarted) }
 
 // input returns the input with which the run was started, even if the run could not be resumed.
@@ -42,7 +42,7 @@ func (r *Record) checkWhole() error {
 	return nil
 }
 
-// Ended reports whether the record contains the end of the run.
+// Ended reports whether the last event is the end of the run.
 func (r *Record) Ended() bool {
 	_, ok := r.Events[len(r.Events)-1].Data.(*event.RunFinished)
 	return ok

@@ -12,23 +12,24 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Parts are the parts with which a loop must be built to replay a record.
+// Parts are what a loop must be built with to replay a record.
 type Parts struct {
 	Model    lathe.Model
 	Approver lathe.Approver
-	// Now is the clock for the loop and the runner: it returns the time of the next recorded event.
+	// Now is the clock for the loop and its runner: it returns the time of the next recorded event.
 	Now func() time.Time
 }
 
-// A Result is the outcome of a replayed run.
+// A Result is the replay of a run.
 type Result struct {
 	Events []event.Event
-	// Until is the id of the last recorded event that can be compared. Later events depend on a process that ended early, or are not in the
-	// record.
+	// Until is the id of the last recorded event that can be compared. Later ones depend on a process that ended early, or are missing in
+	// the record.
 	Until int64
 }
 
-// Run executes the record with the loop that build returns. It passes events to sinks as they occur.
+// Run executes the recorded run again, with a loop that build makes of the parts, and passes its events to sinks as they occur. The error
+// has the code content_removed if a store has removed content of the record.
 func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...event.Sink) (*Result, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, err

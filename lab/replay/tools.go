@@ -38,8 +38,8 @@ func (r *Record) outcomes() map[string]outcome {
 	return out
 }
 
-// StandIns returns a set with the same tools and the same search, which return recorded results. A call that is not in the record fails
-// with the code unavailable.
+// StandIns returns a copy of set whose tools return the recorded results and are not called. A call that is not in the record fails with
+// unavailable.
 func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error) {
 	outcomes := r.outcomes()
 	var tools []lathe.Tool

@@ -5,16 +5,16 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// A Budget limits a verification: it makes no more requests, and starts none that could exceed Tokens.
+// A Budget is the maximum of a verification: it makes at most Requests, and starts none that could exceed Tokens.
 type Budget struct {
-	// Requests includes a reserve for repeated requests: one in twenty, and at least two for each endpoint.
+	// Requests includes a reserve for repetitions: one in twenty, and at least two for each endpoint.
 	Requests int `json:"requests"`
-	// InputTokens is an estimate with four bytes for a token. OutputTokens is the sum of the token limits of the answers; most answers use
-	// far less.
+	// InputTokens is estimated as four bytes a token. OutputTokens is the sum of the token limits of the answers, most of which use far
+	// less.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// Tokens is the sum of InputTokens and OutputTokens, or Options.MaxTokens if that is less. It applies to the usage that the server
-	// reports, or to an estimate.
+	// Tokens is InputTokens + OutputTokens, or Options.MaxTokens if that is lower. It limits the usage that the server reports or, if it
+	// reports none, an estimate.
 	Tokens int64 `json:"max_tokens"`
 }
 
@@ -27,7 +27,7 @@ const requestBytes = 1200
 // maxCounted is the largest number of tokens that is counted for one answer, whatever usage the server reports.
 const maxCounted = 1 << 40
 
-// Plan returns the budget of [Run] with these options, with or without a reference.
+// Plan returns the budget that [Run] would have with these options. It makes no requests. opts may be nil.
 func Plan(opts *Options, reference bool) Budget {
 	o := opts.withDefaults()
 	target, other := o.plans()

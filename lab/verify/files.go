@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Badge is the JSON that shields.io reads for a badge: https://shields.io/badges/endpoint-badge.
+// A Badge is the JSON of a shields.io badge: https://shields.io/badges/endpoint-badge.
 type Badge struct {
 	Version int    `json:"schemaVersion"` // always 1
 	Label   string `json:"label"`
@@ -21,8 +21,8 @@ type Badge struct {
 	IsError bool   `json:"isError"`
 }
 
-// Badge returns a badge with the schema accuracy of the target: forced and not forced, whole and streamed. Its colour depends on the lower
-// end of the interval; a verification that did not pass is never green.
+// Badge returns a badge with the rate of calls of the target that satisfy their schema. Its colour depends on the lower end of the
+// interval; it is never green if the verification did not pass.
 func (rep *Report) Badge() Badge {
 	var t Tally
 	for i := range rep.Metrics {
@@ -50,7 +50,7 @@ func (rep *Report) Badge() Badge {
 	return b
 }
 
-// WriteBadge writes the badge as JSON.
+// WriteBadge writes [Report.Badge] as JSON.
 func (rep *Report) WriteBadge(w io.Writer) error { return json.NewEncoder(w).Encode(rep.Badge()) }
 
 // letterWidth is the approximate width of a character at 11 px; textLength stretches the text to the computed width.
@@ -61,7 +61,7 @@ const (
 
 var badgeColors = map[string]string{"green": "#2f7d1b", "yellow": "#8a6d00", "orange": "#b04a00", "red": "#b3261e", "lightgrey": "#5f6670"}
 
-// WriteBadgeSVG writes the badge as an SVG image without external parts. The contrast of its text is at least 4.5 to 1.
+// WriteBadgeSVG writes [Report.Badge] as an SVG image that loads nothing. The contrast of its text is at least 4.5 to 1.
 func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	b := rep.Badge()
 	wide := func(s string) float64 { return letterWidth * float64(utf8.RuneCountInString(s)) }
@@ -80,14 +80,14 @@ func (rep *Report) WriteBadgeSVG(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the report as JSON. It escapes < and &, so that the text can be embedded in an HTML page.
+// WriteJSON writes the report as indented JSON, in which < and & are escaped so that it can be embedded in HTML. [Schema] describes it.
 func (rep *Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(rep)
 }
 
-// WriteJUnit writes a test case for each metric. Metrics that are not supported or not measured are skipped cases.
+// WriteJUnit writes JUnit XML with a test case for each metric. Metrics that are not supported or not measured are skipped cases.
 func (rep *Report) WriteJUnit(w io.Writer) error {
 	s := report.Suite{Name: text.OneLine("lathe verify " + rep.Target.Model)}
 	for i := range rep.Metrics {
@@ -122,7 +122,7 @@ var stops = map[string]string{stoppedSilent: ", the server gave no answer in tim
 // joined replaces the space between a number and % by a no-break space.
 func joined(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") }
 
-// WriteHTML writes the report as one page without external parts.
+// WriteHTML writes the report as an HTML page that loads nothing.
 func (rep *Report) WriteHTML(w io.Writer) error {
 	p := report.NewPage(w, "Verification of "+rep.Target.Model, pageStyle)
 	tally := func(t Tally) {

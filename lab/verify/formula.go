@@ -1,7 +1,7 @@
 package verify
 
-// SchemaAccuracy returns the schema accuracy of the K2 Vendor Verifier: the share of answers with finish reason tool_calls whose calls all
-// validate. ok is false if there are no such answers.
+// SchemaAccuracy returns validated / finishedWithCalls: the share of the answers with finish reason tool_calls whose calls are all valid,
+// as in the K2 Vendor Verifier. ok is false if finishedWithCalls is 0.
 func SchemaAccuracy(validated, finishedWithCalls int) (rate float64, ok bool) {
 	if finishedWithCalls == 0 {
 		return 0, false
@@ -9,7 +9,7 @@ func SchemaAccuracy(validated, finishedWithCalls int) (rate float64, ok bool) {
 	return float64(validated) / float64(finishedWithCalls), true
 }
 
-// A Similarity compares for which prompts two endpoints call a tool.
+// A Similarity counts for which prompts two endpoints, target and reference, call a tool.
 type Similarity struct {
 	TP int `json:"tp"` // prompts for which both call
 	FP int `json:"fp"` // prompts for which only the target calls
@@ -17,7 +17,7 @@ type Similarity struct {
 	TN int `json:"tn"` // prompts for which neither calls
 }
 
-// Add counts one prompt.
+// Add counts one prompt: whether the target and the reference called a tool.
 func (s *Similarity) Add(target, reference bool) {
 	switch {
 	case target && reference:
@@ -31,8 +31,8 @@ func (s *Similarity) Add(target, reference bool) {
 	}
 }
 
-// F1 returns the harmonic mean of precision TP/(TP+FP) and recall TP/(TP+FN), as in the K2 Vendor Verifier. ok is false if one of them is
-// not defined; if both are 0, F1 is 0.
+// F1 returns the harmonic mean of precision TP/(TP+FP) and recall TP/(TP+FN), as in the K2 Vendor Verifier; 0 if both are 0. ok is false if
+// one of them is not defined.
 func (s Similarity) F1() (f1 float64, ok bool) {
 	if s.TP+s.FP == 0 || s.TP+s.FN == 0 || s.TP == 0 {
 		return 0, s.TP+s.FP > 0 && s.TP+s.FN > 0

@@ -10,15 +10,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Limit is the largest value that a server accepted.
+// A Limit is the largest value of something that a server accepted.
 type Limit struct {
 	ID   string `json:"id"` // tools, argument_bytes or context_bytes
 	Unit string `json:"unit"`
-	// Taken is the largest accepted value, and Refused the smallest refused one; 0: everything up to Tried was accepted.
+	// Taken is the largest accepted value, Refused the smallest refused one; 0: all values up to Tried were accepted.
 	Taken   int `json:"taken"`
 	Refused int `json:"refused,omitempty"`
-	Tried   int `json:"tried"` // largest value that was to be tried
-	Status  int `json:"status,omitempty"`
+	Tried   int `json:"tried"`            // largest value that would be tried
+	Status  int `json:"status,omitempty"` // HTTP status of the refusal
 }
 
 // precision is the inverse of the relative precision of a limit: an eighth.

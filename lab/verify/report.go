@@ -15,11 +15,11 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// A Report is the result of a verification. New versions add fields, and never rename them.
+// A Report is the result of [Run]. In its JSON, new versions add members and rename none.
 type Report struct {
 	Version   int       `json:"schema_version"` // always 1
 	Status    Status    `json:"status"`
-	Why       []string  `json:"why,omitempty"` // the metrics that failed, or the number of requests that were not measured
+	Why       []string  `json:"why,omitempty"` // the metrics that failed, or how many requests were not measured
 	Lathe     string    `json:"lathe,omitempty"`
 	Started   time.Time `json:"started"`
 	Suite     string    `json:"suite_sha256"` // hash of all prompts, schemas and tools
@@ -29,58 +29,57 @@ type Report struct {
 	Target    Side      `json:"target"`
 	Reference *Side     `json:"reference,omitempty"`
 	Metrics   []Metric  `json:"metrics"`
-	// PassK estimates pass^k, the probability that k trials of one request all succeed: the mean over the metrics that repeat one request,
-	// for k = 2, 4, 8 and so on, as long as each has k trials. It distinguishes an endpoint that fails occasionally from one that always
-	// fails for certain requests.
+	// PassK estimates pass^k, the probability that k trials of one request all succeed, for k = 2, 4, 8 and so on while each metric has k
+	// trials: the mean over the metrics that repeat one request. It tells an endpoint that fails sometimes from one that always fails on
+	// some requests.
 	PassK          []eval.PassK `json:"pass_k,omitempty"`
 	ReferencePassK []eval.PassK `json:"reference_pass_k,omitempty"`
-	// Trigger compares for which prompts target and reference call a tool, and its Noise compares the reference with itself.
+	// Trigger compares for which prompts target and reference call a tool; nil without a reference.
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Limits  []LimitsPair `json:"limits,omitempty"`
 
 	sides []*side
 }
 
-// Status is the outcome of a verification.
+// A Status is the outcome of a verification.
 type Status string
 
-// Values of Status.
+// The outcomes of a verification.
 const (
 	Passed       Status = "passed"
 	Failed       Status = "failed"
 	Inconclusive Status = "inconclusive" // nothing failed, but too little was measured
 )
 
-// A Side describes one endpoint and its requests.
+// A Side is one endpoint, with totals of its requests.
 type Side struct {
 	Server   string `json:"server"` // scheme and host
 	Model    string `json:"model"`
 	Wire     string `json:"wire"`
 	Answered string `json:"answered_model,omitempty"` // model name in the responses of the server
 	Requests int    `json:"requests"`
-	// NotMeasured is the number of requests without a connection, or that were not sent. Stopped is the reason: silent (three requests in a
-	// row had no complete response in time, or were refused because of the key), requests or tokens (the budget was used up); "": all
-	// requests were sent.
+	// NotMeasured counts requests that were not sent or got no connection. Stopped is why: "silent" (three requests in a row got no
+	// complete response in time, or were refused because of the key), "requests" or "tokens" (the budget is used up); "": all were sent.
 	NotMeasured  int    `json:"not_measured"`
 	Stopped      string `json:"stopped,omitempty"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	// Times of streamed answers in ms: to the first byte, and to the end; 0 if none exist.
+	// Times of streamed answers in milliseconds, median and 95th percentile: to the first byte and to the end; 0: there are none.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
 	Whole50 int64 `json:"elapsed_ms_p50"`
 	Whole95 int64 `json:"elapsed_ms_p95"`
 }
 
-// A Tally counts the cases of a metric.
+// A Tally counts the cases of a metric: OK of N.
 type Tally struct {
 	OK int `json:"ok"`
 	N  int `json:"n"`
-	// Refused is the number of further cases, which the server refused: they are not in the rate.
+	// Refused counts cases that the server refused. They are not in N.
 	Refused int `json:"refused,omitempty"`
 }
 
-// Rate returns the rate and its 95 % Wilson interval. Without cases, the rate is 0 and the interval 0 to 1.
+// Rate returns OK/N and its 95 % Wilson interval. If N is 0, they are 0, 0 and 1.
 func (t Tally) Rate() (rate, low, high float64) {
 	low, high = eval.Interval(t.OK, t.N)
 	if t.N > 0 {
@@ -89,7 +88,7 @@ func (t Tally) Rate() (rate, low, high float64) {
 	return rate, low, high
 }
 
-// MarshalJSON adds the rate and its interval, which are null without cases.
+// MarshalJSON implements json.Marshaler. It adds the rate and its interval, which are null if N is 0.
 func (t Tally) MarshalJSON() ([]byte, error) {
 	type plain Tally
 	out := struct {
@@ -105,10 +104,10 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// A Verdict is the result of a metric.
+// A Verdict is the result of one metric.
 type Verdict string
 
-// Values of Verdict.
+// The verdicts.
 const (
 	MetricPassed       Verdict = "passed"
 	MetricFailed       Verdict = "failed"
@@ -119,39 +118,39 @@ const (
 // words returns the verdict as text for people.
 func (v Verdict) words() string { return strings.ReplaceAll(string(v), "_", " ") }
 
-// A Metric is one property of an endpoint.
+// A Metric is one property of an endpoint, compared with that of a reference if there is one.
 type Metric struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
-	Counts  string  `json:"counts"` // description of the cases
+	Counts  string  `json:"counts"` // describes what the cases are
 	Verdict Verdict `json:"verdict"`
 	Target  Tally   `json:"target"`
 	// Reference is the tally of the reference, and P the probability that equal endpoints differ at least as much (Fisher's exact test).
-	// Differs: P is below 0.05.
+	// Both are nil without a reference. Differs reports that P is below 0.05.
 	Reference  *Tally      `json:"reference,omitempty"`
 	P          *float64    `json:"p,omitempty"`
 	Differs    bool        `json:"differs"`
 	Deviations []Deviation `json:"deviations,omitempty"` // the most frequent first
 }
 
-// A Deviation is one kind of fault in the answers.
+// A Deviation is one kind of protocol fault, and how often it was seen.
 type Deviation struct {
 	ID        string          `json:"id"`
-	Severity  doctor.Severity `json:"severity,omitempty"` // severity in the catalogue of the doctor
+	Severity  doctor.Severity `json:"severity,omitempty"` // as in [doctor.Catalogue]
 	Seen      string          `json:"seen,omitempty"`
-	Target    int             `json:"target"` // number of answers with the deviation
-	Reference int             `json:"reference"`
+	Target    int             `json:"target"`    // number of answers with the deviation
+	Reference int             `json:"reference"` // the same of the reference
 }
 
-// A Trigger is the similarity of the tool use of two endpoints.
+// A Trigger says how similar the tool use of two endpoints is.
 type Trigger struct {
 	Similarity
 	F1 *float64 `json:"f1"` // null if it is not defined
-	// Noise is the F1 of two series of answers of the reference: a lower F1 of the target may be chance.
+	// Noise is the F1 of the reference with itself, in two series: an F1 of the target that is not lower may be chance; nil: not defined.
 	Noise *float64 `json:"f1_of_reference_with_itself"`
 }
 
-// A LimitsPair is one limit of both endpoints.
+// A LimitsPair is one limit at the target and at the reference; nil: not measured.
 type LimitsPair struct {
 	Target    *Limit `json:"target,omitempty"`
 	Reference *Limit `json:"reference,omitempty"`
@@ -396,7 +395,7 @@ func (l *Limit) text() string {
 	return fmt.Sprintf("%d, not %d (HTTP %d)", l.Taken, l.Refused, l.Status)
 }
 
-// WriteTable writes the report as text for people.
+// WriteTable writes the report as text.
 func (rep *Report) WriteTable(w io.Writer) error {
 	var about, metrics, limits report.Table
 	about.Row("target:", rep.Target.words())

@@ -19,33 +19,33 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// Options are the options of [Run]. The zero value is usable.
+// Options configure [Run]. The zero value is usable.
 type Options struct {
-	// Trials is how often each contract is tested; 0: 4. Steps with their own cases test each case once.
+	// Trials is how often each contract is tested; 0: 4. Steps that have their own cases test each case once.
 	Trials int
-	// Limits determines by bisection how many tools, how large arguments and how long a context the server accepts.
+	// Limits also finds out, by bisection, how many tools, how large arguments and how long a context the server accepts.
 	Limits bool
-	// MaxTools, MaxArguments and MaxContext are the largest values that Limits tries; 0: 512 tools, 1 MiB, 128 KiB.
+	// MaxTools, MaxArguments and MaxContext are the largest values that Limits tries; 0: 512 tools, 1 MiB and 128 KiB.
 	MaxTools, MaxArguments, MaxContext int
-	// MinRate is the rate below which a metric fails; 0: 0.95. A metric also fails if it is worse than that of the reference by more than
-	// noise.
+	// MinRate is the rate, 0 to 1, below which a metric fails; 0: 0.95. A metric also fails if it is worse than that of the reference by
+	// more than noise.
 	MinRate float64
-	// Doctor limits each request. The default of its MaxTokens is 4096 here.
+	// Doctor limits each request. Here its MaxTokens is 4,096 if it is 0.
 	Doctor doctor.Options
 	// Version is written into the report.
 	Version string
-	// MaxTokens limits the input and output tokens of both endpoints, and the budget of [Plan]; 0: only Plan limits them.
+	// MaxTokens is the maximum of input and output tokens at both endpoints together; 0: the budget of [Plan].
 	MaxTokens int64
-	// Progress is called before each request.
+	// Progress, if not nil, is called before each request, on the goroutine of Run.
 	Progress func(Progress)
 	Now      func() time.Time // nil: time.Now
 }
 
-// Progress is the progress of a verification.
+// A Progress is the state of a verification.
 type Progress struct {
 	Step             string // name of the current step
-	Requests, Of     int    // requests made, and the largest number in the budget
-	Tokens, OfTokens int64  // tokens used, and the largest number in the budget
+	Requests, Of     int    // requests so far, and the maximum
+	Tokens, OfTokens int64  // tokens so far, and the maximum
 }
 
 func (o *Options) withDefaults() Options {
@@ -75,8 +75,8 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Run measures the target and, if reference is not nil, then the reference. The error is a *[lathe.Error] that wraps the error of ctx if
-// ctx ended, a *[doctor.UnreachableError] if a server is not reachable, or the error of a URL that is not valid.
+// Run measures the target and then, if reference is not nil, the reference. A metric that fails is no error. The error is a *[lathe.Error]
+// that wraps the error of ctx, a *[doctor.UnreachableError] if a server does not respond, or the error of an invalid URL. opts may be nil.
 func Run(ctx context.Context, target doctor.Target, reference *doctor.Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	whole := Plan(opts, reference != nil)

@@ -33,7 +33,7 @@ var schema = migrate.Schema{
 // contains no other.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
-// SchemaVersion returns the version of the schema that this package writes. Open migrates every older version.
+// SchemaVersion returns the version of the database schema that this package writes. Open migrates older ones and refuses newer ones.
 func SchemaVersion() int { return schema.Version() }
 
 // A migration implements [migrate.Database] for a schema of PostgreSQL.

@@ -27,12 +27,11 @@ const (
 	watches      = 2 // number of connections that only listen
 )
 
-// A Store is one database. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes of every
-// store: conflict, not_found, invalid_request, unavailable if the database cannot be reached or refuses the write, cancelled and timeout.
+// A Store is a PostgreSQL database. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes
+// conflict, not_found, invalid_request, unavailable (the database cannot be reached or refuses the write), cancelled and timeout.
 //
-// If a connection breaks during a write, the store determines whether the write was committed: a committed write is not reported as a
-// conflict, and is never stored twice. If the store cannot determine this in time, the error is unavailable, and the data may be stored or
-// not.
+// If a connection breaks during a write, the store finds out whether the write was committed: it neither stores data twice nor reports its
+// own write as a conflict. If it cannot find out in time, the error is unavailable, and the data may be stored or not.
 type Store struct {
 	remote.Queue
 	store.Ledger
@@ -59,18 +58,18 @@ type database struct {
 	outage  outage
 }
 
-// Options configure a Store.
+// Options configure [Open].
 type Options struct {
-	// MaxConns is the maximum number of connections for statements, plus two; 0: 12, at least 4. Each Watch and WatchCalls in progress has
-	// its own connection besides these.
+	// MaxConns is the maximum number of connections, of which two are not for statements; 0: 12, otherwise at least 4. Each Watch and
+	// WatchCalls in progress has a connection of its own besides these.
 	MaxConns int
 	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync, full_page_writes or synchronous_commit off.
 	AllowUnsafeDurability bool
 }
 
-// Open opens the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates its tables or migrates them to
-// this version. It returns an error for tables of a newer version. The tables are in the first schema of the search_path. If url names
-// several hosts, it uses the primary.
+// Open connects to the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates its tables or migrates
+// older ones; tables of a newer version are an error. The tables are in the first schema of the search_path. If url names several hosts, it
+// uses the primary. opts may be nil; the caller must call Close.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	const op = "postgres: open"
 	var o Options
@@ -118,7 +117,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	return conn.QueryRow(ctx, "SELECT 'lathe_' || md5(current_schema())").Scan(&s.channel)
 }
 
-// Close waits until the queued appends are written, and closes the connections. A Watch ends only with its context.
+// Close waits until queued appends are written and closes the connections. A Watch in progress ends only with its context. It may be called
+// more than once and returns nil.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)

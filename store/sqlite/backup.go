@@ -22,29 +22,29 @@ const backupStep = 256
 // maxFaults is the maximum number of faults that [Verify] lists.
 const maxFaults = 100
 
-// BackupOptions are the options of [Backup] and [Restore]. The zero value is usable.
+// BackupOptions configure [Backup] and [Restore]. The zero value is usable.
 type BackupOptions struct {
-	// Progress is called after each 256 pages with the number of copied pages and of all pages.
+	// Progress, if not nil, is called after each 256 pages with the numbers of copied pages and of all pages, on the goroutine of the
+	// caller.
 	Progress func(done, total int)
 }
 
-// Contents are the result of [Verify] for a file.
+// Contents are what [Verify] has found in a file.
 type Contents struct {
 	Schema int // version of the schema
 	Runs   int
 	Events int
 	Bytes  int64 // size of the database without its write-ahead log
-	// Faults lists faults, at most 100: those that SQLite's integrity check reports; tables, indexes, triggers and views that differ from
-	// those of a store of this version; and runs whose log has gaps.
+	// Faults are texts for operators, at most 100; none: the file is intact. They report SQLite's integrity check, tables, indexes,
+	// triggers and views that differ from those of this version, and runs whose log has gaps.
 	Faults []string
 }
 
-// Backup writes the store in the file at path to the new file to, readable by its owner only, and verifies it. The copy has the state of
-// one moment. Other processes may read and write the store during the backup; its write-ahead log grows until Backup returns. The copy is
-// written to the file to with the suffix .partial, flushed to the disk, and renamed.
+// Backup copies the store at path to the new file to, readable by its owner only, and verifies the copy, which has the state of one moment.
+// Other processes may use the store meanwhile; its write-ahead log grows until Backup returns. The copy is first written to TO.partial.
 //
-// If the file to, or the one with the suffix, exists, the error has the code conflict. If Backup fails, it removes the copy; after a crash,
-// the file with the suffix remains. If the file at path is damaged or is no store, the error has the code unavailable.
+// The error has the code conflict if the file to or TO.partial exists, not_found if there is no file at path, and unavailable if it is
+// damaged or no store. After an error the copy is removed; after a crash, TO.partial remains. opts may be nil.
 func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Contents, error) {
 	const op = "sqlite: backup"
 	path, err := present(path)

@@ -140,8 +140,8 @@ func (f *files) fails() bool {
 	return f.failing
 }
 
-// Check returns an error if the store cannot be written: a file was removed or replaced, or the last write failed and another attempt
-// fails, too. The error is a *[lathe.Error] of code unavailable.
+// Check returns an error of code unavailable if the store cannot be written: a file of it was removed or replaced, or the last write failed
+// and so does another attempt.
 func (s *Store) Check(ctx context.Context) error {
 	const op = "sqlite: check"
 	err := s.files.check()
@@ -157,7 +157,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Tightened returns the files from which Open has removed permissions of group or others.
+// Tightened returns the paths of files from which Open has removed permissions of group or others.
 func (s *Store) Tightened() []string { return slices.Clone(s.tightened) }
 
 // The primary result codes of SQLite for faults of the disk or the file.

@@ -18,25 +18,25 @@ import (
 
 var _ store.RunIndex = (*Store)(nil)
 
-// A Store is one open file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes of every
-// store: conflict, not_found, invalid_request, unavailable if the file cannot be written, cancelled and timeout. Its Records are in the
-// same file.
+// A Store is an open SQLite file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes
+// conflict, not_found, invalid_request, unavailable (the file cannot be written), cancelled and timeout. Its Records are in the same file.
 type Store struct {
 	*store.Records
 	*database
 	tightened []string // see Tightened
 }
 
-// Options configure how a file is opened.
+// Options configure [Open].
 type Options struct {
-	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated; appends and deletes return an
-	// error. The files -wal and -shm, which SQLite also creates for readers, are readable by their owner only.
+	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated, and writes return an error.
+	// SQLite creates the files -wal and -shm also for readers; they are readable by their owner only.
 	ReadOnly bool
 }
 
-// Open opens the file at path. If it does not exist, Open creates it, readable by its owner only; the directory must exist. If path is a
-// symbolic link, the store's other files are beside its target. Open removes the permissions of group and others from the store's files;
-// see [Store.Tightened]. If another process has the file open for writing, the error has the code conflict.
+// Open opens the store in the file at path, or creates it, readable by its owner only, in an existing directory. An older schema is
+// migrated. Open removes the permissions of group and others from the store's files: see [Store.Tightened]. If path is a symbolic link, the
+// other files are beside its target. The error has the code conflict if another process has the file open for writing. opts may be nil; the
+// caller must call Close.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	fail := func(code lathe.Code, err error) (*Store, error) {
@@ -95,7 +95,7 @@ func Open(path string, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// Close stops the writer after the queued appends are committed, and closes the file.
+// Close waits until queued appends are committed and closes the file. Further calls return nil.
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {

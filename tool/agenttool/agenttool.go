@@ -24,39 +24,40 @@ import (
 // origin is the origin of the tools of this package.
 const origin = "run"
 
-// AllTools, as the only entry of [Options].Tools, stands for every tool of the caller's run.
+// AllTools, as the only entry of [Options].Tools, allows every tool of the caller's run.
 const AllTools = "*"
 
 // defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 5 * time.Minute
 
-// A Start executes in to its end and returns its result. It is [loop.Loop.Do] of a loop, or calls Run of an engine. It is called from
-// several goroutines at once.
+// A Start runs in to its end and returns the result: [loop.Loop.Do], or Run of an engine. The result must not be nil unless the error is
+// not. A Start is called from several goroutines at once.
 type Start func(ctx context.Context, in *loop.Input) (*event.Result, error)
 
-// Options configure an agent. They are copied.
+// Options configure an agent that is called as a tool. [New] copies them.
 type Options struct {
 	// Instructions is the system message of the agent's runs; "": none.
 	Instructions string
-	// Tools lists the names of the tools that the agent may call, out of those that the caller's run offers. nil or empty: none; the single
-	// entry [AllTools]: all. A name that the caller's run does not offer is ignored.
+	// Tools are the names of the tools that the agent may call, if the caller's run offers them; others are ignored. Empty: none; the
+	// single entry [AllTools]: all.
 	Tools []string
-	// Limits reduce the remaining limits of the caller's run; a zero field reduces nothing.
+	// Limits lower the limits that remain to the caller's run; a zero field lowers nothing.
 	Limits lathe.Limits
-	// Settings replace those of the loop that Start uses; nil: they are not replaced.
+	// Settings are the settings of the agent's runs; nil: those of the loop that Start uses.
 	Settings *lathe.Settings
-	// Effect is the effect of a call. An undeclared one counts as [lathe.Writes]. An agent with the effect [lathe.ReadOnly] or
-	// [lathe.Idempotent] gets no tool with a stronger effect, so that its calls may be repeated.
+	// Effect is the effect of a call; undeclared counts as [lathe.Writes]. A [lathe.ReadOnly] or [lathe.Idempotent] agent gets no tool with
+	// a stronger effect, so that its calls may be repeated.
 	Effect lathe.Effect
-	// Timeout is the timeout of one call; 0: 5 minutes. The deadline of the caller's run applies, too.
+	// Timeout is the timeout of one call; 0: 5 minutes. The deadline of the caller's run applies as well.
 	Timeout time.Duration
-	// Target is stored with the runs: the name of the model entry that answers.
+	// Target is the model entry that answers, stored with the agent's runs; "": none.
 	Target string
-	// Labels are the labels of the tool, for policies. The tools that the agent calls count for the caller's run, too.
+	// Labels are the labels of this tool for policies. Policies of the caller's run also see the tools that the agent has called.
 	Labels []string
 }
 
-// A Tool is an agent as a tool. It may be called from several goroutines at once.
+// A Tool is an agent that is called as a tool: each call starts a run with the task and returns its answer. It may be called from several
+// goroutines at once.
 type Tool struct {
 	spec  lathe.ToolSpec
 	start Start
@@ -72,7 +73,9 @@ var schema = json.RawMessage(`{"type":"object","properties":{"task":{"type":"str
 	`"description":"What the agent is to do, with everything it needs to know: it does not see this conversation."}},` +
 	`"required":["task"],"additionalProperties":false}`)
 
-// New returns a tool whose calls are runs. name and description are its definition for models. Its only argument is task, a string.
+// New returns a tool whose calls start runs. name and description are its definition for models; its only argument is task, a string. opts
+// may be nil. The error has the code invalid_config: start is nil, Tools contains [AllTools] beside names, or Timeout is negative. An
+// invalid name is an error of [tool.Set.Add].
 func New(name, description string, start Start, opts *Options) (*Tool, error) {
 	if start == nil {
 		return nil, invalid(errors.New("no function to start runs with"))
@@ -107,11 +110,12 @@ func invalid(err error) error {
 // Spec implements [lathe.Tool].
 func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 
-// StartsRun implements [tool.RunStarter].
+// StartsRun implements [tool.RunStarter]. It returns true.
 func (t *Tool) StartsRun() bool { return true }
 
-// Call implements [lathe.Tool]. The output is the answer as a string. If the run ended without an answer, the output is an error with the
-// reason, a detail with the next step for the caller, and a partial answer if there is one.
+// Call implements [lathe.Tool]: it starts a run and waits for its end. The output is the answer as a JSON string. If the run ends without
+// an answer, the output has IsError and contains the reason, what the caller's model can do next, and the partial answer if there is one.
+// Call returns an error if it is not called by a [tool.Runner].
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in struct {
 		Task string `json:"task"`

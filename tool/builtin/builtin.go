@@ -13,12 +13,12 @@ import (
 // origin is the origin of all tools of this package.
 const origin = "builtin"
 
-// Options of [Tools].
+// Options configure [Tools].
 type Options struct {
-	Now func() time.Time // nil: time.Now
+	Now func() time.Time // clock of get_current_time; nil: time.Now
 }
 
-// Tools returns the built-in tools that need no configuration: get_current_time and calculator. Both only read.
+// Tools returns the built-in tools that need no configuration, get_current_time and calculator. Both are read-only. opts may be nil.
 func Tools(opts *Options) []lathe.Tool {
 	now := time.Now
 	if opts != nil && opts.Now != nil {
@@ -27,7 +27,7 @@ func Tools(opts *Options) []lathe.Tool {
 	return []lathe.Tool{currentTime(now), Calculator()}
 }
 
-// Names returns the names of all tools of this package, with those of a [Workspace], sorted. It makes no tools.
+// Names returns the names of all tools of this package, including those of a [Workspace], sorted.
 func Names() []string {
 	return []string{"calculator", "facts_commit", "get_current_time", "state_get", "state_patch"}
 }

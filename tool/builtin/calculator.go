@@ -31,9 +31,9 @@ type calcResult struct {
 	Exact  bool            `json:"exact"`
 }
 
-// Calculator returns the tool calculator: arithmetic in exact fractions. An exact result is a JSON number with all its digits. A result
-// without a finite decimal form is a string of 34 significant digits, and `exact` is false. `%` is the remainder of a division truncated
-// towards zero. `^` requires whole exponents, is right-associative and has precedence over a sign: -2^2 is -4.
+// Calculator returns the tool calculator, which evaluates an arithmetic expression in exact fractions. The result is a JSON number with all
+// its digits; if it has no finite decimal form, it is a string of 34 significant digits and `exact` is false. % is the remainder of a
+// division truncated towards zero. ^ requires whole exponents, is right-associative and binds stronger than a sign: -2^2 is -4.
 func Calculator() lathe.Tool {
 	return tool.Func("calculator", "Compute an arithmetic expression exactly.",
 		func(_ context.Context, in calcArgs) (calcResult, error) {

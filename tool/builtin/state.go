@@ -11,8 +11,8 @@ import (
 // writable is the only path that a model may set by state_patch.
 const writable = "/draft/foo"
 
-// Tools returns the tools of the workspace: state_get, state_patch and the hidden facts_commit. A workspace_id that is missing, or is the
-// word workspace_id itself, means this workspace. A model may change the draft in one way: set /draft/foo.
+// Tools returns the tools with which a model uses the workspace: state_get, state_patch and facts_commit, which is hidden. They require no
+// workspace_id; if one is given, it must be ID() or the word workspace_id. In the draft that state_patch changes, paths begin with /draft/.
 func (w *Workspace) Tools() []lathe.Tool {
 	show := []string{"*"}
 	return []lathe.Tool{

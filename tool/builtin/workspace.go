@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Workspace is a small state of facts and a draft that a model reads and changes by tools. Its methods may be called from several
-// goroutines at once.
+// A Workspace is a JSON state that a model reads and changes by tools: facts, which change only by a commit, and a draft. Its methods may
+// be called from several goroutines at once.
 type Workspace struct {
 	id string
 
@@ -25,16 +25,17 @@ type Workspace struct {
 	draftVer int
 }
 
-// WorkspaceOptions are the initial state of a workspace. JSON values are objects; empty means {}.
+// WorkspaceOptions are the initial state of a workspace. JSON values must be objects; nil is {}.
 type WorkspaceOptions struct {
 	ID      string // "": a random UUID
 	Facts   json.RawMessage
 	Draft   json.RawMessage
 	UIState json.RawMessage
-	Locks   []string // paths
+	Locks   []string // paths, shown to the model
 }
 
-// NewWorkspace returns a workspace. Its versions start at 1. The error names the option that is not a JSON object.
+// NewWorkspace returns a workspace with the given state and version 1 of facts and draft. opts may be nil. The error names the option that
+// is not a JSON object.
 func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 	var o WorkspaceOptions
 	if opts != nil {
@@ -66,8 +67,8 @@ func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 // ID returns the id that the tools accept as workspace_id.
 func (w *Workspace) ID() string { return w.id }
 
-// Snapshot returns the whole state or, if there are pointers, an object with the value at each pointer, which is null if there is no value.
-// It returns an error if a pointer is not valid.
+// Snapshot returns the whole state as an object with id, facts, draft, locks, ui_state and versions. With JSON pointers, it returns an
+// object that has a member for each pointer: the value there, or null if there is none. The error names a pointer that is not valid.
 func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,24 +88,23 @@ func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	return rawjson.Marshal(found)
 }
 
-// A PatchOp is one change of a draft. Op is set, delete, append or insert; Path is a JSON pointer below /draft/; Value is required except
-// for delete, Index for insert.
+// A PatchOp is one change of a draft.
 type PatchOp struct {
-	Op    string          `json:"op"`
-	Path  string          `json:"path"`
-	Value json.RawMessage `json:"value,omitempty"`
-	Index *int            `json:"index,omitempty"`
+	Op    string          `json:"op"`              // set, delete, append or insert
+	Path  string          `json:"path"`            // a JSON pointer that begins with /draft/
+	Value json.RawMessage `json:"value,omitempty"` // required, except for delete
+	Index *int            `json:"index,omitempty"` // required for insert: 0 to the length of the array
 }
 
-// A PatchResult is the result of a patch.
+// A PatchResult is the result of [Workspace.PatchDraft].
 type PatchResult struct {
-	DraftETag string `json:"draft_etag"`
-	Applied   int    `json:"applied"` // number of operations that changed something
+	DraftETag string `json:"draft_etag"` // version of the draft afterwards
+	Applied   int    `json:"applied"`    // number of operations; a delete of a missing value does not count
 }
 
-// PatchDraft applies all operations or none. It creates missing objects on the path, and a missing array for append and insert. The version
-// of the draft is incremented if any operation changed something. If wantETag is neither "" nor the draft's etag, PatchDraft returns an
-// error. The texts of its errors are for the model.
+// PatchDraft applies all operations in order or, on an error, none. It creates missing objects on a path, and a missing array for append
+// and insert. If wantETag is not "", it must be the current etag of the draft. The version of the draft increases by 1 if Applied is above
+// 0. The texts of the errors are for the model.
 func (w *Workspace) PatchDraft(ops []PatchOp, wantETag string) (PatchResult, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,35 +16,35 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Definition describes a tool that is one HTTP request.
+// A Definition describes a tool whose calls are single HTTP requests. URL, and an Allowlist, are required.
 type Definition struct {
 	Name        string
 	Description string
 	Method      string // "": GET
-	// URL is the URL without a query. {name} in its path stands for the value of a parameter.
+	// URL is the URL without a query. {NAME} in its path is replaced by the parameter of that name.
 	URL        string
 	Parameters []Parameter
-	// Body is the media type of the request body with the parameters in it: application/json ("" too), application/x-www-form-urlencoded,
-	// multipart/form-data or text/plain. Types that end in +json are sent as JSON.
+	// Body is the media type in which the parameters with In InBody are sent: application/json (the default),
+	// application/x-www-form-urlencoded, multipart/form-data or text/plain. Types that end in +json are sent as JSON.
 	Body string
-	// Defs are schemas to which the schemas of parameters refer as #/$defs/NAME.
+	// Defs are schemas that the schemas of parameters refer to as #/$defs/NAME.
 	Defs map[string]json.RawMessage
 
 	Credentials Credentials
-	// OAuth reports that the client of the tool adds a token to its requests. The credentials must then contain no Authorization.
+	// OAuth says that the HTTP client adds a token to requests. Credentials must then contain no Authorization header.
 	OAuth  bool
-	Scopes []string // scopes of the token, from the document
-	// Effect, if undeclared, is ReadOnly for GET and HEAD, and Writes for all others.
+	Scopes []string // OAuth scopes of the token, from an imported document
+	// Effect, if undeclared, is ReadOnly for GET and HEAD, and Writes for other methods.
 	Effect      lathe.Effect
-	Allowlist   []string // see [lathe.ToolSpec]; "http_status" of errors is always allowed
+	Allowlist   []string // as [lathe.ToolSpec].Allowlist; "http_status" of errors is always shown
 	Timeout     time.Duration
 	CacheTTL    time.Duration
 	Concurrency int
 	Rate        float64
 	Backend     string
 	Origin      string
-	// Imported reports that the schemas come from a third party: parts that Lathe cannot check, such as a pattern of another language, are
-	// left to the server ([lathe.ToolSpec].UncheckedParts), and are no error.
+	// Imported says that the schemas come from a third party. Parts that Lathe cannot check, such as a pattern in another language, are
+	// then left to the server ([lathe.ToolSpec].UncheckedParts) instead of being an error.
 	Imported bool
 
 	document described // data from a document without a field above
@@ -56,13 +56,14 @@ type described struct {
 	answers  map[string]*view // what is shown of answers, by status, such as 200, 4XX and DEFAULT
 }
 
-// Warnings returns reasons why hardly any call can match the schemas of an imported operation. They are no errors.
+// Warnings returns texts that explain why hardly any call can satisfy the schema of an imported operation; nil: none. The tool can be made
+// nevertheless.
 func (d *Definition) Warnings() []string { return d.document.warnings }
 
-// A Place is the part of a request that contains a value.
+// A Place is a part of an HTTP request.
 type Place string
 
-// The places.
+// The places of a parameter.
 const (
 	InPath   Place = "path"
 	InQuery  Place = "query"
@@ -71,37 +72,37 @@ const (
 	InBody   Place = "body"
 )
 
-// A Parameter is an argument of the tool, and its place in the request.
+// A Parameter is an argument of the tool and says where in the request its value is sent.
 type Parameter struct {
 	Name        string // name of the argument
-	As          string // name in the request; "": Name
+	As          string // name in the request; "": as Name
 	In          Place
 	Description string
-	Required    bool            // always set for parameters in the path
-	Schema      json.RawMessage // an object; nil: {"type":"string"}
-	// Style is the style in OpenAPI: simple, label or matrix in a path; form, spaceDelimited, pipeDelimited or deepObject in a query;
-	// simple in a header; form in a cookie. "": simple or form.
+	Required    bool            // must be set if In is InPath
+	Schema      json.RawMessage // a JSON Schema object; nil: {"type":"string"}
+	// Style is the OpenAPI style: simple, label or matrix in a path; form, spaceDelimited, pipeDelimited or deepObject in a query; simple
+	// in a header; form in a cookie. "": simple in a path or header, otherwise form.
 	Style         string
-	Explode       *bool // nil: true for form and deepObject
-	AllowReserved bool  // in a query: characters that do not change the structure of the query are not escaped
-	// Content is the media type in which the value is encoded in place of Style: JSON or text.
+	Explode       *bool // as in OpenAPI; nil: true for form and deepObject, otherwise false
+	AllowReserved bool  // in a query: reserved characters that cannot change its structure are not escaped
+	// Content, if not "", is the media type (JSON or text) in which the value is encoded; Style is not used then.
 	Content string
-	// Whole reports that the value is the whole body, not a member of it. A definition has at most one such parameter, and no other
-	// parameter in the body then.
+	// Whole says that the value is the whole body instead of a member of it. It must then be the only parameter with In InBody.
 	Whole bool
-	// Parts configure the encoding of members of a form that is one whole value, by name.
+	// Parts configure how members of the value are encoded, by name, if Whole is set and Body is a form.
 	Parts map[string]Part
 }
 
-// A Part configures the encoding of a member of a form.
+// A Part configures how one member of a form is encoded. The zero value is the default encoding.
 type Part struct {
 	Content       string // media type of a part of multipart/form-data, or of a form value that is JSON
-	Style         string
+	Style         string // as [Parameter].Style
 	Explode       *bool
 	AllowReserved bool
 }
 
-// Credentials are added to each request to the origin of the tool, and to no other origin. The model can neither read nor set them.
+// Credentials are secrets that are added to each request to the origin of the tool's URL, by name of the header, query parameter or cookie.
+// They are sent to no other origin, and the model can neither read nor set them.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }

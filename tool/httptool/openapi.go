@@ -17,40 +17,43 @@ import (
 
 // Limits of documents.
 const (
+	// MaxDocumentBytes is the maximum size of a document that [ReadDocument] accepts.
 	MaxDocumentBytes    = 16 << 20
 	maxDescriptionBytes = 4 << 10
 )
 
-// ImportOptions select the operations of a document that become tools, and configure these tools.
+// ImportOptions select the operations of an OpenAPI document that become tools, and configure these tools. Server and a selection are
+// required.
 type ImportOptions struct {
 	// Source is the name of the document in errors and origins.
 	Source string
-	// Server is the base URL of all paths. The servers in the document are ignored, so that its author cannot choose where requests and
-	// credentials are sent.
+	// Server is the base URL of all paths. The servers that the document names are ignored, so that its author cannot choose where requests
+	// and credentials are sent.
 	Server string
-	// Operations and Tags select operations, by operationId, in which * stands for any characters and ? for one, and by tag. If both are
-	// empty, no operation is selected. Exclude lists operations that are not selected, with the same patterns as Operations. An operation
-	// without an operationId gets one of its method and path: get_users_id for GET /users/{id}.
+	// Operations selects operations by operationId, with * for any characters and ? for one byte; Tags selects them by tag. If both are
+	// empty, no operation is selected. Exclude lists operations that are not selected, with the same patterns. An operation without an
+	// operationId gets one of its method and path: get_users_id for GET /users/{id}.
 	Operations, Tags, Exclude []string
-	// OnLeftOut is called for each operation that a pattern or a tag selects but that cannot be a tool, such as one whose body is a file,
-	// sorted by id. Such an operation is an error if OnLeftOut is nil, if Operations contains its operationId, or if no tool remains.
+	// OnLeftOut, if not nil, is called, in the order of ids, for each selected operation that cannot be a tool, such as one whose body is a
+	// file. Such an operation is an error instead if OnLeftOut is nil, if Operations contains its exact operationId, or if no operation can
+	// be a tool.
 	OnLeftOut func(*OperationError)
-	Prefix    string // prefix of the name of each tool
-	// Rename contains complete names of tools by operationId. They replace Prefix and operationId.
+	Prefix    string // put before the operationId in each tool's name
+	// Rename maps operationIds to complete tool names, without Prefix.
 	Rename     map[string]string
-	Allowlist  []string
-	Allowlists map[string][]string // by operationId; replaces Allowlist
-	Effects    map[string]lathe.Effect
-	// Security contains credentials by name of the security scheme: a key, a token, or user:password.
+	Allowlist  []string                // of all tools
+	Allowlists map[string][]string     // by operationId; replaces Allowlist
+	Effects    map[string]lathe.Effect // by operationId; replaces the effect of the method
+	// Security are the credentials for the security schemes of the document, by name of the scheme: a key, a token, or user:password.
 	Security map[string]secret.Secret
-	// OAuth reports that the client adds tokens to requests to Server. The token is the credential of each token scheme without an entry in
+	// OAuth says that the HTTP client adds tokens to requests to Server. The token then satisfies every token scheme without an entry in
 	// Security. If the document has no token scheme, all operations use the token.
 	OAuth bool
 	// Credentials are sent with all requests, in addition to those of Security.
 	Credentials Credentials
 }
 
-// An OperationError is an error of one operation of a document.
+// An OperationError is the error of one operation of a document.
 type OperationError struct {
 	Operation string // operationId
 	Err       error
@@ -62,8 +65,7 @@ func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Erro
 // Unwrap returns Err.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// Import reads an OpenAPI document and returns the definitions of the operations that o selects: [ReadDocument] and [Document.Import] in
-// one call.
+// Import does what [ReadDocument] and [Document.Import] do.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	d, err := ReadDocument(doc)
 	if err != nil {
@@ -75,8 +77,8 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 // A Document is a parsed OpenAPI document. Its methods may be called from several goroutines at once.
 type Document struct{ d document }
 
-// ReadDocument parses an OpenAPI document, version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes]. A reference to another
-// document is an error.
+// ReadDocument parses an OpenAPI document of version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes]. References to other
+// documents are errors.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
 	if err := d.d.read(doc); err != nil {
@@ -85,8 +87,8 @@ func ReadDocument(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Import returns the definitions of the operations that o selects, sorted by tool name. It joins the errors of all operations; each is an
-// *[OperationError].
+// Import returns the definitions of the operations that o selects, sorted by tool name. If any is an error, it returns none and joins the
+// errors, each an *[OperationError].
 func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
 
 func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {

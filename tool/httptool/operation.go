@@ -393,10 +393,10 @@ func (c *Credentials) add(s *securityScheme, v secret.Secret) error {
 	return nil
 }
 
-// Bearer returns the value of the Authorization header for a token.
+// Bearer returns the value "Bearer TOKEN" of an Authorization header.
 func Bearer(token secret.Secret) secret.Secret { return secret.New("Bearer " + token.Reveal()) }
 
-// Basic returns the value of the Authorization header for user:password.
+// Basic returns the value "Basic BASE64" of an Authorization header for the pair user:password.
 func Basic(pair secret.Secret) secret.Secret {
 	return secret.New("Basic " + base64.StdEncoding.EncodeToString([]byte(pair.Reveal())))
 }

@@ -24,18 +24,21 @@ import (
 // firstBackoff is the pause before the second attempt of a call if the server does not send Retry-After.
 const firstBackoff = 200 * time.Millisecond
 
-// Options configure a tool. A comment begins with the default of a zero field.
+// Options configure a tool of [New].
 type Options struct {
-	MaxAttempts int // 3: maximum number of requests per call
-	// Wait blocks for d between two attempts, and returns the context's error if ctx is done first. The default uses a timer.
+	// MaxAttempts is the maximum number of requests for one call; 0: 3. Only read-only calls, and idempotent ones that send an
+	// Idempotency-Key, are repeated.
+	MaxAttempts int
+	// Wait blocks for d between two attempts, or returns ctx.Err() if ctx is done first; nil: a timer.
 	Wait func(ctx context.Context, d time.Duration) error
-	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set. They are removed from answers.
+	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set, so that they can be removed from answers; nil:
+	// none.
 	Tokens func() []secret.Secret
-	// LoginCommand is a text that states how a user obtains a missing token, such as a command.
+	// LoginCommand says how a user gets a missing token, such as a command. Errors contain it.
 	LoginCommand string
 }
 
-// A FieldError is an error of one part of a definition.
+// A FieldError is an error in one field of a [Definition]. The errors of [New] wrap it.
 type FieldError struct {
 	Field string // url, method, body, allowlist, credentials, oauth, parameters, or parameters.NAME
 	Err   error
@@ -69,9 +72,9 @@ type httpTool struct {
 
 var _ lathe.Tool = (*httpTool)(nil)
 
-// New returns the tool that d describes. It sends its requests by client, which must allow the origin of d.URL. A nil client allows only
-// the scheme, host and port of d.URL, and no private address: pass a client of [egress.New] for servers in a private network, and to share
-// connections between tools. The error has the code invalid_config.
+// New returns the tool that d describes. client sends its requests and must allow the origin of d.URL. A nil client allows only that
+// origin, and no private address: pass a client of [egress.New] for servers in a private network, or to share connections between tools.
+// opts may be nil. The error has the code invalid_config.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
 	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
 	if opts != nil {

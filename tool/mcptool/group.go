@@ -15,7 +15,8 @@ import (
 	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
-// A Group supervises a set of servers and restarts servers that have ended. Its methods may be called from several goroutines at once.
+// A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. Its methods may be called from several
+// goroutines at once.
 type Group struct {
 	opts    Options
 	servers []*supervisor // in the order of Start
@@ -28,9 +29,12 @@ type Group struct {
 	refused    map[string]string // by server: the error of OnChange for its tools
 }
 
-// Start starts all servers concurrently. It returns when each server is ready or its first attempts have failed; the group continues to
-// retry failed ones. It returns an error, and leaves no process running, if a configuration is not valid, if two servers have the same
-// name, if OnChange returns an error, or if a required server is not ready; see also [Options].Inspect. ctx limits only the start.
+// Start connects to all servers concurrently and returns when each is ready or its first attempts have failed. The group continues to retry
+// failed ones in the background; the caller must call Close. ctx limits only the start.
+//
+// Start returns an error, and leaves no process running, if a server's configuration is not valid, two servers have the same name, OnChange
+// returns an error, a required server is not ready, or ctx is done first. With [Options].Inspect, the third and fourth of these are
+// reported by [Group.Status] instead. opts may be nil.
 func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
 	g := &Group{refused: map[string]string{}}
 	if opts != nil {
@@ -136,8 +140,8 @@ func (g *Group) against(server string) string {
 	return g.refused[server]
 }
 
-// Tools yields the tools that are offered now, sorted by name within each server. It yields no errors: Status returns the state of the
-// servers.
+// Tools yields the tools that are offered now: the servers in the order of [Start], the tools of each sorted by name. It yields no errors;
+// [Group.Status] reports the state of the servers.
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
@@ -151,7 +155,7 @@ func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	}
 }
 
-// Status returns the status of each server, in the order of [Start].
+// Status returns the status of each server at this moment, in the order of [Start].
 func (g *Group) Status() []Status {
 	out := make([]Status, len(g.servers))
 	for i, s := range g.servers {
@@ -163,12 +167,13 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the named tool, or of all tools of the named server, and offers tools that were blocked. It returns
-// the previous statuses of these tools.
+// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked
+// tools are offered. It returns the statuses that these tools had before. The error has the code not_found if there is no such server or
+// tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
-// AcceptShown does what [Group.Accept] does for a tool whose definition has this digest. If the server has changed the definition since it
-// was shown, it returns an error of code conflict. An empty digest matches every definition.
+// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If the server has changed
+// the definition since it was shown, the error has the code conflict. An empty digest matches every definition.
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && !s.conf.owns(name) {
@@ -179,8 +184,8 @@ func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("there is no server of that name")}
 }
 
-// Reconnect ends the connection to the server with this name and makes a new one at once, even if the group is waiting between two
-// attempts. Calls of the server in progress fail. If there is no such server, it returns an error of code not_found.
+// Reconnect requests a new connection to the server with this name, at once even if the group is pausing between two attempts. It does not
+// wait for the connection. Calls in progress fail. The error has the code not_found if there is no such server.
 func (g *Group) Reconnect(name string) error {
 	for _, s := range g.servers {
 		if s.conf.Name == name {
@@ -232,7 +237,8 @@ func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 	return was, nil
 }
 
-// Close stops all servers and waits until their processes have ended. Calls in progress fail.
+// Close stops all servers and blocks until their processes have ended. Calls in progress fail. It may be called more than once and returns
+// nil.
 func (g *Group) Close() error {
 	g.closing.Do(g.stop)
 	g.running.Wait()

@@ -29,35 +29,37 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// PinMode determines whether a definition without a pin is accepted.
+// PinMode says which tool definitions are trusted before an operator has accepted them. An accepted definition is pinned: if the server
+// changes it, the tool is blocked.
 type PinMode string
 
-// The pin modes. The zero value has the effect of TrustFirstUse.
+// The pin modes. "" is TrustFirstUse.
 const (
-	// TrustFirstUse accepts all definitions of a server without any pins. A tool that the server adds later is blocked until an operator
-	// accepts it.
+	// TrustFirstUse accepts all definitions of a server that has no pins yet. A tool that the server adds later is blocked until an
+	// operator accepts it.
 	TrustFirstUse PinMode = "trust-first-use"
-	// RequirePin blocks every tool until an operator accepts its definition.
+	// RequirePin blocks every tool until an operator accepts it.
 	RequirePin PinMode = "require"
 )
 
-// Elicitation determines how the elicitation requests of a server, its questions to a user, are answered.
+// Elicitation says how elicitation requests, which are questions of a server to a user, are answered.
 type Elicitation string
 
-// The elicitation modes. The zero value has the effect of ElicitRefuse.
+// The elicitation modes. "" is ElicitRefuse.
 const (
-	ElicitRefuse Elicitation = "refuse" // every question is refused
-	// ElicitDefaults answers a form with its default values. It declines a form if a required value has no default.
+	ElicitRefuse Elicitation = "refuse" // all questions are declined
+	// ElicitDefaults fills in a form with its default values, and declines it if a required value has none.
 	ElicitDefaults Elicitation = "defaults"
-	// ElicitAsk asks the client of the call by its [tool.Asker].
+	// ElicitAsk passes forms to the client of the tool call through its [tool.Asker].
 	ElicitAsk Elicitation = "ask"
-	// ElicitAskURLs is ElicitAsk, and also passes on requests that the user visit a URL.
+	// ElicitAskURLs does what ElicitAsk does, and also passes on requests to visit a URL.
 	ElicitAskURLs Elicitation = "ask-urls"
 )
 
-// A Server configures one MCP server: how to connect to it and what its tools may do. Exactly one of Command and URL is set.
+// A Server is the configuration of one MCP server. Exactly one of Command and URL is set; at least one of Allowlist and Allowlists is
+// required.
 type Server struct {
-	Name string // 1 to 32 characters of a-z, 0-9, and single _ and -; the prefix of every tool's name
+	Name string // 1 to 32 characters of a-z, 0-9 and single _ or -; tools are offered as NAME__TOOL
 
 	Command string // program of a stdio server, executed without a shell
 	Args    []string
@@ -65,57 +67,60 @@ type Server struct {
 	Env     map[string]secret.Secret // added to PATH, HOME and LANG
 
 	URL     string                   // endpoint of an HTTP server
-	Headers map[string]secret.Secret // sent only to the origin of the endpoint
+	Headers map[string]secret.Secret // added to requests to the origin of URL only
 	Client  *http.Client             // nil: a client that follows no redirects and uses no proxies
-	// Tokens returns the secrets that Client adds to requests. They are removed from texts of the server.
+	// Tokens returns the secrets that Client adds to requests, so that they can be removed from texts of the server; nil: none. It may be
+	// called from several goroutines at once.
 	Tokens func() []secret.Secret
 
-	// Tools are the server's names of the tools to offer, in which * stands for any characters and ? for one; nil: all; empty: none.
-	// Exclude lists tools, with the same patterns, that are not offered.
+	// Tools lists the tools to offer by the server's names, Exclude those not to offer, which has precedence. * stands for any characters
+	// and ? for one byte. nil Tools: all; empty: none.
 	Tools, Exclude []string
-	// Rename contains names under which tools are offered in place of SERVER__TOOL, by the server's name of the tool. A name must not begin
+	// Rename maps the server's names of tools to the names under which they are offered in place of SERVER__TOOL. A name must not begin
 	// with the name of another server and __.
 	Rename map[string]string
-	// Effects are the effects of tools, by the server's name of the tool. A tool without an entry counts as one that writes.
+	// Effects maps the server's names of tools to effects. A tool without an entry counts as one that writes.
 	Effects map[string]lathe.Effect
-	// Allowlist is the allowlist of every tool without an entry in Allowlists.
+	// Allowlist lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. Allowlists replaces it for single
+	// tools, by the server's names.
 	Allowlist  []string
 	Allowlists map[string][]string
 
-	Elicitation  Elicitation   // mode of the server's questions to a user
-	Required     bool          // Start returns an error if the server is not ready
-	Pin          PinMode       // mode for definitions without a pin
-	StartTimeout time.Duration // for all first attempts to connect and list tools; 0: 30 s
-	IdleTimeout  time.Duration // time without progress after which a call ends; 0: 30 s
-	CallTimeout  time.Duration // of a call, regardless of progress; 0: 10 min
+	Elicitation  Elicitation   // answers to questions of the server; "": ElicitRefuse
+	Required     bool          // [Start] returns an error if the server is not ready
+	Pin          PinMode       // "": TrustFirstUse
+	StartTimeout time.Duration // for all first attempts together; 0: 30 s
+	IdleTimeout  time.Duration // time without an answer or progress after which a call ends; 0: 30 s
+	CallTimeout  time.Duration // total time of a call; 0: 10 min
 	KeepAlive    time.Duration // interval of pings to the server; 0: 1 min. Negative: no pings
-	MaxLineBytes int           // maximum size of one message; 0: 8 MiB
+	MaxLineBytes int           // maximum size of one message of the server; 0: 8 MiB
 	MaxTools     int           // maximum number of the server's tools; 0: 256
 	Concurrency  int           // maximum number of concurrent calls of a tool; 0: no limit
 }
 
-// Options of a [Group]. The zero value blocks every tool, because there are no pins.
+// Options configure a [Group]. Without Pins, every tool is blocked.
 type Options struct {
 	// Pins stores the accepted definitions; nil: every tool is blocked.
 	Pins *Pins
 	// Environ is the environment of this process, as os.Environ returns it. Children get its PATH, HOME and LANG.
 	Environ []string
-	// OnChange receives the tools of a server, with their origin, after they have changed. It is called by one goroutine at a time. The
-	// status of the server shows its error.
+	// OnChange, if not nil, receives all offered tools of a server, and their origin, when they change: set.Replace of a [tool.Set] fits.
+	// It is called by one goroutine at a time. If it returns an error, the server's status has ProblemTools and the text.
 	OnChange func(origin string, tools []lathe.Tool) error
-	// Inspect makes [Start] return a group even if OnChange refuses the tools of a server or a required server is not ready: [Group.Status]
-	// then returns the reasons.
+	// Inspect makes [Start] return a group although OnChange refuses the tools of a server, or a required server is not ready:
+	// [Group.Status] then has the reasons.
 	Inspect bool
-	// LoginCommand returns the next step for a server that requires a login, such as a command. Error texts and statuses show it.
+	// LoginCommand, if not nil, returns what an operator does to log in to the server with this name, such as a command. Error texts
+	// contain it.
 	LoginCommand func(server string) string
-	// Log receives a line when a server starts, ends and changes its tools, without arguments and output; nil: no logging.
+	// Log receives a line when a server becomes ready, ends or changes its tools, without arguments and outputs; nil: no logging.
 	Log *slog.Logger
 	// Observers observe each request to a server.
 	Observers []event.MCPObserver
-	// BackoffMin and BackoffMax limit the pause before a server is started again; 0: 500 ms and 1 min.
+	// BackoffMin and BackoffMax are the shortest and longest pause before the group reconnects to a server; 0: 500 ms and 1 min.
 	BackoffMin, BackoffMax time.Duration
-	// StopGrace is the time for which a child process may continue after its standard input was closed, and again after SIGTERM, before it
-	// is killed; 0: 1 s.
+	// StopGrace is the time that a child process gets to end after its standard input was closed, and again after SIGTERM; then it is
+	// killed. 0: 1 s.
 	StopGrace time.Duration
 	// Now is the clock of statuses and pins; nil: time.Now.
 	Now func() time.Time
@@ -161,7 +166,7 @@ func (s *Server) withDefaults() Server {
 	return c
 }
 
-// Check returns an error if the configuration of the server is not valid.
+// Check returns an error that says what is wrong with the configuration, or nil. [Start] calls it.
 func (s *Server) Check() error {
 	switch {
 	case !validServerName(s.Name):

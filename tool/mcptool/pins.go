@@ -14,15 +14,16 @@ import (
 // maxPinsBytes is the maximum size of the pins file, in bytes.
 const maxPinsBytes = 16 << 20
 
-// Pins is the file of the accepted definitions: it contains the hashes of each accepted tool of each server. The file has mode 0600, is
-// read at each use and replaced atomically; several processes may share it. If the file cannot be read, or if other users may write to it,
-// no definition is accepted.
+// Pins are the tool definitions that operators have accepted, stored as hashes in a file of mode 0600. The file is read at each use and
+// replaced atomically, so several processes may share it. If it cannot be read, or other users may write to it, no definition counts as
+// accepted.
 type Pins struct {
 	file private.File
 	mu   sync.Mutex
 }
 
-// NewPins returns the pins in the file at path. A missing file contains no pins.
+// NewPins returns the pins in the file at path. It does not read the file. A missing file contains no pins and is created by the first
+// accept.
 func NewPins(path string) *Pins {
 	return &Pins{file: private.File{Path: path, Max: maxPinsBytes, Open: true}}
 }

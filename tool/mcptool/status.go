@@ -15,19 +15,19 @@ import (
 // A State is the state of a server.
 type State string
 
-// The states of a server.
+// The states of a server. After the first attempt, a server is in StateStarting again for each further one.
 const (
-	StateStarting State = "starting" // the first attempt, or one after a pause, is in progress
-	StateReady    State = "ready"
-	StateBackoff  State = "backoff" // it ended or could not be reached, and will be started again
-	StateFailed   State = "failed"  // as StateBackoff, after failedAfter consecutive attempts
-	StateClosed   State = "closed"
+	StateStarting State = "starting" // connecting
+	StateReady    State = "ready"    // its tools are offered
+	StateBackoff  State = "backoff"  // it ended or could not be reached; the next attempt is at NextTry
+	StateFailed   State = "failed"   // as StateBackoff, after 5 consecutive failures
+	StateClosed   State = "closed"   // the group is closed
 )
 
 // failedAfter is the number of consecutive failed attempts after which a server counts as failed. The group continues to start it.
 const failedAfter = 5
 
-// A Problem is the kind of a server's last failure, from which a user interface may derive the next step.
+// A Problem classifies the last failure of a server, so that a user interface can show the next step. "" means no problem.
 type Problem string
 
 // The problems of a server.
@@ -35,12 +35,12 @@ const (
 	ProblemProgram     Problem = "program"     // the program could not be started
 	ProblemTimeout     Problem = "timeout"     // the server did not answer in time
 	ProblemCredentials Problem = "credentials" // HTTP 401 or 403
-	ProblemLogin       Problem = "login"       // an operator must log in
-	ProblemRedirect    Problem = "redirect"    // the URL redirects to another one, which LastError contains
+	ProblemLogin       Problem = "login"       // an operator must log in (OAuth)
+	ProblemRedirect    Problem = "redirect"    // the URL redirects to another one, which is in LastError
 	ProblemHTTP        Problem = "http"        // any other HTTP status, or an answer that is not an MCP message
-	ProblemUnreachable Problem = "unreachable" // no connection could be made
-	ProblemEnded       Problem = "ended"       // the server ended, or closed the connection
-	ProblemTools       Problem = "tools"       // OnChange refused its tools
+	ProblemUnreachable Problem = "unreachable" // the connection could not be made
+	ProblemEnded       Problem = "ended"       // the process ended, or the connection was closed
+	ProblemTools       Problem = "tools"       // Options.OnChange returned an error
 )
 
 func problemOf(err error) Problem {
@@ -70,54 +70,54 @@ func problemOf(err error) Problem {
 	}
 }
 
-// A Status describes a server at one moment.
+// A Status is the state of a server at one moment.
 type Status struct {
 	Server    string
 	State     State
-	Since     time.Time
+	Since     time.Time // when State was entered
 	Required  bool
-	Transport string // "stdio" or "http"
-	Target    string // program and arguments, or URL
-	Protocol  string // version in use; "" before the first connection
-	Software  string // name and version that the server reports
-	PID       int    // process id of a child; 0: none
-	Starts    int    // number of connections
-	Failures  int    // number of consecutive failed attempts
-	NextTry   time.Time
-	LastError string // error of the last failed attempt or connection, without secrets
+	Transport string    // "stdio" or "http"
+	Target    string    // program and arguments, or URL
+	Protocol  string    // MCP version in use; "" before the first connection
+	Software  string    // name and version that the server reports, at most 100 bytes
+	PID       int       // process id of a child; 0: none
+	Starts    int       // number of connections that became ready
+	Failures  int       // number of consecutive failed attempts
+	NextTry   time.Time // time of the next attempt; zero unless State is StateBackoff or StateFailed
+	LastError string    // error of the last failed attempt or connection, without secrets
 	Problem   Problem
-	// Stderr is the end of a child's standard error, with visible escapes for control characters and without configured secrets. It is
-	// untrusted text.
+	// Stderr is the end of a child's standard error: control characters are escaped, and configured secrets are removed. The text is
+	// untrusted.
 	Stderr string
-	// BadMessages is the number of invalid messages, Refused that of the server's requests to its client that were refused.
+	// BadMessages counts invalid messages of the server, Refused its requests to the client that were refused.
 	BadMessages, Refused int
 	Tools                []ToolStatus // sorted by name
 }
 
-// A ToolState determines whether a tool of a server is offered, and if not, why.
+// A ToolState says whether a tool of a server is offered, and if not, why.
 type ToolState string
 
 // The states of a tool.
 const (
-	ToolReady    ToolState = "ready"
-	ToolBlocked  ToolState = "blocked"  // an operator must accept its definition
+	ToolReady    ToolState = "ready"    // it is offered
+	ToolBlocked  ToolState = "blocked"  // an operator must accept its definition: it is new or has changed
 	ToolRefused  ToolState = "refused"  // its definition is not valid
 	ToolExcluded ToolState = "excluded" // the configuration excludes it
 	ToolMissing  ToolState = "missing"  // the configuration names it, but the server does not have it
 )
 
-// A ToolStatus describes a tool of a server at one moment.
+// A ToolStatus is the state of one tool of a server.
 type ToolStatus struct {
 	Name        string // offered name
-	Remote      string // the server's name
+	Remote      string // name that the server uses
 	State       ToolState
-	Reason      string
-	Changed     []string // the parts of its definition that differ from the accepted one
-	Digest      string   // hash of the definition
-	Hidden      int      // number of hidden characters that were removed from its texts
+	Reason      string   // why it is not offered; "" if it is
+	Changed     []string // parts of the definition that differ from the accepted one
+	Digest      string   // hash of the current definition, for [Group.AcceptShown]
+	Hidden      int      // number of invisible characters that were removed from its texts
 	Description string   // description for the model
-	// Definition is the server's current definition, and Accepted the accepted one, both in RFC 8785 form; nil: not known. AcceptedAt is
-	// zero if no definition was accepted. The texts are untrusted.
+	// Definition is the server's current definition, and Accepted the accepted one, in RFC 8785 form; nil: not known. AcceptedAt is zero if
+	// none was accepted. The texts are untrusted.
 	Definition, Accepted []byte
 	AcceptedAt           time.Time
 }

@@ -22,23 +22,23 @@ import (
 // origin is the origin of all tools of workers.
 const origin = "worker"
 
-// Options of a [Catalogue].
+// Options configure a [Catalogue].
 type Options struct {
-	// Poll is the interval at which a waiting call reads its row if no notification arrives; 0: 250 ms. The interval doubles after each
-	// read, up to eight times Poll.
+	// Poll is the first interval at which a waiting call reads its row from the queue; 0: 250 ms. It doubles after each read, up to eight
+	// times Poll. A notification causes a read at once.
 	Poll time.Duration
 	// Late is the time for which a call with an unknown outcome waits for a late result; 0: 10 s.
 	Late time.Duration
-	// Refresh is the interval at which [Catalogue.Follow] lists the workers if no notification arrives; 0: 2 s.
+	// Refresh is the interval at which [Catalogue.Follow] reads the list of workers; 0: 2 s. A notification causes a read at once.
 	Refresh time.Duration
-	Log     *slog.Logger // for refused tools and errors of the queue; nil: no logging
+	Log     *slog.Logger // warnings for refused tools and errors of the queue; nil: no logging
 }
 
-// A Catalogue contains the tools that the workers of a queue serve, and updates the attached sets. Its methods may be called from several
-// goroutines at once.
+// A Catalogue offers the tools that remote workers serve over a queue, and keeps the attached sets up to date. Its methods may be called
+// from several goroutines at once.
 //
-// Several workers may serve one tool. If their definitions differ, the definition of the worker that connected first is used, and the tool
-// of other workers is refused until that worker has disconnected. A tool is also refused if the set has a tool of that name from another
+// Several workers may serve the same tool. If their definitions differ, that of the worker that connected first is used; the tool of the
+// other workers is refused until that worker has disconnected. A tool is also refused if the set has a tool of that name from another
 // origin.
 type Catalogue struct {
 	queue remote.Queue
@@ -53,7 +53,7 @@ type Catalogue struct {
 	waiting map[string]map[chan struct{}]struct{}
 }
 
-// New returns a catalogue without tools. [Catalogue.Follow] adds them.
+// New returns a catalogue without tools; [Catalogue.Sync] and [Catalogue.Follow] read them from the queue. opts may be nil.
 func New(queue remote.Queue, opts *Options) *Catalogue {
 	c := &Catalogue{queue: queue, known: map[string]*offered{}, waiting: map[string]map[chan struct{}]struct{}{}}
 	if opts != nil {
@@ -74,8 +74,8 @@ func New(queue remote.Queue, opts *Options) *Catalogue {
 	return c
 }
 
-// Follow updates the sets and wakes calls whose row may have changed, until ctx is done. Without it, calls only poll their row. It must be
-// called only once.
+// Follow keeps the attached sets up to date, and wakes waiting calls when a notification arrives, until ctx is done. Without it, sets
+// change only by [Catalogue.Sync], and calls poll their row. It must be called at most once.
 func (c *Catalogue) Follow(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -113,8 +113,8 @@ func (c *Catalogue) Follow(ctx context.Context) {
 	}
 }
 
-// Attach adds the tools to a set, and updates them until [Catalogue.Detach]. [Catalogue.Refused] returns the refusals of the set that was
-// attached last.
+// Attach adds the tools to set and keeps it up to date until [Catalogue.Detach]. The error is that of [Catalogue.Sync]; the set stays
+// attached. Attach a set only once. [Catalogue.Refused] reports the refusals of the set that was attached last.
 func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	c.mu.Lock()
 	c.sets = append(c.sets, set)
@@ -122,14 +122,15 @@ func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	return c.Sync(ctx)
 }
 
-// Detach stops updates of a set. The set keeps its current tools.
+// Detach ends the updates of set, which keeps its current tools. It does nothing if set is not attached.
 func (c *Catalogue) Detach(set *tool.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sets = slices.DeleteFunc(c.sets, func(s *tool.Set) bool { return s == set })
 }
 
-// Announce stores the registration of a worker for ttl, and returns the reasons for its refused tools, by tool name.
+// Announce registers a worker in the queue for ttl and updates the sets. It returns the worker's tools that are refused, with reasons by
+// tool name. A worker that announces itself again replaces its registration. The error is that of the queue.
 func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error) {
 	if err := c.queue.PutWorker(ctx, w, ttl); err != nil {
 		return nil, err
@@ -140,14 +141,15 @@ func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Dur
 	return c.Refused(w.ID), nil
 }
 
-// Refused returns the reasons for a worker's currently refused tools, by tool name.
+// Refused returns the tools of the worker that were refused at the last update, with reasons by tool name; nil if there are none. The map
+// belongs to the caller.
 func (c *Catalogue) Refused(worker string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.refused[worker])
 }
 
-// Sync lists the workers of the queue and updates the attached sets.
+// Sync reads the workers from the queue and updates the attached sets once. The error is that of the queue; the sets are unchanged then.
 func (c *Catalogue) Sync(ctx context.Context) error {
 	c.syncing.Lock()
 	defer c.syncing.Unlock()

@@ -33,7 +33,7 @@ const (
 	maxQueryBytes = 4 << 10
 	// maxQueryTerms is the maximum number of different terms in a query; further terms are ignored.
 	maxQueryTerms = 256
-	// MaxHits is the maximum number of hits of one search.
+	// MaxHits is the maximum number of hits that [Index.Search] returns.
 	MaxHits = 100
 	// maxTermBytes is the maximum length of a term, in bytes; the rest of a longer word is ignored.
 	maxTermBytes = 64
@@ -55,7 +55,7 @@ const (
 	parameterDescriptionWeight = 1
 )
 
-// An Index finds tools by words. It is immutable and may be used by several goroutines at once.
+// An Index is a full-text index of tool definitions. It is immutable and may be used by several goroutines at once.
 type Index struct {
 	postings map[string][]posting
 	norms    []float64 // per tool: k1 × (1 - b + b × its length / the mean length)
@@ -67,15 +67,14 @@ type posting struct {
 	weight int32 // sum of the weights of the fields in which the term occurs, once per occurrence, in halves
 }
 
-// A Hit is a tool that has at least one term of the query.
+// A Hit is a tool that contains at least one term of the query.
 type Hit struct {
-	Position int     // index in the specs of NewIndex
-	Score    float64 // above 0; comparable within one search only
+	Position int     // index in the slice that was passed to [NewIndex]
+	Score    float64 // above 0; comparable only within one search
 }
 
-// NewIndex returns the index of the specs. It requires time and memory linear in the text of the tools, of which it indexes at most 32 KiB
-// each, and time linear in the size of the schemas times their depth, up to 16. It retains no part of the specs. It indexes every spec: the
-// caller decides whether a tool is hidden or denied.
+// NewIndex returns an index of all specs, hidden ones included. It reads at most 32 KiB of text of each tool and 16 levels of its schema.
+// Time and memory are linear in the size of the specs. The index retains no part of them.
 func NewIndex(specs []*lathe.ToolSpec) *Index {
 	x := &Index{postings: make(map[string][]posting, 4*len(specs)), norms: make([]float64, len(specs))}
 	w := writer{postings: x.postings}
@@ -91,9 +90,9 @@ func NewIndex(specs []*lathe.ToolSpec) *Index {
 	return x
 }
 
-// Search returns the tools that contain terms of the query, at most limit and at most [MaxHits], best first; tools with equal score are in
-// the order of their positions. A tool without any of the terms is never a hit, and a query without terms (empty, or only stop words) has
-// no hits. Search requires time linear in the number of tools that contain terms of the query.
+// Search returns the tools that contain terms of the query, best first, and in index order if scores are equal. It returns at most limit
+// and at most [MaxHits] hits; none if limit is 0 or less, or if the query has no terms: it is empty or has only stop words. Time is linear
+// in the number of tools.
 func (x *Index) Search(query string, limit int) []Hit {
 	limit = min(limit, MaxHits, len(x.norms))
 	if limit <= 0 {

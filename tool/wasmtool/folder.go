@@ -20,18 +20,18 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Options of [Open] and [OpenFolder].
+// Options configure [Open] and [OpenFolder].
 type Options struct {
-	// CacheDir is the folder for compiled modules; see docs/tools-wasm.md. "": no cache.
+	// CacheDir is the folder in which compiled modules are cached, as docs/tools-wasm.md describes; "": no cache.
 	CacheDir string
 	// CompileTimeout is the timeout for the compilation of one module; 0: 60 s.
 	CompileTimeout time.Duration
-	// Interpreter executes modules without compilation to machine code: much slower, but without the compiler in the trusted code.
+	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
 	Interpreter bool
-	// TotalMemory is the maximum memory of all instances of the folder's modules together, in bytes; 0: 1 GiB. A module that requires more
-	// ends its call with the limit max_total_memory.
+	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with the limit
+	// max_total_memory.
 	TotalMemory int64
-	// Most limits the grants and limits of manifests; a module whose manifest requests more is refused; nil: no limit.
+	// Most is the maximum of grants and limits that a manifest may request. A module that requests more is refused; nil: no maximum.
 	Most *Most
 }
 
@@ -41,7 +41,8 @@ const defaultTotalMemory = 1 << 30
 // maxModules is the maximum number of modules in a folder.
 const maxModules = 256
 
-// A Folder is a folder of modules. Its methods may be called from several goroutines at once.
+// A Folder contains the tools of a folder of WebAssembly modules (at most 256), or of a single module. Its methods may be called from
+// several goroutines at once.
 type Folder struct {
 	dir  string
 	only string // file name of the only module; "": all
@@ -62,13 +63,14 @@ type retired struct {
 // retirement is the time for which a replaced tool can still be called.
 const retirement = 15 * time.Minute
 
-// Open opens a single module, with its manifest in the same folder.
+// Open loads a single module; its manifest is the file with the same name and the extension .yaml, .yml or .json. opts may be nil. The
+// module is compiled in the background: see [Folder.Ready]. The caller must call Close.
 func Open(file string, opts *Options) (*Folder, error) {
 	return open(filepath.Dir(file), filepath.Base(file), opts)
 }
 
-// OpenFolder reads the manifests of all modules in dir and starts to compile the modules. It joins the errors of modules that cannot be
-// tools.
+// OpenFolder loads all files NAME.wasm in dir, as [Open] does for one. If any module cannot be loaded, it loads none and joins the errors
+// of all of them.
 func OpenFolder(dir string, opts *Options) (*Folder, error) { return open(dir, "", opts) }
 
 func open(dir, only string, opts *Options) (*Folder, error) {
@@ -200,7 +202,7 @@ func readAtMost(file string, limit int64, what string) ([]byte, error) {
 	return b, err
 }
 
-// List returns the tools, sorted by file name.
+// List returns the current tools, sorted by file name.
 func (f *Folder) List() []lathe.Tool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,7 +217,8 @@ func (f *Folder) listed() []lathe.Tool {
 	return out
 }
 
-// Tools reloads the folder, as [Folder.Reload] does, and yields the tools in the order of [Folder.List].
+// Tools reloads the folder as [Folder.Reload] does, and then yields the tools of [Folder.List]. If the reload fails, it first yields the
+// error, then the previous tools.
 func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
@@ -229,7 +232,7 @@ func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	}
 }
 
-// Ready waits until all modules are compiled. It joins the errors of modules that cannot be called.
+// Ready blocks until all modules are compiled or ctx is done. It joins the errors of modules that do not compile.
 func (f *Folder) Ready(ctx context.Context) error {
 	f.mu.Lock()
 	tools := f.tools
@@ -247,9 +250,9 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 	return errors.Join(errs...)
 }
 
-// Reload reads the folder again. If modules or manifests have changed, it compiles them and calls use with all tools; use may be nil. Calls
-// in progress keep their module. Runs that began before may call a replaced tool for another 15 minutes. If a module has an error, or use
-// returns one, the previous tools remain.
+// Reload reads the folder again. If a module or manifest has changed, it compiles the changed ones and calls use, which may be nil, with
+// all tools. On an error, also one of use, the previous tools remain. Calls in progress are not interrupted, and runs that have begun may
+// call a replaced tool for another 15 minutes. use must not call methods of f.
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -306,7 +309,8 @@ func (f *Folder) bury() error {
 	return errors.Join(errs...)
 }
 
-// Watch reloads the folder at each interval until ctx is done, and passes errors to report, which may be nil.
+// Watch calls [Folder.Reload] at the interval every, which must be above 0, until ctx is done. It passes errors to report, on its own
+// goroutine; report may be nil.
 func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin string, tools []lathe.Tool) error, report func(error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -322,7 +326,7 @@ func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin
 	}
 }
 
-// Close closes all tools. No call may be in progress.
+// Close closes all tools and releases the compiled modules. No call may be in progress.
 func (f *Folder) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

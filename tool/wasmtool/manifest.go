@@ -16,22 +16,22 @@ import (
 	"github.com/lathe-run/lathe/internal/lazy"
 )
 
-// A Manifest defines a module as a tool: its definition, limits and grants. It is strict YAML or JSON: an unknown field is an error. Name,
-// Description and Allowlist are required.
+// A Manifest describes a module as a tool: its definition, limits and grants. Its file is YAML or JSON of at most 256 KiB; unknown fields
+// are errors. Name, Description and Allowlist are required.
 type Manifest struct {
 	Name         string
 	Description  string
 	Schema       json.RawMessage // nil: no arguments
-	OutputSchema json.RawMessage
+	OutputSchema json.RawMessage // nil: outputs are not checked
 	Allowlist    []string
-	Effect       lathe.Effect // undeclared: counts as one that writes
+	Effect       lathe.Effect // undeclared: as Writes
 	Export       string       // name of the exported function; "": "tool"
 	SHA256       string       // SHA-256 of the module in lower-case hexadecimal; "": any module
 	Limits       Limits
 	Grants       Grants
 }
 
-// Limits of a module's calls. A comment states the default of a zero field.
+// Limits of a module and its calls. 0 is the default in the comment.
 type Limits struct {
 	Timeout       time.Duration // 0: tool_timeout of the runner
 	Concurrency   int           // concurrent calls; 0: 8
@@ -42,24 +42,24 @@ type Limits struct {
 	MemoryPages   int           // of 64 KiB each; 0: 1,024
 	TableElements int           // 0: 100,000
 	HostCalls     int           // per call; 0: 1,000,000
-	StdoutBytes   int           // per call; 0: 64 KiB. The text is discarded
+	StdoutBytes   int           // per call; 0: 64 KiB. The output is discarded
 	FileBytes     int           // read and written per call; 0: 64 MiB
-	OpenFiles     int           // 0: 64
+	OpenFiles     int           // per call; 0: 64
 	NewFiles      int           // created per call; 0: 1,000
 }
 
-// Grants are resources outside of its memory that a module may use. The zero value grants none.
+// Grants are the resources of the host that a module may use. The zero value grants none.
 type Grants struct {
-	Clock  bool // the real time; if false, a clock that advances only when it is read
-	Random bool // random bytes; if false, the same bytes in each call
+	Clock  bool // false: the clock is fake and advances only when it is read
+	Random bool // false: each call gets the same sequence of bytes
 	Files  []FileGrant
 }
 
-// A FileGrant gives a module access to a folder.
+// A FileGrant lets a module read a folder of the host.
 type FileGrant struct {
-	Path  string // relative to the folder of the manifest
-	Guest string // path in the module, such as /data
-	Write bool
+	Path  string // folder of the host, relative to that of the manifest
+	Guest string // absolute path at which the module sees it, such as /data
+	Write bool   // the module may also write to it
 }
 
 // A document is the YAML form of a manifest.

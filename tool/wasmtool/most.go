@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Most is the maximum that manifests may request. The zero value allows no grants.
+// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else.
 type Most struct {
-	Grants      []string      // some of "clock", "random", "read" and "write"; the last two are for files
+	Grants      []string      // permitted grants: "clock", "random", "read" (read-only folders) and "write"
 	Timeout     time.Duration // 0: no limit
 	MemoryPages int           // 0: no limit
 	ModuleBytes int           // 0: no limit

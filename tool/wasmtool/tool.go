@@ -16,10 +16,11 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Origin is the Origin of all tools of this package.
+// Origin is [lathe.ToolSpec].Origin of all tools of this package.
 const Origin = "wasm"
 
-// A Tool is a module as a tool. Its owner must call Close, which does not interrupt calls in progress.
+// A Tool is a WebAssembly module as a tool. Its methods may be called from several goroutines at once. [Folder] closes the tools that it
+// contains.
 type Tool struct {
 	spec     lathe.ToolSpec
 	manifest *Manifest
@@ -109,7 +110,7 @@ func (t *Tool) compile(ctx context.Context, rt *wasmrt.Runtime, wasm []byte, lim
 // Spec implements [lathe.Tool]: it returns the definition in the manifest.
 func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 
-// Ready waits until the module is compiled, and returns an error if it cannot be called.
+// Ready blocks until the module is compiled or ctx is done. It returns the error of a module that does not compile.
 func (t *Tool) Ready(ctx context.Context) error {
 	select {
 	case <-t.ready:
@@ -119,7 +120,7 @@ func (t *Tool) Ready(ctx context.Context) error {
 	}
 }
 
-// Call implements [lathe.Tool]. It waits until the module is compiled.
+// Call implements [lathe.Tool]. It waits for the compilation of the module. After Close, it returns an error of code unavailable.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	if !t.begin() {
 		return nil, lathe.CodeUnavailable.Errorf("wasmtool: call "+t.spec.Name, "the module is closed")
@@ -165,7 +166,8 @@ func (t *Tool) end() {
 	}
 }
 
-// Close releases the module when the calls in progress have ended. Later calls end with unavailable.
+// Close rejects further calls. It does not wait for calls in progress: the last of them releases the module. Further calls of Close return
+// nil.
 func (t *Tool) Close() error {
 	t.mu.Lock()
 	if t.closed {
