@@ -296,11 +296,11 @@ type Usage struct {
 // Total returns the tokens that limits count: TotalTokens, or the sum of input and output where a server reports less.
 func (u Usage) Total() int64 { return max(u.TotalTokens, u.InputTokens+u.OutputTokens) }
 
-// Add adds v to u.
+// Add adds v to u. The new TotalTokens is the sum of what Total returns for both.
 func (u *Usage) Add(v Usage) {
+	u.TotalTokens = u.Total() + v.Total()
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
-	u.TotalTokens += v.TotalTokens
 	u.CachedTokens += v.CachedTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
