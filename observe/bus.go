@@ -29,7 +29,8 @@ type Bus struct {
 type BusOptions struct {
 	// Buffer is the maximum number of events in the queue of one subscription; 0: 1,024.
 	Buffer int
-	// Dropped, if set, is called with the number of events that a subscription lost. It must not block.
+	// Dropped, if set, is called by Emit with the number of events that all subscriptions lost, concurrently for several
+	// runs. It must not block, and may call the methods of the Bus.
 	Dropped func(n int)
 }
 
@@ -49,28 +50,25 @@ func NewBus(opts *BusOptions) *Bus {
 
 // Emit implements [event.Sink]. Without a subscription to the run it costs two map look-ups.
 func (b *Bus) Emit(_ context.Context, e event.Event) {
+	if lost := b.publish(e); lost > 0 {
+		b.dropped(lost) // may call methods that lock b.mu
+	}
+}
+
+// publish adds e to the queues of subscriptions and returns the number of events that they lost.
+func (b *Bus) publish(e event.Event) (lost int) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if k := b.kept[e.RunID]; k != nil {
 		k.note(&e)
 	}
-	if len(b.subs) == 0 {
-		return
-	}
-	one, all := b.subs[e.RunID], b.subs[""]
-	if len(one)+len(all) == 0 {
-		return
-	}
-	lost := 0
-	for s := range one {
+	for s := range b.subs[e.RunID] {
 		lost += s.push(e, true)
 	}
-	for s := range all {
+	for s := range b.subs[""] {
 		lost += s.push(e, false)
 	}
-	if lost > 0 {
-		b.dropped(lost)
-	}
+	return lost
 }
 
 // Subscribe subscribes to the events of one run, or of all runs if runID is "", from now on, and from the first delta of the current model
