@@ -10,7 +10,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Group is what several keys have in common.
+// A Group is a budget that several keys share.
 type Group struct {
 	Budget KeyBudget `key:"budget"`
 }
@@ -21,13 +21,14 @@ type KeyBudget struct {
 	Month PeriodBudget `key:"month" also:"monthly"`
 }
 
-// PeriodBudget bounds what is used in one period. It is no bound if both fields are unset.
+// PeriodBudget bounds what is used in one period. Cost is [Unset] and Tokens is math.MaxInt64 if unset; it is
+// no bound if both are.
 type PeriodBudget struct {
 	// Maximum cost of all model calls in US dollars, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
 	// nothing; `none`: no bound. See docs/budgets.md.
 	Cost price.Money `key:"cost" default:"none" off:"none" range:"0..1000000000" also:"usd max_cost"`
 	// Maximum tokens of all model calls, input and output; `none`: no bound.
-	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"` // the largest number: no bound
+	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"`
 }
 
 // Bounds reports whether the budget bounds anything.

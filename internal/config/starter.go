@@ -46,8 +46,8 @@ var starterRest = []starterLine{
 // A starterLine is a setting with an example value; "": its default.
 type starterLine struct{ path, value string }
 
-// YAML returns a configuration in which each setting has its documentation as a comment. A # with no blank after it stands
-// before a setting that is not in force: without the mark it is, with the value that stands there.
+// YAML returns a configuration in which each setting has its documentation as a comment. A line that begins with # directly before the key
+// is not in force; without the # it is, with the value shown.
 func (s *Starter) YAML() []byte {
 	w := starterWriter{docs: map[string]*setting{}}
 	for _, known := range flat(settingsOf(reflect.TypeFor[Config]())) {
@@ -112,6 +112,7 @@ func (w *starterWriter) rest() {
 			w.key(j, parts[j], "", live)
 		}
 		above = parts[:len(parts)-1]
+		// The documentation of an entry is that of its table.
 		doc := strings.Replace(strings.Replace(l.path, ".files.", ".NAME.", 1), ".team.", ".NAME.", 1)
 		w.comment(strings.Repeat("  ", len(parts)-1), w.doc(doc))
 		w.key(len(parts)-1, parts[len(parts)-1], " "+w.value(doc, l.value), live)
