@@ -143,7 +143,7 @@ func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
 	}
-	if a, ok := q.kept(ctx, req); ok {
+	if a, ok := q.storedApproval(ctx, req); ok {
 		return a, nil
 	}
 	q.mu.Lock()

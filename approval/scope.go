@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/lathe-run/lathe"
@@ -13,9 +12,9 @@ import (
 // maxSessionRuns is the maximum number of runs of a session that are searched for an earlier answer, newest first.
 const maxSessionRuns = 100
 
-// kept returns the stored answer to the request, or an approval if a stored answer to an earlier request allows the call. ok is false if
-// there is neither, or if the store cannot be read.
-func (q *Queue) kept(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
+// storedApproval returns the stored answer to the request, or an approval if a stored answer to an earlier request allows the call. ok is false if
+// there is neither, or if the store cannot be read: the caller then asks an approver.
+func (q *Queue) storedApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
 	store := q.signals()
 	if store == nil || req.Run == nil || req.Call == nil {
 		return lathe.Approval{}, false
@@ -65,19 +64,19 @@ func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe
 // principal and, if it is another run, the same session.
 func allowed(req *lathe.ApprovalRequest, runID string, found []store.Signal) (by string, ok bool) {
 	for i := range found {
-		if f := decodeAnswer(&found[i]); f != nil && f.Verb == Approve && f.reaches(req, runID) && f.boundTo(req, runID, found[i].Key) {
+		if f := decodeAnswer(&found[i]); f != nil && f.Verb == Approve && f.scopeCovers(req, runID) && f.boundTo(req, runID, found[i].Key) {
 			return f.By, true
 		}
 	}
 	return "", false
 }
 
-// reaches reports whether the scope of the answer includes the call.
-func (f *storedAnswer) reaches(req *lathe.ApprovalRequest, runID string) bool {
+// scopeCovers reports whether the scope of the answer includes the call.
+func (f *storedAnswer) scopeCovers(req *lathe.ApprovalRequest, runID string) bool {
 	same := runID == req.Run.RunID
 	switch f.Scope {
 	case ScopeCall:
-		return same && f.Shown != nil && equalJSON([]byte(*f.Shown), req.Args)
+		return same && f.Shown != nil && rawjson.Equal([]byte(*f.Shown), req.Args)
 	case ScopeRun:
 		return same
 	case ScopeSession:
@@ -92,13 +91,4 @@ func (f *storedAnswer) reaches(req *lathe.ApprovalRequest, runID string) bool {
 func (f *storedAnswer) boundTo(req *lathe.ApprovalRequest, runID, callID string) bool {
 	return f.Shown != nil && f.Tool == req.Tool.Name && f.Rule == req.Verdict.Rule &&
 		f.Digest == digest.ArgsDigest(runID, callID, f.Tool, req.Tool.Schema, []byte(*f.Shown))
-}
-
-func equalJSON(a, b []byte) bool {
-	a, err := rawjson.AppendCanonical(nil, a)
-	if err != nil {
-		return false
-	}
-	b, err = rawjson.AppendCanonical(nil, b)
-	return err == nil && bytes.Equal(a, b)
 }

@@ -20,7 +20,17 @@ var (
 	errNoMem = errors.New("the allocator gave no memory")
 )
 
-// A callMemory provides the memory of one call: an arena of the session, or the guest's own allocator.
+// The allocators that a guest can export.
+const (
+	allocRealloc = "cabi_realloc"
+	allocMalloc  = "malloc"
+)
+
+// byName is the offset of a function that is the export with the tool's name.
+const byName = -1
+
+// A callMemory provides the memory of one call: an arena of the session, or the guest's own allocator. It implements [wasmrt.Space]. Blocks
+// of cabi_realloc are stored in program.spare after a call, since nested calls must not share one.
 type callMemory struct {
 	program   *program
 	base, end uint64 // the bounds of an arena, as addresses
@@ -42,64 +52,64 @@ func (p *program) memoryFor(s *session) (*callMemory, error) {
 		return &callMemory{program: p, base: wasmrt.Align8(ptr), end: ptr + n}, nil
 	}
 	m := p.inst.Module()
-	if _, ok := m.Exports("cabi_realloc", fourI32, i32); ok {
-		return &callMemory{program: p, alloc: "cabi_realloc"}, nil
+	if _, ok := m.Exports(allocRealloc, fourI32, i32); ok {
+		return &callMemory{program: p, alloc: allocRealloc}, nil
 	}
-	if _, ok := m.Exports("malloc", i32, i32); ok {
-		return &callMemory{program: p, alloc: "malloc"}, nil
+	if _, ok := m.Exports(allocMalloc, i32, i32); ok {
+		return &callMemory{program: p, alloc: allocMalloc}, nil
 	}
 	return nil, nil
 }
 
 // Most implements [wasmrt.Space].
-func (l *callMemory) Most() uint64 {
-	if l.alloc != "" {
+func (m *callMemory) Most() uint64 {
+	if m.alloc != "" {
 		return 1 << 32
 	}
-	return l.end - min(l.base, l.end)
+	return m.end - min(m.base, m.end)
 }
 
 // Reserve implements [wasmrt.Space].
-func (l *callMemory) Reserve(ctx context.Context, n uint64) (uint64, error) {
-	if l.alloc == "" {
-		return l.base, nil
+func (m *callMemory) Reserve(ctx context.Context, n uint64) (uint64, error) {
+	if m.alloc == "" {
+		return m.base, nil
 	}
 	want := n + 7 // the allocator may align to less than 8
-	if l.size >= want {
-		return wasmrt.Align8(l.at), nil
+	if m.size >= want {
+		return wasmrt.Align8(m.at), nil
 	}
 	if want >= 1<<32 {
 		return 0, errNoMem
 	}
 	args := []uint64{want}
-	if l.alloc == "cabi_realloc" {
-		args = []uint64{l.at, l.size, 8, want}
-	} else if err := l.free(ctx); err != nil {
+	if m.alloc == allocRealloc {
+		args = []uint64{m.at, m.size, 8, want}
+	} else if err := m.release(ctx); err != nil {
 		return 0, err
 	}
-	res, err := l.program.inst.Invoke(ctx, l.alloc, args...)
+	res, err := m.program.inst.Invoke(ctx, m.alloc, args...)
 	if err != nil {
 		return 0, errors.Join(err, errNoMem)
 	}
 	at := uint64(wasmrt.Uint32(res[0]))
-	if at == 0 || at+want > uint64(l.program.inst.Memory().Size()) {
+	if at == 0 || at+want > uint64(m.program.inst.Memory().Size()) {
 		return 0, errNoMem
 	}
-	l.at, l.size = at, want
+	m.at, m.size = at, want
 	return wasmrt.Align8(at), nil
 }
 
-// free frees memory of malloc if the guest exports free. Memory of cabi_realloc is reused by the next call.
-func (l *callMemory) free(ctx context.Context) error {
-	if l.alloc != "malloc" || l.at == 0 {
+// release frees memory of malloc if the guest exports free. Memory of cabi_realloc is reused by the next call.
+func (m *callMemory) release(ctx context.Context) error {
+	if m.alloc != allocMalloc || m.at == 0 {
 		return nil
 	}
-	at := l.at
-	l.at, l.size = 0, 0
-	if _, ok := l.program.inst.Module().Exports("free", i32, nil); !ok {
+	at := m.at
+	m.at, m.size = 0, 0
+	if _, ok := m.program.inst.Module().Exports("free", i32, nil); !ok {
 		return nil
 	}
-	_, err := l.program.inst.Invoke(ctx, "free", at)
+	_, err := m.program.inst.Invoke(ctx, "free", at)
 	return err
 }
 
@@ -119,13 +129,10 @@ func (p *program) find(f *function) (*wasmrt.Func, error) {
 	return p.inst.Func(f.spec.Name)
 }
 
-// byName is the offset of a function that is the export with the tool's name.
-const byName = -1
-
 // call calls a function of the guest. A failure of the call is an Output with IsError. An error ends the guest, or is converted to a
 // failure by outcome.
 func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (*lathe.Output, error) {
-	l, err := p.memoryFor(f.session)
+	mem, err := p.memoryFor(f.session)
 	if err != nil {
 		return nil, err
 	}
@@ -133,24 +140,24 @@ func (p *program) call(ctx context.Context, f *function, args json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	if l == nil || fn == nil {
+	if mem == nil || fn == nil {
 		cause := "the guest exports no function under the tool's name"
-		if l == nil {
+		if mem == nil {
 			cause = "the guest provides no memory for arguments: tool_arena_ptr and tool_arena_len, cabi_realloc, or malloc and free"
 		}
 		return failedBecause(-efault, cause), nil
 	}
-	if l.alloc == "cabi_realloc" { // nested calls use separate blocks
+	if mem.alloc == allocRealloc { // nested calls use separate blocks
 		if last := len(p.spare) - 1; last >= 0 {
-			l.block, p.spare = p.spare[last], p.spare[:last]
+			mem.block, p.spare = p.spare[last], p.spare[:last]
 		}
-		defer func() { p.spare = append(p.spare, l.block) }()
+		defer func() { p.spare = append(p.spare, mem.block) }()
 	}
-	res, err := fn.Exchange(ctx, l, args, uint64(p.outputBytes(f.session)))
+	res, err := fn.Exchange(ctx, mem, args, uint64(p.outputBytes(f.session)))
 	if err != nil {
 		return nil, err
 	}
-	return outputOf(&res), l.free(ctx)
+	return outputOf(&res), mem.release(ctx)
 }
 
 // outputOf converts the result of an exchange to the output of the call.

@@ -3,10 +3,9 @@ package guest
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
@@ -18,9 +17,7 @@ const (
 
 // failure returns the JSON body of an error.
 func failure(code, message string) []byte {
-	b := append([]byte(`{"error":{"code":`), rawjson.AppendQuote(nil, code)...)
-	b = append(append(b, `,"message":`...), rawjson.AppendQuote(nil, message)...)
-	return append(b, `}}`...)
+	return wire.ObjectOf("error", wire.ObjectOf("code", code, "message", message))
 }
 
 // refusal returns the body of the answer to a send without a run. It contains the text of err only if its code is invalid_request or
@@ -89,22 +86,14 @@ func completion(r *Reply, before int, created int64) []byte {
 			break
 		}
 	}
-	spear := append([]byte(`{"backend":`), rawjson.AppendQuote(nil, r.Backend)...)
-	spear = append(append(append(spear, `,"model":`...), rawjson.AppendQuote(nil, r.Model)...), '}')
+	backend := wire.ObjectOf("backend", r.Backend, "model", r.Model)
 	return openai.AppendCompletion(nil, &openai.Completion{
 		ID: "chatcmpl-" + r.RunID, Model: r.Model, Created: created, Finish: f,
-		Extra: []lathe.Member{{Name: "_spear", Value: json.RawMessage(spear)}},
+		Extra: []lathe.Member{{Name: "_spear", Value: json.RawMessage(backend)}}, // see docs/internals/guest-abi.md
 	})
 }
 
 // usage returns the body of GET_METRICS: the tokens of all turns of the send.
 func usage(u *lathe.Usage) []byte {
-	total := u.TotalTokens
-	if total == 0 {
-		total = u.InputTokens + u.OutputTokens
-	}
-	b := strconv.AppendInt([]byte(`{"completion_tokens":`), u.OutputTokens, 10)
-	b = strconv.AppendInt(append(b, `,"prompt_tokens":`...), u.InputTokens, 10)
-	b = strconv.AppendInt(append(b, `,"total_tokens":`...), total, 10)
-	return append(b, '}')
+	return wire.ObjectOf("completion_tokens", u.OutputTokens, "prompt_tokens", u.InputTokens, "total_tokens", u.Total())
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // samplingOf separates the sampling options of a request's parameters from the others, which it returns as rest. A parameter that is not
@@ -15,9 +15,8 @@ func samplingOf(req *Request) (s lathe.Sampling, rest []lathe.Member) {
 	for _, m := range req.Overrides {
 		switch m.Name {
 		case "temperature", "top_p", "max_tokens", "seed", "stop", "reasoning_effort":
-			object := append(append(append([]byte{'{'}, rawjson.AppendQuote(nil, m.Name)...), ':'), m.Value...)
 			next := s
-			if json.Unmarshal(append(object, '}'), &next) == nil {
+			if json.Unmarshal(wire.ObjectOf(m.Name, wire.JSON(m.Value)), &next) == nil {
 				s = next
 				continue
 			}

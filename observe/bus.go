@@ -31,8 +31,8 @@ type BusOptions struct {
 	// Buffer is the maximum number of events in the queue of one subscription; 0: 1,024.
 	Buffer int
 	// Dropped, if not nil, is called when subscriptions lose deltas because their queues are full, with the number of deltas that one event
-	// lost in all of them. The goroutine of Emit calls it, for several runs concurrently. It must not block, and must not call methods of
-	// the Bus or of its subscriptions.
+	// lost in all of them. The goroutine of Emit calls it, for several runs concurrently. It must not block, and may call methods of
+	// the Bus.
 	Dropped func(n int)
 }
 
@@ -52,28 +52,25 @@ func NewBus(opts *BusOptions) *Bus {
 
 // Emit implements [event.Sink]. It does not block.
 func (b *Bus) Emit(_ context.Context, e event.Event) {
+	if lost := b.publish(e); lost > 0 {
+		b.dropped(lost) // may call methods that lock b.mu
+	}
+}
+
+// publish adds e to the queues of subscriptions and returns the number of events that they lost.
+func (b *Bus) publish(e event.Event) (lost int) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if k := b.kept[e.RunID]; k != nil {
 		k.note(&e)
 	}
-	if len(b.subs) == 0 {
-		return
-	}
-	one, all := b.subs[e.RunID], b.subs[""]
-	if len(one)+len(all) == 0 {
-		return
-	}
-	lost := 0
-	for s := range one {
+	for s := range b.subs[e.RunID] {
 		lost += s.push(e, true)
 	}
-	for s := range all {
+	for s := range b.subs[""] {
 		lost += s.push(e, false)
 	}
-	if lost > 0 {
-		b.dropped(lost)
-	}
+	return lost
 }
 
 // Subscribe returns a subscription to the events of one run, or of all runs if runID is "", from now on. If [Bus.Keep] is in effect for the

@@ -121,6 +121,24 @@ func TestBusDropsDeltasForASlowReader(t *testing.T) {
 	}
 }
 
+// Dropped is called without the lock of the bus: a deadlock would end the test at its time limit.
+func TestBusMayBeUsedByDropped(t *testing.T) {
+	t.Parallel()
+	var bus *observe.Bus
+	calls := 0
+	bus = observe.NewBus(&observe.BusOptions{Buffer: 1, Dropped: func(int) {
+		calls++
+		bus.Subscribe("run_b").Close()
+	}})
+	defer bus.Subscribe("run_a").Close()
+	for n := range int64(2) {
+		bus.Emit(t.Context(), delta("run_a", n+1, &event.TextDelta{}))
+	}
+	if calls != 1 {
+		t.Errorf("Dropped was called %d times, want 1", calls)
+	}
+}
+
 func TestBusCutsAReaderThatWouldMissStoredEvents(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

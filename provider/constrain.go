@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +68,7 @@ func (c *constrainer) apply(req *lathe.Request, d *dialect.Dialect, tools []*lat
 	return &out, now.dropped
 }
 
+// build returns the constraint for calls of the tools. If none can be built, dropped names it, and the request is sent without.
 func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice lathe.ToolChoice, single bool) *constraint {
 	out := &constraint{dialect: d, tools: slices.Clone(tools), choice: choice, single: single, dropped: []string{constraintPath}}
 	made, err := d.Constrain(&dialect.ConstraintOptions{Tools: tools, Choice: choice, SingleCall: single})
@@ -88,21 +88,3 @@ func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice 
 	}
 	return out
 }
-
-// unreadableTurns returns how many of the model's last turns in a row had an unreadable call. A message of the user ends the row. It
-// depends on the messages only, so that a resumed run sends the same requests.
-func unreadableTurns(messages []lathe.Message) (n int) {
-	for _, m := range slices.Backward(messages) {
-		switch {
-		case m.Role == lathe.RoleTool:
-		case m.Role != lathe.RoleAssistant || !slices.ContainsFunc(m.Parts, isUnreadable):
-			return n
-		default:
-			n++
-		}
-	}
-	return n
-}
-
-// errNativeConstraint is returned for a constraint without a dialect that writes the calls.
-var errNativeConstraint = errors.New("a constraint needs a dialect by its name: the server writes native calls itself")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -237,3 +238,21 @@ func speaksOfCalls(messages []lathe.Message) bool {
 	}
 	return false
 }
+
+// unreadableTurns returns how many of the model's last turns in a row had an unreadable call. A message of the user ends the row. It
+// depends on the messages only, so that a resumed run sends the same requests.
+func unreadableTurns(messages []lathe.Message) (n int) {
+	for _, m := range slices.Backward(messages) {
+		switch {
+		case m.Role == lathe.RoleTool:
+		case m.Role != lathe.RoleAssistant || !slices.ContainsFunc(m.Parts, isUnreadable):
+			return n
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// errNativeConstraint is returned for a constraint without a dialect that writes the calls.
+var errNativeConstraint = errors.New("a constraint needs a dialect by its name: the server writes native calls itself")

@@ -1,12 +1,8 @@
 package sim
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/lathe-run/lathe"
@@ -156,14 +152,14 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 			}
 			return []byte(n), true
 		}
-		return s.missing(p, "0")
+		return s.defaultOr(p, "0")
 	case "boolean":
-		return s.missing(p, "true")
+		return s.defaultOr(p, "true")
 	case "array":
 		return s.array(p)
 	case "object":
 		if !p.required || depth >= maxFillDepth {
-			return s.missing(p, "{}")
+			return s.defaultOr(p, "{}")
 		}
 		return fillObject(nil, p.schema, s, depth+1), true
 	case "expression":
@@ -174,7 +170,7 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 		if z := zoneOf(s.clause); z != "" {
 			return text(z)
 		}
-		return s.missing(p, `"UTC"`)
+		return s.defaultOr(p, `"UTC"`)
 	case "place":
 		if c := placeIn(s.clause); c != "" {
 			return text(c)
@@ -190,18 +186,20 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 		return text(q)
 	}
 	if !p.required {
-		return s.missing(p, "")
+		return s.defaultOr(p, "")
 	}
 	return text(subject(s.clause))
 }
 
-func (s *source) missing(p *parameter, required string) ([]byte, bool) {
+// defaultOr returns the default of a required parameter, else required. ok is false if the parameter is left out.
+func (s *source) defaultOr(p *parameter, required string) ([]byte, bool) {
 	if p.fallback != "" && p.required {
 		return []byte(p.fallback), true
 	}
 	return []byte(required), p.required && required != ""
 }
 
+// array returns an array of all numbers or all quoted texts that are left in the clause.
 func (s *source) array(p *parameter) ([]byte, bool) {
 	dst := []byte{'['}
 	add := func(v []byte) {
@@ -228,9 +226,13 @@ func (s *source) array(p *parameter) ([]byte, bool) {
 
 // named returns the value in `name=value`, `name: value` or `name "value"` in the clause.
 func (s *source) named(name string) (string, bool) {
-	low := strings.ToLower(s.clause)
-	i := strings.Index(low, strings.ToLower(name))
-	if i < 0 || i > 0 && isWord(rune(low[i-1])) {
+	i := 0
+	for !hasFoldPrefix(s.clause[i:], name) {
+		if i++; i > len(s.clause) {
+			return "", false
+		}
+	}
+	if i > 0 && isWord(rune(s.clause[i-1])) {
 		return "", false
 	}
 	rest := strings.TrimLeft(s.clause[i+len(name):], " ")
@@ -296,6 +298,7 @@ func jsonNumber(s string) string {
 	return sign + s
 }
 
+// quotedIn returns the texts in double quotes or backquotes, in order.
 func quotedIn(clause string) []string {
 	var out []string
 	for i := 0; i < len(clause); i++ {
@@ -390,95 +393,3 @@ func subject(clause string) string {
 
 var asking = wordSet(`what what's who where when how is are the do does can could would you please tell me about show
 give find search look up for get fetch read us a an`)
-
-// zoneOf returns the IANA zone in the clause, or that of a city or country in it; "" if none exists.
-func zoneOf(clause string) string {
-	for w := range strings.FieldsSeq(clause) {
-		w = strings.Trim(w, ",.?!\"'")
-		if area, _, ok := strings.Cut(w, "/"); ok && zoneAreas()[area] {
-			return w
-		}
-	}
-	low := " " + strings.ToLower(clause) + " "
-	byName, names := zones()
-	for _, c := range names {
-		if i := strings.Index(low, c); i > 0 && !isWord(rune(low[i-1])) && !isWord(rune(low[i+len(c)])) {
-			return byName[c]
-		}
-	}
-	return ""
-}
-
-var zoneAreas = wordSet(`Africa America Antarctica Asia Atlantic Australia Europe Indian Pacific Etc`)
-
-// zoneNames are the cities and countries whose zones the simulated models know, by zone.
-const zoneNames = `
-Asia/Tokyo: tokyo, osaka, japan
-Asia/Seoul: seoul
-Asia/Shanghai: beijing, shanghai
-Asia/Hong_Kong: hong kong
-Asia/Singapore: singapore
-Asia/Bangkok: bangkok
-Asia/Jakarta: jakarta
-Asia/Manila: manila
-Asia/Kolkata: mumbai, delhi, india
-Asia/Karachi: karachi
-Asia/Dubai: dubai
-Asia/Tehran: tehran
-Europe/Istanbul: istanbul
-Europe/Moscow: moscow
-Europe/Kyiv: kyiv
-Europe/Helsinki: helsinki
-Europe/Athens: athens
-Europe/Berlin: berlin, munich, hamburg, cologne, germany
-Europe/Paris: paris
-Europe/Madrid: madrid
-Europe/Rome: rome
-Europe/Vienna: vienna
-Europe/Zurich: zurich
-Europe/Amsterdam: amsterdam
-Europe/Brussels: brussels
-Europe/Stockholm: stockholm
-Europe/Oslo: oslo
-Europe/Copenhagen: copenhagen
-Europe/Prague: prague
-Europe/Warsaw: warsaw
-Europe/Lisbon: lisbon
-Europe/Dublin: dublin
-Europe/London: london
-Africa/Cairo: cairo
-Africa/Lagos: lagos
-Africa/Nairobi: nairobi
-Africa/Johannesburg: johannesburg
-America/New_York: new york, boston
-America/Toronto: toronto
-America/Chicago: chicago
-America/Denver: denver
-America/Los_Angeles: los angeles, san francisco, seattle
-America/Vancouver: vancouver
-America/Mexico_City: mexico city
-America/Bogota: bogota
-America/Lima: lima
-America/Santiago: santiago
-America/Argentina/Buenos_Aires: buenos aires
-America/Sao_Paulo: são paulo, sao paulo
-Australia/Sydney: sydney
-Australia/Melbourne: melbourne
-Australia/Perth: perth
-Pacific/Auckland: auckland
-Pacific/Honolulu: honolulu
-UTC: utc
-`
-
-// zones returns the zone of each name in zoneNames, and the names, the longest first, so that a name is found before a shorter one inside
-// it.
-var zones = sync.OnceValues(func() (byName map[string]string, names []string) {
-	byName = map[string]string{}
-	for line := range strings.SplitSeq(strings.TrimSpace(zoneNames), "\n") {
-		zone, list, _ := strings.Cut(line, ": ")
-		for name := range strings.SplitSeq(list, ", ") {
-			byName[name] = zone
-		}
-	}
-	return byName, slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
-})

@@ -227,8 +227,8 @@ func (c *chat) send(text string) error {
 	case err != nil:
 		c.say("lathe: %v\n", err)
 	}
-	if c.view.broken != nil {
-		return failure("writing the answer: %w", c.view.broken)
+	if c.view.outErr != nil {
+		return failure("writing the answer: %w", c.view.outErr)
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func (d *daemonChat) answer(ctx context.Context, conversation []lathe.Message) (
 	}
 	w := &watchedRun{chat: d}
 	for {
-		err := d.client.events(ctx, run.RunID, w.last(), "pause", func(e *event.Event) error {
+		err := d.client.events(ctx, run.RunID, w.last(), followPause, func(e *event.Event) error {
 			w.show(ctx, e)
 			return nil
 		})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -159,7 +160,8 @@ func (p *daemonProblem) Error() string {
 	if detail == "" {
 		return fmt.Sprintf("the gateway answered HTTP %d", p.Status)
 	}
-	return strings.ToLower(detail[:1]) + detail[1:]
+	_, first := utf8.DecodeRuneInString(detail)
+	return strings.ToLower(detail[:first]) + detail[first:]
 }
 
 // do makes a request and returns the response. The caller must close its body.
@@ -251,7 +253,13 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 	return nil
 }
 
-// events calls f for the events of a run with ids above after. With follow it waits for further events until the run waits or has ended.
+// Values of the parameter follow of the events of a run.
+const (
+	followNot   = "false" // the events that are stored
+	followPause = "pause" // also further events, until the run is suspended or has ended
+)
+
+// events calls f for the events of a run with ids above after.
 func (c *daemonClient) events(ctx context.Context, runID string, after int64, follow string, f func(e *event.Event) error) error {
 	resp, err := c.do(ctx, http.MethodGet, fmt.Sprintf("/api/runs/%s/events?follow=%s&after=%d", url.PathEscape(runID), follow, after), nil)
 	if err != nil {

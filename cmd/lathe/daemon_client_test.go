@@ -18,7 +18,7 @@ func TestCommandsNameTheFlagsWhereNoDaemonAnswers(t *testing.T) {
 	addr := ln.Addr().String()
 	_ = ln.Close() // nothing listens there now
 	var f serverFlags
-	c, err := f.usual()
+	c, err := f.defaultClient()
 	if err != nil || c.base != defaultServer || c.flag != "" {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -47,5 +47,15 @@ func TestKeyOfADaemonFollowsNoRedirect(t *testing.T) {
 	c.key = "0123456789abcdef"
 	if err := c.call(t.Context(), "GET", "/api/runs", nil, nil); err == nil || !strings.Contains(err.Error(), "HTTP 307") {
 		t.Error(err)
+	}
+}
+
+// The first letter of a detail is written in lower case, whatever its number of bytes.
+func TestDaemonProblemBeginsInLowerCase(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{"The run is unknown.": "the run is unknown", "Über": "über", "": "the gateway answered HTTP 404"} {
+		if got := (&daemonProblem{Status: 404, Detail: detail}).Error(); got != want {
+			t.Errorf("%q: %q, want %q", detail, got, want)
+		}
 	}
 }

@@ -44,9 +44,9 @@ func (f *serverFlags) noted(store string) (*daemonClient, error) {
 // storeOrDaemon calls local to work on the runs of a store, or remote to work on them through a gateway: if a gateway is named, if a gateway
 // has the store open, or if neither a gateway nor a store is named.
 func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func() error, remote func(*daemonClient) error) error {
-	c, err := f.named(store)
+	c, err := f.clientIfNamed(store)
 	if name, _ := namedStore(store, ""); err == nil && c == nil && (name == "" || store == "" && (name == "memory" || name == "none")) {
-		c, err = f.usual()
+		c, err = f.defaultClient()
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,14 +83,14 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := f.askForUpstream(cmd.Context()); err != nil {
 		return err
 	}
-	rep, err := f.examine(cmd)
+	profile, err := f.examine(cmd)
 	if err != nil {
 		return err
 	}
-	starter := config.Starter{Name: rep.Name, Head: "Written by lathe init. `lathe config check` checks it, `lathe chat`, `lathe run` and `lathe serve` use it, " +
+	starter := config.Starter{Name: profile.Name, Head: "Written by lathe init. `lathe config check` checks it, `lathe chat`, `lathe run` and `lathe serve` use it, " +
 		"and docs/config.md has every setting. A setting with a mark before it is not in force: remove the mark, and it is."}
-	for i := range rep.Settings {
-		s := &rep.Settings[i]
+	for i := range profile.Settings {
+		s := &profile.Settings[i]
 		starter.Model = append(starter.Model, config.StarterSetting{Key: s.Key, Value: s.YAML(), Why: s.For})
 	}
 	text := starter.YAML()
@@ -108,20 +109,20 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 
 // examine returns the configuration entry of the model, including findings of quick probes.
 func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
-	u := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}, keyLater: f.NoCheck}
-	over, name, err := u.overrides(cmd)
+	flags := runFlags{modelFlags: modelFlags{upstreamFlags: f.upstreamFlags}, keyLater: f.NoCheck}
+	over, name, err := flags.overrides(cmd)
 	if err != nil {
 		return nil, err
 	}
 	load := &app.LoadOptions{Overrides: over, Environ: os.Environ()}
-	if f.NoCheck && u.KeyEnv != "" { // the file names the variable, which need not be set yet
-		load.Environ = append(load.Environ, u.KeyEnv+"=unset")
+	if f.NoCheck && flags.KeyEnv != "" { // with keyLater, any value of the variable will do
+		load.Environ = append(load.Environ, flags.KeyEnv+"=unset")
 	}
 	cfg, err := app.LoadConfig("", load) // without a file, because init creates one
 	if err != nil {
 		return nil, configError(err)
 	}
-	d := doctorFlags{upstreamFlags: u.upstreamFlags}
+	d := doctorFlags{upstreamFlags: flags.upstreamFlags}
 	target, err := d.targetOf(cfg, name, f.view)
 	if err != nil {
 		return nil, err
@@ -209,10 +210,7 @@ func (f *initFlags) ask(question, usual string) (string, error) {
 	if line = strings.TrimSpace(line); line == "" && err != nil {
 		return "", failure("nothing was written")
 	}
-	if line == "" {
-		line = usual
-	}
-	return line, nil
+	return cmp.Or(line, usual), nil
 }
 
 // listed returns at most maxShownModels models that a server lists. It returns nil on error, because the list is only a help for the user.

@@ -80,7 +80,7 @@ func (c *daemonClient) signInPage(ctx context.Context) (string, error) {
 
 // running returns a client for the gateway that the flags name, or for the one at the default address.
 func (f *serverFlags) running(store string) (*daemonClient, error) {
-	c, err := f.named(store)
+	c, err := f.clientIfNamed(store)
 	if c != nil || err != nil {
 		return c, err
 	}

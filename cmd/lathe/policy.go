@@ -93,7 +93,8 @@ func (f *explainFlags) explain(cmd *cobra.Command, name, args string) error {
 		return err
 	}
 	v, findings := policy.Explain(pol, c)
-	for i, idle := 0, idleGuards(cfg, set.Specs()); i < len(findings); i++ {
+	idle := idleGuards(cfg, set.Specs())
+	for i := range findings {
 		if why := idle[findings[i].Rule]; why != "" && !findings[i].Matched {
 			findings[i].Why = why
 		}

@@ -419,8 +419,8 @@ func (o *outputs) close(metricsFile string) error {
 	if o.lines != nil && o.lines.Err() != nil {
 		return fmt.Errorf("writing events: %w", o.lines.Err())
 	}
-	if o.view.broken != nil {
-		return fmt.Errorf("writing the answer: %w", o.view.broken)
+	if o.view.outErr != nil {
+		return fmt.Errorf("writing the answer: %w", o.view.outErr)
 	}
 	return nil
 }

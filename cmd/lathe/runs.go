@@ -97,7 +97,7 @@ func (o *runsListFlags) list(cmd *cobra.Command, _ []string) error {
 	if err := boundTimes(&f, o.Since, o.Until, time.Now()); err != nil {
 		return err
 	}
-	return o.read(cmd, func(src runSource) (err error) {
+	return o.withSource(cmd, func(src runSource) (err error) {
 		var next string
 		if o.Waiting {
 			f.Status = "parked"
@@ -247,7 +247,7 @@ func runsShowCommand() *cobra.Command {
 	return withFlags(&cobra.Command{
 		Use: "show RUN", Short: "Show what a run has come to, and what it waits for", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.read(cmd, func(src runSource) error {
+			return f.withSource(cmd, func(src runSource) error {
 				d, err := src.show(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -320,7 +320,7 @@ func runsExportCommand() *cobra.Command {
 }
 
 func (f *runsFlags) printEvents(cmd *cobra.Command, runID string, after int64, content bool) error {
-	return f.read(cmd, func(src runSource) error {
+	return f.withSource(cmd, func(src runSource) error {
 		return src.history(cmd.Context(), runID, after, func(e *event.Event) error {
 			line, err := e.MarshalJSON()
 			if !content {
@@ -346,7 +346,7 @@ func runsCallsCommand() *cobra.Command {
 		Use: "calls [RUN]", Short: "List model calls, the newest first, one JSON line each", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter := &store.RunFilter{RunID: strings.Join(args, ""), SessionID: f.Session, Limit: f.Limit, After: f.After}
-			return f.read(cmd, func(src runSource) error {
+			return f.withSource(cmd, func(src runSource) error {
 				rows, next, err := src.modelCalls(cmd.Context(), filter)
 				if err != nil {
 					return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -238,7 +239,7 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON), log)
 	out.view.wholeTurns = true // earlier deltas of the turn were missed
 	shown := false             // the text of the last turn has been shown
-	err = c.events(cmd.Context(), runID, after, "pause", func(e *event.Event) error {
+	err = c.events(cmd.Context(), runID, after, followPause, func(e *event.Event) error {
 		switch d := e.Data.(type) {
 		case *event.ModelCallFinished:
 			shown = d.Message != nil && d.Message.Text() != ""
@@ -378,4 +379,35 @@ type parking struct{}
 // Approve always returns [lathe.ErrPending].
 func (parking) Approve(context.Context, *lathe.ApprovalRequest) (lathe.Approval, error) {
 	return lathe.Approval{}, lathe.ErrPending
+}
+
+// decide sends a decision about the approval of a call.
+func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallView, body map[string]any) error {
+	body["digest"] = call.Digest
+	err := c.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/approvals/"+url.PathEscape(call.ID), body, nil)
+	var p *daemonProblem
+	if errors.As(err, &p) && p.Decision != "" {
+		return failure("the call was %s before, by %s at %s", p.Decision, printable(p.By), timeText(p.DecidedAt))
+	}
+	return err
+}
+
+// checkEdited returns an error if the tool on the gateway does not accept the arguments, because invalid arguments would end the call.
+func (c *daemonClient) checkEdited(ctx context.Context, tool string, args json.RawMessage) error {
+	var tools page[struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+	}]
+	if err := c.call(ctx, "GET", "/api/tools", nil, &tools); err != nil {
+		return err
+	}
+	for _, t := range tools.Data {
+		if t.Name != tool {
+			continue
+		}
+		if err := checkEdited(&lathe.ToolSpec{Name: t.Name, Schema: t.Parameters}, args); err != nil {
+			return usageError("--edit: %w; nothing was approved, the call waits on", err)
+		}
+	}
+	return nil
 }

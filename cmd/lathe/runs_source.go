@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -52,8 +50,8 @@ type runsFlags struct {
 	serverFlags
 }
 
-// read calls do with the source that the flags select, and then closes it.
-func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
+// withSource calls do with the source that the flags select, and then closes it.
+func (f *runsFlags) withSource(cmd *cobra.Command, do func(runSource) error) error {
 	src, err := openRuns(cmd, &f.serverFlags, f.Store)
 	if err != nil {
 		return err
@@ -65,7 +63,7 @@ func (f *runsFlags) read(cmd *cobra.Command, do func(runSource) error) error {
 // openRuns opens the store that the flags or the environment name, or returns a client for a gateway: the named one, or else the one at the
 // default address.
 func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource, error) {
-	c, err := server.named(store)
+	c, err := server.clientIfNamed(store)
 	if c != nil || err != nil {
 		return c, err
 	}
@@ -76,11 +74,11 @@ func openRuns(cmd *cobra.Command, server *serverFlags, store string) (runSource,
 	if s != nil {
 		return &storedRuns{s, cmd}, nil
 	}
-	return server.usual()
+	return server.defaultClient()
 }
 
-// named returns a client for the gateway that a flag or the environment names, or nil.
-func (f *serverFlags) named(store string) (*daemonClient, error) {
+// clientIfNamed returns a client for the gateway that a flag or the environment names, or nil.
+func (f *serverFlags) clientIfNamed(store string) (*daemonClient, error) {
 	switch {
 	case f.URL != "" && store != "":
 		return nil, usageError("give one of --server and --store")
@@ -92,8 +90,8 @@ func (f *serverFlags) named(store string) (*daemonClient, error) {
 	return nil, nil
 }
 
-// usual returns a client for a gateway at the default address, for a command for which neither a store nor a gateway is named.
-func (f *serverFlags) usual() (*daemonClient, error) {
+// defaultClient returns a client for a gateway at the default address, for a command for which neither a store nor a gateway is named.
+func (f *serverFlags) defaultClient() (*daemonClient, error) {
 	c, err := f.client(defaultServer)
 	if err != nil {
 		return nil, err
@@ -239,7 +237,7 @@ func (c *daemonClient) list(ctx context.Context, f *store.RunFilter, q *store.Ru
 
 func (c *daemonClient) waiting(ctx context.Context, f *store.RunFilter) ([]waitingRow, string, error) {
 	own := *f
-	own.Status = ""
+	own.Status = "" // the API has no such filter: all pending calls are of paused runs
 	return readPage[waitingRow](ctx, c, "/api/approvals", &own, nil)
 }
 
@@ -258,38 +256,7 @@ func (c *daemonClient) modelCalls(ctx context.Context, f *store.RunFilter) ([]st
 }
 
 func (c *daemonClient) history(ctx context.Context, runID string, after int64, f func(e *event.Event) error) error {
-	return c.events(ctx, runID, after, "false", f)
-}
-
-// decide sends a decision about the approval of a call.
-func (c *daemonClient) decide(ctx context.Context, runID string, call *openCallView, body map[string]any) error {
-	body["digest"] = call.Digest
-	err := c.call(ctx, "POST", "/api/runs/"+url.PathEscape(runID)+"/approvals/"+url.PathEscape(call.ID), body, nil)
-	var p *daemonProblem
-	if errors.As(err, &p) && p.Decision != "" {
-		return failure("the call was %s before, by %s at %s", p.Decision, printable(p.By), timeText(p.DecidedAt))
-	}
-	return err
-}
-
-// checkEdited returns an error if the tool on the gateway does not accept the arguments, because invalid arguments would end the call.
-func (c *daemonClient) checkEdited(ctx context.Context, tool string, args json.RawMessage) error {
-	var tools page[struct {
-		Name       string          `json:"name"`
-		Parameters json.RawMessage `json:"parameters"`
-	}]
-	if err := c.call(ctx, "GET", "/api/tools", nil, &tools); err != nil {
-		return err
-	}
-	for _, t := range tools.Data {
-		if t.Name != tool {
-			continue
-		}
-		if err := checkEdited(&lathe.ToolSpec{Name: t.Name, Schema: t.Parameters}, args); err != nil {
-			return usageError("--edit: %w; nothing was approved, the call waits on", err)
-		}
-	}
-	return nil
+	return c.events(ctx, runID, after, followNot, f)
 }
 
 func timeText(t time.Time) string { return t.Local().Format(time.DateTime) }

@@ -61,7 +61,7 @@ no tool is called. The exit code is 1 if something is wrong.`,
 			if err != nil {
 				return err
 			}
-			rows := plainSources(set)
+			rows := builtinSource(set)
 			overHTTP := app.OpenHTTPTools(cfg)
 			defer overHTTP.Close()
 			rows = append(rows, httpSources(cmd.Context(), overHTTP)...)
@@ -73,7 +73,7 @@ no tool is called. The exit code is 1 if something is wrong.`,
 			}
 			defer running.Close()
 			for _, st := range running.Status() {
-				row := examine(&st)
+				row := serverRow(&st)
 				if running.WantsRights(&st) {
 					row.OK, row.Problems = false, append(row.Problems, problem{"the server has asked for further rights", app.LoginCommand(st.Server)})
 				}
@@ -117,8 +117,8 @@ func reducedModels(reduced map[string][]app.ReducedTool) (rows []sourceRow) {
 	return rows
 }
 
-// plainSources returns the row of the built-in tools, which cannot fail.
-func plainSources(set *tool.Set) []sourceRow {
+// builtinSource returns the row of the built-in tools, which cannot fail.
+func builtinSource(set *tool.Set) []sourceRow {
 	row := sourceRow{Source: "builtin", State: "ready", OK: true}
 	for _, sp := range set.Specs() {
 		if source, _, _ := strings.Cut(sp.Origin, ":"); source == row.Source {
@@ -131,8 +131,8 @@ func plainSources(set *tool.Set) []sourceRow {
 	return []sourceRow{row}
 }
 
-// examine returns the row of an MCP server, with the problems of the server and its tools.
-func examine(st *mcptool.Status) sourceRow {
+// serverRow returns the row of an MCP server, with the problems of the server and its tools.
+func serverRow(st *mcptool.Status) sourceRow {
 	row := sourceRow{Source: "mcp:" + st.Server, State: string(st.State), Transport: st.Transport, Target: printable(st.Target),
 		Protocol: printable(st.Protocol), Software: printable(st.Software)}
 	if st.State != mcptool.StateReady || st.Problem != "" {

@@ -1,147 +1,213 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/lathe-run/lathe/internal/price"
+	"github.com/lathe-run/lathe/internal/report"
+	"github.com/lathe-run/lathe/store"
 )
 
-// groupKey is the annotation with the heading under which the help text lists a flag.
-const groupKey = "lathe_group"
+// usageDimensions are the dimensions by which `lathe usage` can group rows.
+var usageDimensions = []string{"day", "key", "group", "model"}
 
-// group adds the flags that add defines to a command, under their own heading.
-func group(cmd *cobra.Command, heading string, add func(*pflag.FlagSet)) {
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	add(fs)
-	fs.VisitAll(func(f *pflag.Flag) {
-		f.Annotations = map[string][]string{groupKey: {heading}}
+// usageCommand returns the command that reports the usage of model calls.
+func usageCommand() *cobra.Command {
+	var f struct {
+		runsFlags
+		By    string `flag:"by" default:"key,model" usage:"*names* of what the rows are grouped by, separated by commas: day, key, group, model"`
+		Since string `flag:"since" usage:"from the day of this *time*: 2026-11-01, RFC 3339, or how long ago, such as 7d (default the first of this month)"`
+		Until string `flag:"until" usage:"to the end of the day of this *time*, in the same forms (default today)"`
+		JSON  bool   `flag:"json" usage:"print one JSON line for each row"`
+	}
+	return withFlags(&cobra.Command{
+		Use: "usage", Short: "Report calls, tokens and cost by key, group, model and day", Args: cobra.NoArgs,
+		Long: `Reports what model calls used, from a store or from a running gateway. A gateway shows a key its own calls, and an admin
+key those of all keys. Days are those of UTC. The default is this month.`,
+		Example: `  lathe usage --store sqlite:runs.db
+  lathe usage --server http://127.0.0.1:8700 --key-file admin.key --by day,key --since 7d`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dimensions := strings.Split(f.By, ",")
+			for i, d := range dimensions {
+				switch {
+				case !slices.Contains(usageDimensions, d):
+					return usageError("--by: unknown name %q: want some of %s", d, strings.Join(usageDimensions, ", "))
+				case slices.Contains(dimensions[:i], d):
+					return usageError("--by: %s is named twice", d)
+				}
+			}
+			filter, err := usageFilter(f.Since, f.Until, time.Now().UTC())
+			if err != nil {
+				return err
+			}
+			rows, err := readUsage(cmd, &f.runsFlags, filter)
+			if err != nil {
+				return err
+			}
+			return printRows(cmd.OutOrStdout(), groupUsage(rows, dimensions), f.JSON, func(out io.Writer, rows []spendRow) error {
+				return printUsageTable(out, rows, dimensions)
+			})
+		},
+	}, &f)
+}
+
+// usageFilter returns the filter for the days from since to until, which are flags; "": the current month.
+func usageFilter(since, until string, now time.Time) (*store.UsageFilter, error) {
+	filter := &store.UsageFilter{Since: now.Format("2006-01") + "-01", Until: now.AddDate(0, 0, 1).Format(time.DateOnly)}
+	q := store.RunFilter{}
+	if err := boundTimes(&q, since, until, now); err != nil {
+		return nil, err
+	}
+	if !q.Since.IsZero() {
+		filter.Since = q.Since.UTC().Format(time.DateOnly)
+	}
+	if !q.Until.IsZero() { // the day is included
+		filter.Until = q.Until.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+	}
+	if filter.Until <= filter.Since {
+		return nil, usageError("--until ends the report before its first day, %s: see --since", filter.Since)
+	}
+	return filter, nil
+}
+
+// readUsage reads the rows from a store, or requests them from a gateway.
+func readUsage(cmd *cobra.Command, from *runsFlags, f *store.UsageFilter) (rows []store.UsageRow, err error) {
+	err = from.withSource(cmd, func(src runSource) error {
+		switch src := src.(type) {
+		case *daemonClient:
+			rows, err = src.usage(cmd.Context(), f)
+			return err
+		case *storedRuns:
+			if ledger, ok := src.store.(store.Ledger); ok {
+				if rows, err = ledger.Usage(cmd.Context(), f); err != nil {
+					return storeError(err)
+				}
+				return nil
+			}
+		}
+		return usageError("--store: this store does not count usage")
 	})
-	fs.SortFlags = false
-	cmd.Flags().AddFlagSet(fs)
+	return rows, err
 }
 
-// printUsage writes the part of the help text after the description: usage, examples, subcommands, and flags by group in the order of
-// definition.
-func printUsage(cmd *cobra.Command) error {
-	w := cmd.OutOrStdout()
-	use := cmd.UseLine()
-	if cmd.HasAvailableSubCommands() {
-		placeholder := cmd.CommandPath() + " COMMAND"
-		if worksItself(cmd) {
-			placeholder = use + "\n  " + placeholder
-		}
-		use = placeholder
+// usage requests the rows from the gateway. Costs are dollars as floating point numbers.
+func (c *daemonClient) usage(ctx context.Context, f *store.UsageFilter) ([]store.UsageRow, error) {
+	var body struct {
+		Data []struct {
+			store.UsageRow
+			Cost float64 `json:"cost"`
+		} `json:"data"`
 	}
-	fmt.Fprintf(w, "Usage:\n  %s\n", use)
-	if cmd.HasExample() {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	until, err := time.Parse(time.DateOnly, f.Until)
+	if err != nil {
+		return nil, err
 	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprint(w, "\nCommands:\n")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
-			}
-		}
+	last := until.AddDate(0, 0, -1).Format(time.DateOnly) // the last day, inclusive
+	q := url.Values{"since": {f.Since}, "until": {last}}
+	if err := c.call(ctx, http.MethodGet, "/api/usage?"+q.Encode(), nil, &body); err != nil {
+		return nil, err
 	}
-	headings, byHeading := flagsByHeading(cmd)
-	for _, h := range headings {
-		fmt.Fprintf(w, "\n%s\n", h)
-		printFlags(w, byHeading[h])
+	rows := make([]store.UsageRow, len(body.Data))
+	for i, r := range body.Data {
+		rows[i] = r.UsageRow
+		rows[i].Nanos = int64(math.Round(r.Cost * float64(price.Dollar)))
 	}
-	return nil
+	return rows, nil
 }
 
-// flagsHeading is the heading of flags without a group.
-const flagsHeading = "Flags:"
-
-// flagsByHeading returns the flags of a command, its own first, by heading.
-func flagsByHeading(cmd *cobra.Command) (headings []string, byHeading map[string][]*pflag.Flag) {
-	byHeading = map[string][]*pflag.Flag{}
-	list := func(f *pflag.Flag) {
-		h := flagsHeading
-		if g := f.Annotations[groupKey]; len(g) > 0 {
-			h = g[0]
-		}
-		if f.Hidden {
-			return
-		}
-		if byHeading[h] == nil {
-			headings = append(headings, h)
-		}
-		byHeading[h] = append(byHeading[h], f)
-	}
-	local := cmd.LocalFlags()
-	local.SortFlags = false
-	local.VisitAll(list)
-	cmd.InheritedFlags().VisitAll(list)
-	return headings, byHeading
+// A spendRow is a row of `lathe usage`. Dimensions by which the rows are not grouped are nil.
+type spendRow struct {
+	Day   *string `json:"day,omitempty"`
+	Key   *string `json:"key,omitempty"`
+	Group *string `json:"group,omitempty"`
+	Model *string `json:"model,omitempty"`
+	store.Counts
+	Cost float64 `json:"cost"` // in US dollars
 }
 
-// flagForm returns a flag as it is typed, with the name of its value.
-func flagForm(f *pflag.Flag) string {
-	name, _ := pflag.UnquoteUsage(f)
-	form := "    --" + f.Name
-	if f.Shorthand != "" {
-		form = "-" + f.Shorthand + ", --" + f.Name
-	}
-	switch s, isSetting := f.Value.(*settingValue); {
-	case isSetting && s.switches():
-		form += "=" + s.shown()
-	case isSetting:
-		form += " " + s.shown()
-	case name != "":
-		form += " " + name
-	}
-	return form
+// name returns a pointer to the field of the row for a dimension.
+func (r *spendRow) name(dimension string) **string {
+	return map[string]**string{"day": &r.Day, "key": &r.Key, "group": &r.Group, "model": &r.Model}[dimension]
 }
 
-// helpWidth is the width in characters at which the texts of flags are wrapped. A flag longer than maxFlagWidth has its own line.
-const (
-	helpWidth    = 110
-	maxFlagWidth = 44
-)
-
-func printFlags(w io.Writer, flags []*pflag.Flag) {
-	left := make([]string, len(flags))
-	width := 0
-	for i, f := range flags {
-		left[i] = flagForm(f)
-		if len(left[i]) <= maxFlagWidth {
-			width = max(width, len(left[i]))
+// groupUsage adds up the rows that are equal in the dimensions. The result is ordered by day, key, group and model.
+func groupUsage(rows []store.UsageRow, dimensions []string) []spendRow {
+	sums := map[store.UsageKey]*store.Counts{}
+	for i := range rows {
+		k := store.UsageKey{}
+		for _, d := range dimensions {
+			*dimension(&k, d) = *dimension(&rows[i].UsageKey, d)
+		}
+		if sums[k] == nil {
+			sums[k] = &store.Counts{}
+		}
+		sums[k].Add(rows[i].Counts)
+	}
+	var sorted []store.UsageRow
+	for k, sum := range sums {
+		sorted = append(sorted, store.UsageRow{UsageKey: k, Counts: *sum})
+	}
+	slices.SortFunc(sorted, store.CompareUsage)
+	grouped := make([]spendRow, len(sorted))
+	for i := range sorted {
+		r := &grouped[i]
+		r.Counts, r.Cost = sorted[i].Counts, price.Money(sorted[i].Nanos).Dollars()
+		for _, d := range dimensions {
+			*r.name(d) = dimension(&sorted[i].UsageKey, d)
 		}
 	}
-	for i, f := range flags {
-		_, usage := pflag.UnquoteUsage(f)
-		if len(left[i]) > width {
-			fmt.Fprintf(w, "  %s\n", left[i])
-			left[i] = ""
-		}
-		for n, line := range breakText(usage, helpWidth-width-4) {
-			if n > 0 {
-				left[i] = ""
-			}
-			fmt.Fprintf(w, "  %-*s  %s\n", width, left[i], line)
-		}
-	}
+	return grouped
 }
 
-// breakText wraps text at blanks into lines of at most width bytes. A longer word has its own line.
-func breakText(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines = append(lines, line)
-			line = ""
+// dimension returns a pointer to the field of k for a dimension.
+func dimension(k *store.UsageKey, name string) *string {
+	return map[string]*string{"day": &k.Day, "key": &k.Key, "group": &k.Group, "model": &k.Model}[name]
+}
+
+// printUsageTable prints the rows and their total.
+func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error {
+	var t report.Table
+	row := func(names []string, figures ...any) {
+		var cells []any
+		for _, n := range names {
+			cells = append(cells, n)
 		}
-		if line != "" {
-			line += " "
-		}
-		line += word
+		t.Row(append(cells, figures...)...)
 	}
-	return append(lines, line)
+	line := func(names []string, c *store.Counts) {
+		cost := price.Money(c.Nanos).String()
+		if c.Unpriced > 0 {
+			cost += fmt.Sprintf(" (%d of the calls without a price)", c.Unpriced)
+		}
+		row(names, c.Calls, c.InputTokens, c.OutputTokens, cost)
+	}
+	head := make([]string, len(dimensions))
+	for i, d := range dimensions {
+		head[i] = strings.ToUpper(d)
+	}
+	row(head, "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "US DOLLARS")
+	var total store.Counts
+	for i := range rows {
+		names := make([]string, len(dimensions))
+		for j, d := range dimensions {
+			names[j] = cmp.Or(printable(**rows[i].name(d)), "-")
+		}
+		line(names, &rows[i].Counts)
+		total.Add(rows[i].Counts)
+	}
+	names := make([]string, len(dimensions))
+	names[0] = "total"
+	line(names, &total)
+	return t.Write(out)
 }

@@ -24,7 +24,8 @@ func (l *lock) acquire() error {
 		if err == nil {
 			return f.Close()
 		}
-		if !errors.Is(err, fs.ErrExist) || time.Since(began) > lockPatience {
+		// Windows refuses to create a file with ErrPermission until the last handle of a removed file of that name is closed.
+		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) || time.Since(began) > lockPatience {
 			return fmt.Errorf("another process writes; if none does, remove %s: %w", l.path, err)
 		}
 	}

@@ -21,13 +21,14 @@ type KeyBudget struct {
 	Month PeriodBudget `key:"month" also:"monthly"`
 }
 
-// A PeriodBudget limits the usage in one period. It limits nothing if both fields are unset.
+// A PeriodBudget limits the usage in one period. An unset Cost is [Unset] and unset Tokens are math.MaxInt64; if both are unset, it limits
+// nothing.
 type PeriodBudget struct {
 	// Maximum cost of all model calls in US dollars, by `models.NAME.price`; a model call without a price is refused. `0`: only calls that cost
 	// nothing; `none`: no bound. See docs/budgets.md.
 	Cost price.Money `key:"cost" default:"none" off:"none" range:"0..1000000000" also:"usd max_cost"`
 	// Maximum tokens of all model calls, input and output; `none`: no bound.
-	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"` // the largest number: no bound
+	Tokens int64 `key:"tokens" default:"none" off:"none" range:"0..1000000000000000" also:"max_tokens"`
 }
 
 // Bounds reports whether the budget has any limit.

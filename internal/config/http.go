@@ -96,11 +96,11 @@ type OpenAPI struct {
 	// Address before the paths of the document. May be a reference. The servers that the document names are not
 	// used.
 	Server Ref `key:"server" is:"url" also:"base_url url"`
-	// The operations that become tools, by `operationId`; `*` stands for any characters. An operation becomes a tool only if
+	// The operations that become tools, by `operationId`; `*` stands for any characters, `?` for one. An operation becomes a tool only if
 	// it or one of its tags is named. One without an id has that of its method and path, such as `get_users_id`. If no tool can be
 	// made of an operation, a pattern leaves it out with a warning; if its id is named, it is an error.
 	Operations []string `key:"operations" is:"operation" also:"include allow"`
-	// Operations that do not become tools, even if `operations` or `tags` name them; `*` stands for any characters.
+	// Operations that do not become tools, even if `operations` or `tags` name them; patterns as there.
 	Exclude []string `key:"exclude" is:"operation" also:"deny skip hide"`
 	// Tags whose operations are tools, apart from those of which no tool can be made.
 	Tags []string `key:"tags" is:"operation"`

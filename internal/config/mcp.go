@@ -26,9 +26,9 @@ type MCPServer struct {
 	// Further headers, sent to the origin of `url` alone. With `Authorization` among them, `oauth` is not used.
 	Headers map[string]Ref `key:"headers" names:"header" per:"header name to text, may be a reference" is:"header" also:"extra_headers"`
 	OAuth   OAuth          `key:"oauth" default:"grant=authorization_code"`
-	// The tools to offer, by the server's names; `*` stands for any characters. Default: `["*"]`, all. An empty list: none.
-	Tools []string `key:"tools" unset:"all" also:"include allow_tools"` // nil: all; empty: none
-	// Tools that are not offered, even if `tools` names them; `*` stands for any characters.
+	// The tools to offer, by the server's names; `*` stands for any characters, `?` for one. Default: `["*"]`, all. An empty list: none.
+	Tools []string `key:"tools" unset:"all" also:"include allow_tools"`
+	// Tools not offered, even if `tools` names them; patterns as there.
 	Exclude []string `key:"exclude" also:"deny_tools skip_tools hide"`
 	// Names under which tools are offered in place of `NAME__tool`. Policy, keys and agents refer to the new names.
 	Rename map[string]string `key:"rename" per:"the server's name of a tool" is:"tool name" also:"alias aliases names"`
@@ -56,13 +56,13 @@ type MCPServer struct {
 	// Time of one call with all its progress.
 	CallTimeout time.Duration `key:"call_timeout" default:"10m" range:"1ns.." also:"max_timeout total_timeout"`
 	// Time between pings; after three without an answer the server is started again. `0`: no pings.
-	KeepAlive time.Duration `key:"keep_alive" default:"1m" range:"0s.." also:"ping heartbeat"` // 0: none
+	KeepAlive time.Duration `key:"keep_alive" default:"1m" range:"0s.." also:"ping heartbeat"`
 	// One message of the server.
 	MaxMessageBytes int `key:"max_message_bytes" default:"8MiB" is:"size" range:"1.." also:"max_line_bytes"`
 	// Tools that the server may have.
 	MaxTools int `key:"max_tools" default:"256" range:"1..10000"`
 	// Calls of one tool at once; `0`: no limit.
-	Concurrency int `key:"concurrency" default:"0" range:"0.."` // 0: no limit
+	Concurrency int `key:"concurrency" default:"0" range:"0.."`
 }
 
 // checkServers checks the settings of MCP servers that depend on each other.
@@ -111,8 +111,8 @@ func (l *loader) checkRenames() {
 				l.at(key, other+" is called "+quote(to)+", too")
 			}
 			by[to] = quote(remote) + " of the server " + name
-			if server, _, of := strings.Cut(to, "__"); of && server != name && isServerName(server) == nil {
-				l.at(key, quote(to)+" is a name for tools of the server "+server)
+			if owner, _, ok := strings.Cut(to, "__"); ok && owner != name && isServerName(owner) == nil {
+				l.at(key, quote(to)+" is a name for tools of the server "+owner)
 			}
 		}
 	}
@@ -139,6 +139,7 @@ func (t *Tools) MCPTool(name string) (server, remote string, ok bool) {
 	return server, remote, true
 }
 
+// everyToolListed reports whether s.Tools names every offered tool, without patterns, and s.Allowlists has each of them.
 func (l *loader) everyToolListed(s *MCPServer) bool {
 	for _, tool := range s.Tools {
 		if len(s.Allowlists[tool]) == 0 || strings.ContainsAny(tool, "*?") {

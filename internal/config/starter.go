@@ -112,6 +112,7 @@ func (w *starterWriter) rest() {
 			w.key(j, parts[j], "", live)
 		}
 		above = parts[:len(parts)-1]
+		// The documentation of an entry is that of its table.
 		doc := strings.Replace(strings.Replace(l.path, ".files.", ".NAME.", 1), ".team.", ".NAME.", 1)
 		w.comment(strings.Repeat("  ", len(parts)-1), w.doc(doc))
 		w.key(len(parts)-1, parts[len(parts)-1], " "+w.value(doc, l.value), live)

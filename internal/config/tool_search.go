@@ -10,7 +10,7 @@ type ToolSearch struct {
 	AboveTools int `key:"above_tools" default:"40" range:"1.." also:"min_tools threshold"`
 	// With `auto`: a run whose definitions are larger than this, all together, searches.
 	AboveBytes int `key:"above_bytes" default:"40KiB" is:"size" range:"1.."`
-	// Tools whose definitions are always sent, by name, or patterns in which `*` stands for any characters.
+	// Tools whose definitions are always sent, by name, or patterns (`*`: any characters, `?`: one).
 	Always []string `key:"always" is:"pattern" also:"pinned except never_defer"`
 	// Tools that one run may load. `max_tools` and `max_tools_bytes` of `tool_calling` bound all definitions that are sent.
 	MaxLoaded int `key:"max_loaded" default:"64" range:"1.."`

@@ -15,49 +15,57 @@ func Read(a *Agent, d *Dirs, keyEnv string) (s *Settings, differences []string, 
 	s = &Settings{KeyEnv: keyEnv}
 	// The path of an entry may contain the name of the model: the first pass finds the model, and the second pass finds these entries.
 	for range 2 {
-		for _, f := range a.Files(d, s) {
-			tree, err := f.read()
-			if err != nil {
-				return nil, nil, err
+		err := a.eachEntry(d, s, func(_ string, e *Entry, v any, _ bool) {
+			text, ok := v.(string)
+			if !ok {
+				return
 			}
-			for _, e := range f.Entries {
-				v, _ := Lookup(tree, e.Path)
-				text, ok := v.(string)
-				if !ok {
-					continue
-				}
-				switch e.Holds {
-				case "url":
-					s.URL = strings.TrimSuffix(strings.TrimSuffix(text, "/"), "/v1")
-				case "model":
-					s.Model = strings.TrimPrefix(text, provider+"/")
-				case "key":
-					s.KeyEnv = e.variable(text)
-				}
+			switch e.Holds {
+			case "url":
+				s.URL = strings.TrimSuffix(strings.TrimSuffix(text, "/"), "/v1")
+			case "model":
+				s.Model = strings.TrimPrefix(text, provider+"/")
+			case "key":
+				s.KeyEnv = e.variable(text)
 			}
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	if s.URL == "" || s.Model == "" {
 		return nil, nil, ErrNotConnected
 	}
+	err = a.eachEntry(d, s, func(file string, e *Entry, v any, ok bool) {
+		var what string
+		switch {
+		case e.Value == Absent && ok:
+			what = "is there and must not be"
+		case e.Value != Absent && !ok:
+			what = "is missing"
+		case e.Value != Absent && e.Holds != "default" && !equal(v, e.Value):
+			what = "has another value"
+		default:
+			return
+		}
+		differences = append(differences, fmt.Sprintf("%s: %s %s", file, strings.Join(e.Path, "."), what))
+	})
+	return s, differences, err
+}
+
+// eachEntry calls visit for each entry of the agent's files, with the path of the file and the value in it; ok is false if the file has none.
+func (a *Agent) eachEntry(d *Dirs, s *Settings, visit func(file string, e *Entry, v any, ok bool)) error {
 	for _, f := range a.Files(d, s) {
 		tree, err := f.read()
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		for _, e := range f.Entries {
-			v, ok := Lookup(tree, e.Path)
-			switch {
-			case e.Value == Absent && ok:
-				differences = append(differences, fmt.Sprintf("%s: %s is there and must not be", f.Path, strings.Join(e.Path, ".")))
-			case e.Value != Absent && !ok:
-				differences = append(differences, fmt.Sprintf("%s: %s is missing", f.Path, strings.Join(e.Path, ".")))
-			case e.Value != Absent && e.Holds != "default" && !equal(v, e.Value):
-				differences = append(differences, fmt.Sprintf("%s: %s has another value", f.Path, strings.Join(e.Path, ".")))
-			}
+		for i := range f.Entries {
+			v, ok := Lookup(tree, f.Entries[i].Path)
+			visit(f.Path, &f.Entries[i], v, ok)
 		}
 	}
-	return s, differences, nil
+	return nil
 }
 
 // read returns the content of the file, or an empty map if it does not exist.

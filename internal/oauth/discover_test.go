@@ -154,8 +154,8 @@ func TestT9_AddressesInMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.mu.Lock()
-			c.take(entry{URL: c.conf.Server})
-			c.has.Wanted, c.has.Metadata = true, tc.challenge
+			c.setEntry(entry{URL: c.conf.Server})
+			c.entry.LoginRequested, c.entry.Metadata = true, tc.challenge
 			err = c.save()
 			c.mu.Unlock()
 			if err != nil {

@@ -18,7 +18,7 @@ func (c *Client) Wanted() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.load()
-	return c.has.Wanted, err
+	return c.entry.LoginRequested, err
 }
 
 // A Granted describes the tokens that a login has obtained.
@@ -32,7 +32,7 @@ type Granted struct {
 // Login logs a user in. It calls open with the address to visit, and waits for the redirect to
 // 127.0.0.1 until ctx is done. It saves the tokens in the store.
 func (c *Client) Login(ctx context.Context, open func(address string) error) (*Granted, error) {
-	if !c.byPerson() {
+	if !c.conf.needsUser() {
 		return nil, fmt.Errorf("the grant %s needs no login", c.conf.Grant)
 	}
 	c.mu.Lock()
@@ -41,7 +41,7 @@ func (c *Client) Login(ctx context.Context, open func(address string) error) (*G
 	if err := c.load(); err != nil {
 		return nil, err
 	}
-	p, err := c.discover(ctx, c.has.Metadata)
+	p, err := c.discover(ctx, c.entry.Metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +84,12 @@ type attempt struct {
 // redirect URI is free.
 func (a *attempt) prepare(ctx context.Context) error {
 	c, as := a.c, &a.place.as
-	same := c.has.Issuer == as.Issuer
+	same := c.entry.Issuer == as.Issuer
 	var granted []string
 	if same {
-		granted = c.has.Scopes
+		granted = c.entry.Scopes
 	}
-	a.scopes = c.scopesFor(a.place, c.has.Want, granted)
+	a.scopes = c.scopesFor(a.place, c.entry.RequestedScopes, granted)
 	if c.conf.Scopes == nil && slices.Contains(as.ScopesSupported, offlineAccess) && !slices.Contains(a.scopes, offlineAccess) {
 		a.scopes = append(a.scopes, offlineAccess)
 	}
@@ -102,7 +102,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 		a.back, err = listen(ctx, strconv.Itoa(c.conf.RedirectPort), a.state)
 		return err
 	}
-	if old := c.has.Client; same && old.usable(c.now()) && (c.conf.RedirectPort == 0 || old.port() == strconv.Itoa(c.conf.RedirectPort)) {
+	if old := c.entry.Client; same && old.usable(c.now()) && (c.conf.RedirectPort == 0 || old.port() == strconv.Itoa(c.conf.RedirectPort)) {
 		if a.back, err = listen(ctx, old.port(), a.state); err == nil {
 			a.client = old
 			return nil
@@ -137,11 +137,11 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 	if err := a.c.exchange(ctx, &e, &a.place.as, form, a.scopes); err != nil {
 		return nil, fmt.Errorf("exchanging the code: %w", err)
 	}
-	a.c.has = e
+	a.c.entry = e
 	if err := a.c.store.change(a.c.conf.Name, func(entry) (*entry, bool) { return &e, false }); err != nil {
 		return nil, err
 	}
-	a.c.was = e
+	a.c.stored = e
 	return &Granted{Issuer: e.Issuer, Scopes: e.Scopes, Expires: e.Expires, Renews: e.RefreshToken != ""}, nil
 }
 
@@ -150,7 +150,7 @@ func (a *attempt) finish(ctx context.Context, code string) (*Granted, error) {
 func (c *Client) Logout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.take(entry{})
+	c.setEntry(entry{})
 	c.publish()
 	return c.store.change(c.conf.Name, func(entry) (*entry, bool) { return nil, false })
 }

@@ -69,6 +69,9 @@ type Config struct {
 	Fresh func() (assertion, idToken secret.Secret, err error)
 }
 
+// needsUser reports whether the grant requires that a user logs in.
+func (c *Config) needsUser() bool { return c.Grant == "" || c.Grant == AuthorizationCode }
+
 // A Provider is the identity provider of the [CrossApp] grant.
 type Provider struct {
 	TokenEndpoint string
@@ -105,10 +108,11 @@ type Client struct {
 	store    *Store
 	now      func() time.Time
 
-	mu       sync.Mutex // locked while a token is read, requested or renewed
-	has, was entry      // has is the current entry, was is the stored entry when it was read
+	mu     sync.Mutex // locked while a token is read, requested or renewed
+	entry  entry      // current tokens
+	stored entry      // the entry of the store when it was last read
 
-	secrets atomic.Pointer[[]secret.Secret] // tokens of has, for callers that must not block
+	secrets atomic.Pointer[[]secret.Secret] // tokens of entry, for callers that must not block
 }
 
 // New returns a client for the configuration, or an error if the configuration is not valid.
@@ -159,11 +163,10 @@ func (c *Config) Check() error {
 	if err := checkScopes(c.Scopes); err != nil {
 		return err
 	}
-	byPerson := c.Grant == "" || c.Grant == AuthorizationCode
 	switch {
 	case c.TokenEndpoint == "" && c.AuthorizationEndpoint != "":
 		return errors.New("authorization_endpoint goes with token_endpoint")
-	case c.TokenEndpoint != "" && byPerson && (c.AuthorizationEndpoint == "" || c.ClientID == ""):
+	case c.TokenEndpoint != "" && c.needsUser() && (c.AuthorizationEndpoint == "" || c.ClientID == ""):
 		return errors.New("a login with token_endpoint wants authorization_endpoint and client_id, too")
 	}
 	if _, err := c.key(); err != nil {
@@ -200,16 +203,13 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// byPerson reports whether the grant requires that a user logs in.
-func (c *Client) byPerson() bool { return c.conf.Grant == "" || c.conf.Grant == AuthorizationCode }
-
 // Ready reports whether requests can be sent with a token without a user: a token is stored, or can be obtained or renewed. It reads the
 // store and sends no request.
 func (c *Client) Ready() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.load()
-	return !c.byPerson() || c.valid() || c.has.RefreshToken != "", err
+	return !c.conf.needsUser() || c.valid() || c.entry.RefreshToken != "", err
 }
 
 // A LoginError means that a user must log in before the server accepts requests.
@@ -239,7 +239,7 @@ func (c *Client) Secrets() []secret.Secret {
 // publish updates the result of Secrets.
 func (c *Client) publish() {
 	var out []secret.Secret
-	for _, s := range []string{c.has.AccessToken, c.has.RefreshToken, c.has.Client.Secret} {
+	for _, s := range []string{c.entry.AccessToken, c.entry.RefreshToken, c.entry.Client.Secret} {
 		if s != "" {
 			out = append(out, secret.New(s))
 		}

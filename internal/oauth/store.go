@@ -56,9 +56,9 @@ type entry struct {
 	Scopes        []string     `json:"scopes,omitempty"`
 	Bound         bool         `json:"bound,omitempty"` // written by earlier versions: the token is bound to a key; such an entry is not used
 	// Requested by the server for the next login: whether, with which scopes and metadata URL.
-	Wanted   bool     `json:"wanted,omitempty"`
-	Want     []string `json:"want,omitempty"`
-	Metadata string   `json:"metadata,omitempty"`
+	LoginRequested  bool     `json:"wanted,omitempty"`
+	RequestedScopes []string `json:"want,omitempty"`
+	Metadata        string   `json:"metadata,omitempty"`
 }
 
 func (s *Store) read() (*storeFile, error) {

@@ -97,7 +97,7 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 	} else if !ok && c.conf.Grant != JWTBearer {
 		return errors.New("the grant wants a client_id")
 	}
-	scopes := c.scopesFor(p, challenged, c.has.Scopes)
+	scopes := c.scopesFor(p, challenged, c.entry.Scopes)
 	assertion, idToken, err := c.identities()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *Client) grantMachine(ctx context.Context, metadata string, challenged [
 		return err
 	}
 	e.RefreshToken = "" // the grant itself is repeated instead
-	c.has = e
+	c.entry = e
 	return nil
 }
 
@@ -169,19 +169,19 @@ func (c *Client) identityAssertion(ctx context.Context, p *place, idToken secret
 	return token.AccessToken, nil
 }
 
-// refresh renews the token of c.has. If the authorization server refuses the refresh token permanently, refresh deletes both tokens.
+// refresh renews the token of c.entry. If the authorization server refuses the refresh token permanently, refresh deletes both tokens.
 func (c *Client) refresh(ctx context.Context) error {
-	e := c.has
+	e := c.entry
 	as := &authServer{AuthServerMeta: oauthex.AuthServerMeta{Issuer: e.Issuer, TokenEndpoint: e.TokenEndpoint}}
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {e.RefreshToken}}
 	err := c.exchange(ctx, &e, as, form, e.Scopes)
 	switch codeOf(err) {
 	case "invalid_grant", "invalid_client", "unauthorized_client":
-		c.has.AccessToken, c.has.RefreshToken = "", ""
+		c.entry.AccessToken, c.entry.RefreshToken = "", ""
 		return err
 	}
 	if err == nil {
-		c.has = e
+		c.entry = e
 	}
 	return err
 }

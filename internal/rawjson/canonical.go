@@ -22,6 +22,13 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 	return w.value(dst, b, SkipSpace(b, 0)), nil
 }
 
+// Equal reports whether a and b pass [Check] with the default limits and are equal in the form of [AppendCanonical].
+func Equal(a, b []byte) bool {
+	x, errX := AppendCanonical(nil, a)
+	y, errY := AppendCanonical(nil, b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
 // AppendPython appends b as Python's json.dumps(json.loads(b), sort_keys=True) writes it: with ", " and ": ", all characters other than
 // printable ASCII escaped, integers with all their digits, floats as written by repr, and keys in the order of their code points. As in
 // Python, the last of equal keys counts, lone surrogates are allowed, and 1e999 becomes Infinity. In all other respects b must pass [Check]

@@ -70,7 +70,7 @@ func (f *folding) value(v any, schemas []*jsonschema.Schema, path []string) {
 		for name, e := range v {
 			f.value(e, f.forKid(schemas, func(s *jsonschema.Schema, add func(*jsonschema.Schema)) {
 				for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
-					found, work := match(re, name)
+					found, work := match(re, name, f.left)
 					f.left -= work
 					return found && f.left > 0
 				}) {

@@ -25,6 +25,7 @@ type pattern struct {
 // `patternProperties`.
 type slowMatch struct{ message string }
 
+// newPattern compiles an expression. The error says what is not in ECMA-262 or not supported.
 func newPattern(expr string) (*pattern, error) {
 	read, err := ecmaScript(expr)
 	if err != nil {
@@ -42,32 +43,22 @@ func newPattern(expr string) (*pattern, error) {
 // String returns the expression as written in the schema.
 func (p *pattern) String() string { return p.expr }
 
-// MatchString reports whether the text contains a match, with the panics of match.
+// MatchString reports whether the text contains a match, with the panics of the function match.
 func (p *pattern) MatchString(text string) bool {
-	found, _ := p.match(text)
+	found, _ := match(p, text, maxWork)
 	return found
 }
 
-// match reports whether the text contains a match, and the time that this took. It tries again once if it took long, since a busy machine
-// may have done other work in that time. It panics with a slowMatch if the second attempt reaches MaxPatternTime, or one of them
-// maxBacktracking.
-func (p *pattern) match(text string) (found bool, took time.Duration) {
-	var err error
-	for range 2 {
-		start := time.Now()
-		found, err = p.re.MatchString(text)
-		took = time.Since(start)
-		if errors.Is(err, regexp2.ErrBacktrackingStackLimit) {
-			panic(slowMatch{fmt.Sprintf("matching with the pattern %s needs more than %d steps to go back to", p.expr, maxBacktracking)})
-		}
-		if err == nil && took < MaxPatternTime/10 {
-			return found, took
-		}
+// match makes one attempt at a match. It returns whether the text contains one, the time of the attempt, and an error if it reached
+// MaxPatternTime. If it reaches maxBacktracking, it panics with a slowMatch.
+func (p *pattern) match(text string) (found bool, took time.Duration, err error) {
+	start := time.Now()
+	found, err = p.re.MatchString(text)
+	took = time.Since(start)
+	if errors.Is(err, regexp2.ErrBacktrackingStackLimit) {
+		panic(slowMatch{fmt.Sprintf("matching with the pattern %s needs more than %d backtracking steps", p.expr, maxBacktracking)})
 	}
-	if err != nil { // its text contains the value
-		panic(slowMatch{fmt.Sprintf("matching with the pattern %s takes longer than %v", p.expr, MaxPatternTime)})
-	}
-	return found, took
+	return found, took, err
 }
 
 // ecmaScript returns the expression in the syntax of regexp2. It refuses syntax of other languages that regexp2 would interpret
@@ -152,6 +143,7 @@ func newPatterns() *patterns {
 	return &patterns{known: map[string]jsonschema.Regexp{}, refused: map[string]error{}}
 }
 
+// compile implements [jsonschema.RegexpEngine]. It records the reason for each refused expression.
 func (p *patterns) compile(expr string) (jsonschema.Regexp, error) {
 	if known := p.known[expr]; known != nil {
 		return known, nil

@@ -168,9 +168,18 @@ type application struct {
 	item   *item
 }
 
+// A counter computes the cost of one check.
 type counter struct {
 	*workload
-	known map[application]int
+	known   map[application]int
+	matches int // cost of the matches so far
+}
+
+// match is the function match, in which all matches of the check share maxWork.
+func (c *counter) match(re jsonschema.Regexp, text string) (found bool, work int) {
+	found, work = match(re, text, maxWork-c.matches)
+	c.matches += work
+	return found, work
 }
 
 // cost returns the cost of an application, or a number above maxWork if it exceeds maxWork.
@@ -207,7 +216,7 @@ func (c *counter) cost(s *jsonschema.Schema, it *item) int {
 			break
 		}
 		for sub := range forMember(s, name, func(re jsonschema.Regexp) bool {
-			found, work := match(re, name)
+			found, work := c.match(re, name)
 			n += work
 			return found
 		}) {
@@ -229,7 +238,7 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 	switch v := it.value.(type) {
 	case string:
 		if s.Pattern != nil {
-			_, n = match(s.Pattern, v)
+			_, n = c.match(s.Pattern, v)
 		}
 	case json.Number:
 		for _, bound := range []*big.Rat{s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf} {
@@ -258,13 +267,25 @@ func (c *counter) own(s *jsonschema.Schema, it *item) int {
 
 // A timedPattern is a pattern of a compiled schema: *pattern, but in tests.
 type timedPattern interface {
-	match(text string) (found bool, took time.Duration)
+	match(text string) (found bool, took time.Duration, err error)
 }
 
-// match reports whether a pattern matches, and the cost of matching.
-func match(re jsonschema.Regexp, text string) (found bool, work int) {
-	found, took := re.(timedPattern).match(text)
-	return found, 1 + int(took/matchUnit)
+// match reports whether a pattern matches, and the cost of matching. It makes a second attempt if the cost exceeds left or MaxPatternTime
+// has elapsed, since a busy machine may have done other work in that time. It panics with a slowMatch if the second attempt reaches
+// MaxPatternTime, or one of them maxBacktracking.
+func match(re jsonschema.Regexp, text string, left int) (found bool, work int) {
+	var took time.Duration
+	var err error
+	for range 2 {
+		found, took, err = re.(timedPattern).match(text)
+		if work = 1 + int(took/matchUnit); err == nil && work <= left {
+			return found, work
+		}
+	}
+	if err != nil { // its text contains the value
+		panic(slowMatch{fmt.Sprintf("matching with the pattern %s takes longer than %v", re, MaxPatternTime)})
+	}
+	return found, work
 }
 
 // forItem yields the schemas that s can apply to item i of an array.

@@ -125,7 +125,7 @@ var rules = []rule{
 		std: []string{"net", "net/http", "os"}},
 	{path: "lab/doctor", imports: []string{"", "dialect", "internal/plain", "internal/rawjson", "internal/reconnect", "secret", "internal/sse", "internal/wire", "internal/wire/openai", "internal/wire/upstreams", "internal/text"},
 		std: []string{"net", "net/http"}},
-	{path: "guest", imports: []string{"", "engine", "event", "internal/rawjson", "internal/runinput", "internal/setting", "internal/wasmrt", "internal/wire/openai", "loop", "policy", "tool"}, std: []string{"os"}},
+	{path: "guest", imports: []string{"", "engine", "event", "internal/rawjson", "internal/runinput", "internal/setting", "internal/wasmrt", "internal/wire", "internal/wire/openai", "loop", "policy", "tool"}, std: []string{"os"}},
 	{path: "internal/recording", imports: []string{""}},
 	{path: "lathetest", imports: []string{"", "event", "internal/recording", "internal/testkit/storetest", "loop", "policy", "secret", "store", "tool"}, std: []string{"os"}},
 	{path: "loop", imports: []string{"", "event", "internal/digest", "internal/lazy", "internal/runinput", "internal/setting", "internal/schema", "internal/visible", "secret", "tool", "internal/text", "internal/stack"}},

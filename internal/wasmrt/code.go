@@ -61,7 +61,7 @@ func (m *meter) operands(op byte) uint32 {
 	case 'T':
 		r.leb()
 		if op == 0x26 {
-			m.shape.lasting(changesTable)
+			m.shape.forbidRestore(changesTable)
 		}
 		return weightAccess
 	case 'a':
@@ -160,18 +160,18 @@ func (m *meter) misc(op byte) uint32 {
 		}
 		return weightAccess
 	case 9, 13: // data.drop, elem.drop
-		m.shape.lasting(dropsSegment)
+		m.shape.forbidRestore(dropsSegment)
 		r.leb()
 		return weightPlain
 	case 16: // table.size
 		r.leb()
 		return weightPlain
 	case 12, 14: // table.init, table.copy
-		m.shape.lasting(changesTable)
+		m.shape.forbidRestore(changesTable)
 		r.leb()
 		r.leb()
 	case 15, 17: // table.grow, table.fill
-		m.shape.lasting(changesTable)
+		m.shape.forbidRestore(changesTable)
 		r.leb()
 	default:
 		r.fail(fmt.Sprintf("its code has the instruction 0xfc %d, which is not supported", op))

@@ -30,31 +30,31 @@ type env struct {
 	files   int    // number of open files
 	dirty   bool   // the guest may have changed the meaning of its descriptors
 	refused string // the limit for which a request of the guest was refused; "" if none was
-	stop    *Error // the error with which a host function ends the guest
+	pending *Error // the error with which a host function ends the guest
 	ended   *Error // why the guest was stopped: it must not run again
 	started time.Time
 }
 
 // budget is the part of env that is reset for each use of an instance.
 type budget struct {
-	hostCalls, stdout, fileBytes int64
-	reads                        int64 // number of reads of the clock
-	slept                        time.Duration
-	random                       rand.ChaCha8
-	asked                        bool // a granted random source was read
-	made                         int  // number of files and folders created
+	hostCalls, outputBytes, fileBytes int64
+	reads                             int64 // number of reads of the clock
+	slept                             time.Duration
+	random                            rand.ChaCha8
+	usedRandom                        bool // a granted random source was read
+	created                           int  // number of files and folders created
 }
 
 func newEnv(limits *Limits, grants *Grants) *env {
 	e := &env{limits: limits, grants: grants, ctx: context.Background()}
-	e.budget = budget{hostCalls: limits.HostCalls, stdout: limits.StdoutBytes, fileBytes: limits.FileBytes,
+	e.budget = budget{hostCalls: limits.HostCalls, outputBytes: limits.StdoutBytes, fileBytes: limits.FileBytes,
 		random: *rand.NewChaCha8([32]byte{})}
 	return e
 }
 
 // halt ends the guest from within a host function, with err. It panics.
 func (e *env) halt(err *Error) {
-	e.stop = err
+	e.pending = err
 	panic(err)
 }
 
@@ -81,9 +81,9 @@ func (e *env) useFile(n int) {
 	}
 }
 
-// useNew counts a file or folder before it is created.
-func (e *env) useNew() {
-	if e.made++; e.made > e.limits.NewFiles {
+// countCreated counts a file or folder before it is created.
+func (e *env) countCreated() {
+	if e.created++; e.created > e.limits.NewFiles {
 		e.halt(overLimit("new_files", "more than %d files and folders made", e.limits.NewFiles))
 	}
 }
@@ -96,8 +96,8 @@ type limitedWriter struct {
 
 // Write ends the guest if p exceeds the budget, after writing the part of p that fits.
 func (w *limitedWriter) Write(p []byte) (int, error) {
-	fits := min(int64(len(p)), w.env.stdout)
-	w.env.stdout -= fits
+	fits := min(int64(len(p)), w.env.outputBytes)
+	w.env.outputBytes -= fits
 	if w.to != nil && fits > 0 {
 		if _, err := w.to.Write(p[:fits]); err != nil {
 			return 0, err
@@ -159,7 +159,7 @@ func (e *env) sleep(ns int64) {
 func (e *env) Read(p []byte) (int, error) {
 	var from io.Reader = &e.random
 	if e.grants.Random != nil {
-		e.asked = true
+		e.usedRandom = true
 		from = e.grants.Random
 	}
 	for done := 0; done < len(p); {

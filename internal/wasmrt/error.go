@@ -85,8 +85,8 @@ const (
 // failure converts an error of the engine to an *Error. It uses only the first line of the text, because names from the module follow it.
 // refused is the limit for which a request of the guest was refused during the call, or "".
 func failure(ctx context.Context, e *env, err error, refused string) *Error {
-	if s := e.stop; s != nil {
-		e.stop = nil
+	if s := e.pending; s != nil {
+		e.pending = nil
 		return s
 	}
 	var exit *sys.ExitError

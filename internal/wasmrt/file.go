@@ -72,7 +72,7 @@ func (f *rootFS) OpenFile(name string, flag esys.Oflag, _ fs.FileMode) (esys.Fil
 		f.env.halt(overLimit("open_files", "more than %d files are open", f.env.limits.OpenFiles))
 	}
 	if flag&esys.O_CREAT != 0 && missing {
-		f.env.useNew()
+		f.env.countCreated()
 	}
 	file, err := f.root.OpenFile(name, flags(flag), 0o600)
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *rootFS) change(do func() error) esys.Errno {
 
 func (f *rootFS) Mkdir(name string, _ fs.FileMode) esys.Errno {
 	return f.change(func() error {
-		f.env.useNew()
+		f.env.countCreated()
 		return f.root.Mkdir(local(name), 0o700)
 	})
 }

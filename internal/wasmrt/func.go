@@ -72,8 +72,8 @@ func (i *Instance) lookUp(index, offset uint32, params, results []ValueType) (fn
 // Params returns the number of parameters.
 func (f *Func) Params() int { return len(f.def.ParamTypes()) }
 
-// places returns the number of stack slots that the parameters and the results require.
-func (f *Func) places() int { return max(f.Params(), len(f.def.ResultTypes())) }
+// stackSlots returns the number of stack slots that the parameters and the results require.
+func (f *Func) stackSlots() int { return max(f.Params(), len(f.def.ResultTypes())) }
 
 // Invoke calls the function. stack contains the parameters from index 0, and afterwards the results. If ctx ends, the guest is stopped
 // and never runs again. The error is an *[Error]; after it the instance is [Instance.Spent].
@@ -85,17 +85,17 @@ func (f *Func) Invoke(ctx context.Context, stack []uint64) error {
 	case i.env.ended != nil:
 		return i.env.ended
 	case ctx.Err() != nil:
-		i.worn, i.env.ended = true, stopped(ctx)
+		i.spent, i.env.ended = true, stopped(ctx)
 		return i.env.ended
 	}
-	if len(stack) < f.places() {
-		return invalid("the stack has %d places, and the function needs %d", len(stack), f.places())
+	if len(stack) < f.stackSlots() {
+		return invalid("the stack has %d places, and the function needs %d", len(stack), f.stackSlots())
 	}
 	fn := f.find()
 	if fn == nil {
 		return &Error{Kind: KindMissing}
 	}
-	if err := i.run(ctx, fn, stack); err != nil {
+	if err := i.run(ctx, fn, stack); err != nil { // not `return i.run(…)`: a nil *Error would be an error that is not nil
 		return err
 	}
 	return nil
@@ -115,7 +115,7 @@ func (i *Instance) run(ctx context.Context, fn api.Function, stack []uint64) *Er
 			failed = e.calls.overflow()
 		}
 	}
-	i.worn = i.worn || failed != nil
+	i.spent = i.spent || failed != nil
 	e.ctx, e.refused, e.calls = outer, cmp.Or(e.refused, refused), calls
 	return failed
 }
@@ -129,7 +129,7 @@ func (i *Instance) Invoke(ctx context.Context, name string, args ...uint64) ([]u
 	if f.Params() != len(args) {
 		return nil, &Error{Kind: KindMissing, Err: errors.New("the function takes another number of arguments")}
 	}
-	stack := make([]uint64, f.places())
+	stack := make([]uint64, f.stackSlots())
 	copy(stack, args)
 	if err := f.Invoke(ctx, stack); err != nil {
 		return nil, err

@@ -25,7 +25,9 @@ func (m *Module) Close() error { return m.code.Close(context.Background()) }
 func (m *Module) Limits() Limits { return m.limits }
 
 // Restorable reports whether a used instance can be restored to its initial state, and if not, why.
-func (m *Module) Restorable() (ok bool, why string) { return m.shape.fixed == "", m.shape.fixed }
+func (m *Module) Restorable() (ok bool, why string) {
+	return m.shape.notRestorable == "", m.shape.notRestorable
+}
 
 // Exports reports whether the module has a function of that name (found), and with that signature (fits). For an imported function that
 // the module exports again, fits is false.
@@ -111,7 +113,7 @@ type Instance struct {
 	data    any
 	globals []api.MutableGlobal
 	began   *state // the state to which a pool restores it; nil: it is not restored
-	worn    bool   // it must not be used again
+	spent   bool   // it must not be used again
 	closed  bool
 }
 
@@ -145,13 +147,13 @@ func (i *Instance) Memory() Memory {
 }
 
 // Spent reports whether the instance trapped, exited or was stopped. Then its memory can still be read, and it must still be closed.
-func (i *Instance) Spent() bool { return i.worn }
+func (i *Instance) Spent() bool { return i.spent }
 
 // Close frees the instance and closes its files. Further calls do nothing.
 func (i *Instance) Close() error {
 	if i.closed {
 		return nil
 	}
-	i.closed, i.worn = true, true
+	i.closed, i.spent = true, true
 	return i.mod.Close(context.Background())
 }

@@ -136,7 +136,7 @@ type state struct {
 // remember stores the state of an instance that was prepared and not used, unless the instance cannot be restored.
 func (p *Pool) remember(i *Instance) {
 	i.env.dirty = false // changes before this point belong to the initial state
-	if i.module.shape.fixed != "" || i.env.asked || i.worn || i.env.refused != "" {
+	if i.module.shape.notRestorable != "" || i.env.usedRandom || i.spent || i.env.refused != "" {
 		return
 	}
 	s := &state{size: i.Memory().Size(), budget: i.env.budget, files: i.env.files}
@@ -173,7 +173,7 @@ func (p *Pool) remember(i *Instance) {
 // restore resets the instance to its initial state, and reports whether that was possible.
 func (i *Instance) restore() bool {
 	s := i.began
-	if s == nil || i.worn || i.closed || i.env.dirty || i.env.refused != "" || i.mod.IsClosed() || i.Memory().Size() != s.size {
+	if s == nil || i.spent || i.closed || i.env.dirty || i.env.refused != "" || i.mod.IsClosed() || i.Memory().Size() != s.size {
 		return false
 	}
 	if s.size > 0 {

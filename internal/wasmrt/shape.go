@@ -10,8 +10,9 @@ type shape struct {
 	tables     []tableExport
 	// globals are the names of the exports that were added for the mutable globals.
 	globals []string
-	fixed   string // why an instance cannot be restored; "" if it can
-	starts  bool   // instantiation must call startExport
+	// notRestorable is why an instance cannot be restored; "" if it can.
+	notRestorable string
+	starts        bool // instantiation must call startExport
 	// refersToHost is set if tables may contain functions of the host. A lookup of such an element makes the engine (wazero 1.12) read
 	// arbitrary memory, because it handles the host's module as an instance.
 	refersToHost bool
@@ -68,9 +69,9 @@ const (
 
 var errShort = errors.New("the module is cut short")
 
-// lasting records why used instances cannot be restored. Only the first reason is stored.
-func (s *shape) lasting(why string) {
-	if s.fixed == "" {
-		s.fixed = why
+// forbidRestore records why used instances cannot be restored. Only the first reason is stored.
+func (s *shape) forbidRestore(why string) {
+	if s.notRestorable == "" {
+		s.notRestorable = why
 	}
 }

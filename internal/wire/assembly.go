@@ -24,7 +24,7 @@ func NewAssembly(opts *AssemblerOptions) Assembly { return Assembly{Opts: opts.W
 // Next returns the initial state for another answer with the same options. It reuses the memory of this one.
 func (a *Assembly) Next() Assembly { return Assembly{Opts: a.Opts, scratch: a.scratch[:0]} }
 
-// Take returns the deltas that were emitted since the last call, after those that Out had at its begin.
+// Take returns Out and empties it: the deltas that the caller added, and those emitted since the last call.
 func (a *Assembly) Take() []lathe.Delta {
 	out := a.Out
 	a.Out = nil

@@ -124,7 +124,7 @@ func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSO
 // Extra does what Members does, with compact values, so that the result has no line breaks within an event.
 func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON {
 	for _, m := range last(members) {
-		if !except(m.Name) {
+		if except == nil || !except(m.Name) {
 			j = j.Key(m.Name).Compact(m.Value)
 		}
 	}

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -144,7 +143,7 @@ func (a *assert) check(o *outcome) Check {
 			at = draft + at
 		}
 		raw, err := o.state(at)
-		ok = err == nil && equalJSON(raw, a.Equals)
+		ok = err == nil && rawjson.Equal(raw, a.Equals)
 		got = string(raw)
 	case assertCalled:
 		words, got, ok = a.called(o)
@@ -217,7 +216,7 @@ func (a *assert) ran(o *outcome) (words, got string, ok bool) {
 			continue
 		}
 		if a.Pointer != "" {
-			if raw, found := valueAt(e.args, a.Pointer); !found || !equalJSON(raw, a.Equals) {
+			if raw, found := valueAt(e.args, a.Pointer); !found || !rawjson.Equal(raw, a.Equals) {
 				continue
 			}
 		}
@@ -291,7 +290,7 @@ func (a *assert) arguments(o *outcome) (words, got string, ok bool) {
 		switch {
 		case a.Missing && found:
 			return words, string(raw), false
-		case !a.Missing && found && equalJSON(raw, a.Equals):
+		case !a.Missing && found && rawjson.Equal(raw, a.Equals):
 			return words, "", true
 		case found:
 			got = string(raw)
@@ -353,13 +352,6 @@ func outcomes(calls []asked) string {
 // plainWords removes the differences that a tolerant comparison ignores.
 func plainWords(s string) string {
 	return strings.ToLower(strings.Trim(strings.TrimSpace(s), " \t\r\n.!…。！*_`\"'“”"))
-}
-
-// equalJSON compares JSON values, not their text.
-func equalJSON(a, b []byte) bool {
-	ca, errA := rawjson.AppendCanonical(nil, a)
-	cb, errB := rawjson.AppendCanonical(nil, b)
-	return errA == nil && errB == nil && bytes.Equal(ca, cb)
 }
 
 // clip cuts s to at most n bytes without splitting a rune, and appends a mark if it cuts.

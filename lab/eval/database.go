@@ -252,9 +252,9 @@ func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 	ok := false
 	switch s.Condition {
 	case "equals":
-		ok = found && equalJSON(old, want)
+		ok = found && rawjson.Equal(old, want)
 	case "in":
-		ok = found && slices.ContainsFunc(elements(want), func(e json.RawMessage) bool { return equalJSON(old, e) })
+		ok = found && slices.ContainsFunc(elements(want), func(e json.RawMessage) bool { return rawjson.Equal(old, e) })
 	case "has":
 		ok = found && has(old, want)
 	default:
@@ -288,7 +288,7 @@ func (c *stepCall) list(of, where json.RawMessage) (json.RawMessage, error) {
 			if len(e) > 0 && e[0] == '{' {
 				raw, found = rawjson.Get(e, rawjson.Text(f.name))
 			}
-			ok = ok && found && equalJSON(raw, f.value)
+			ok = ok && found && rawjson.Equal(raw, f.value)
 		}
 		if ok {
 			out = append(out, e)
@@ -343,7 +343,7 @@ func has(raw, want json.RawMessage) bool {
 		case len(raw) > 0 && raw[0] == '{' && len(w) > 0 && w[0] == '"':
 			_, ok = rawjson.Get(raw, rawjson.Text(w))
 		case len(raw) > 0 && raw[0] == '[':
-			ok = slices.ContainsFunc(elements(raw), func(e json.RawMessage) bool { return equalJSON(e, w) })
+			ok = slices.ContainsFunc(elements(raw), func(e json.RawMessage) bool { return rawjson.Equal(e, w) })
 		}
 		if !ok {
 			return false

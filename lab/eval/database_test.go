@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -80,7 +81,7 @@ func TestSteps(t *testing.T) {
 			got, err := d.call(parsedSteps(t, c.steps), json.RawMessage(c.args))
 			var refused *tool.Failure
 			switch {
-			case c.result != "" && (err != nil || !equalJSON(got, []byte(c.result))):
+			case c.result != "" && (err != nil || !rawjson.Equal(got, []byte(c.result))):
 				t.Errorf("%s, %v\nwant %s", got, err, c.result)
 			case c.result == "" && (!errors.As(err, &refused) || refused.Message != c.refused || refused.Code != lathe.CodeInvalidArguments):
 				t.Errorf("%s, %v\nwant the refusal %q", got, refused, c.refused)
@@ -89,7 +90,7 @@ func TestSteps(t *testing.T) {
 			if c.want != "" {
 				want = strings.Replace(data, `"empty":{}`, `"empty":`+c.want, 1)
 			}
-			if after, err := contents(d.ws); err != nil || !equalJSON(after, []byte(want)) {
+			if after, err := contents(d.ws); err != nil || !rawjson.Equal(after, []byte(want)) {
 				t.Errorf("the database is %s, %v\nwant %s", after, err, want)
 			}
 		})

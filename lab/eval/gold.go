@@ -107,7 +107,7 @@ const maxDifferences = 3
 
 // checkGold compares the database after a run with the database after the gold actions.
 func checkGold(want, got json.RawMessage) Check {
-	c := Check{Group: "state", Assert: "the database is as the gold actions leave it", OK: equalJSON(want, got)}
+	c := Check{Group: "state", Assert: "the database is as the gold actions leave it", OK: rawjson.Equal(want, got)}
 	if !c.OK {
 		c.Got = clip(strings.Join(differences("", want, got, nil), ", "), maxGot)
 	}
@@ -116,7 +116,7 @@ func checkGold(want, got json.RawMessage) Check {
 
 // differences appends the locations at which two values differ to found, which has at most [maxDifferences] elements.
 func differences(at string, want, got json.RawMessage, found []string) []string {
-	if len(found) == maxDifferences || equalJSON(want, got) {
+	if len(found) == maxDifferences || rawjson.Equal(want, got) {
 		return found
 	}
 	if len(want) == 0 || len(got) == 0 || want[0] != '{' || got[0] != '{' {

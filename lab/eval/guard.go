@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/policy"
 )
 
@@ -43,7 +44,7 @@ var _ lathe.Approver = person{}
 
 // Approve approves the calls in the list and denies all others.
 func (p person) Approve(_ context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
-	if slices.ContainsFunc(p.approve, func(a approvedCall) bool { return a.Tool == req.Tool.Name && equalJSON(a.Arguments, req.Args) }) {
+	if slices.ContainsFunc(p.approve, func(a approvedCall) bool { return a.Tool == req.Tool.Name && rawjson.Equal(a.Arguments, req.Args) }) {
 		return lathe.Approval{Approved: true, By: "suite"}, nil
 	}
 	return lathe.Approval{By: "suite", ReasonCode: "denied_by_user"}, nil

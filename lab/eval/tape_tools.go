@@ -161,7 +161,7 @@ func (t *tape) keepCall(e toolExchange, ws *builtin.Workspace) {
 		return // the run did not wait for this call
 	}
 	if ws != nil {
-		if now, err := ws.Snapshot(); err == nil && !equalJSON(now, t.state) {
+		if now, err := ws.Snapshot(); err == nil && !rawjson.Equal(now, t.state) {
 			e.State, t.state = now, now
 		}
 	}

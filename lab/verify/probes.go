@@ -259,7 +259,7 @@ func askFidelity(ctx context.Context, s *side) {
 		if !allValid(a, req.Tools) {
 			continue // the schema metric counts it
 		}
-		s.count(metricFidelity, sameJSON(arguments, a.Finish.Message.Calls()[0].Arguments))
+		s.count(metricFidelity, rawjson.Equal([]byte(arguments), []byte(a.Finish.Message.Calls()[0].Arguments)))
 	}
 }
 
@@ -467,7 +467,7 @@ func (s *side) back(ctx context.Context, metric string, req *lathe.Request) {
 		switch {
 		case offered(&calls[i], req.Tools) < 0:
 			id = "unknown-tool"
-		case calls[i].Name == req.Messages[1].Calls()[0].Name && sameJSON(calls[i].Arguments, req.Messages[1].Calls()[0].Arguments):
+		case calls[i].Name == req.Messages[1].Calls()[0].Name && rawjson.Equal([]byte(calls[i].Arguments), []byte(req.Messages[1].Calls()[0].Arguments)):
 			id = "tool-loop"
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Store) ClaimRun(ctx context.Context, node, runID string, lease time.Dur
 		return store.Claim{}, err
 	}
 	c := store.Claim{RunID: runID, Node: node, Lease: lease}
-	err := s.again(ctx, func(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `UPDATE run SET owner = $1, epoch = epoch + 1, lease = NULL, lease_until = now() + $2 * interval '1 microsecond'
 			WHERE run_id = $3 AND NOT ended AND (owner IS NULL OR owner = $1 OR lease_until <= now()) RETURNING epoch, facts`, node, micros(lease), runID).Scan(&c.Epoch, &c.Signals)
 		if errors.Is(err, pgx.ErrNoRows) {

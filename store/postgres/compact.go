@@ -57,7 +57,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	}
 	// The run has ended, so only a deletion can change it since the read, and then no row is updated. Two processes that compact one run
 	// write the same content.
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction
 		b.Queue(lockMessages)
 		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)

@@ -38,7 +38,7 @@ func (s *Store) remove(ctx context.Context, which, name string) error {
 	for {
 		ids, err := collect(ctx, s.database, op, pgx.RowTo[string], "SELECT run_id FROM run WHERE "+which+" ORDER BY run_id LIMIT $2", name, maxDeleted)
 		if err == nil {
-			err = s.again(ctx, func(ctx context.Context) error {
+			err = s.retry(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}
 				if which != "session_id = $1" { // the records have no session
 					b.Queue("DELETE FROM request WHERE run_id IN (SELECT run_id FROM gone WHERE "+which+")", name)

@@ -49,7 +49,7 @@ func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]
 }
 
 func (s *Store) renew(ctx context.Context, node string, lease time.Duration, skip string) (out []store.Claim, err error) {
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		b := &pgx.Batch{} // one transaction; each statement sees what was committed before it
 		b.Queue(prolongLease, node, micros(lease))
 		b.Queue(putUnderLease+skip+underLease, node)

@@ -124,7 +124,7 @@ func (l *ledger) Reserve(ctx context.Context, r *store.Reservation) error {
 	}
 	var balances []store.Balance
 	var reserved bool
-	err := l.again(ctx, func(ctx context.Context) error {
+	err := l.retry(ctx, func(ctx context.Context) error {
 		for range 2 { // a second time after the rows of a new day were created
 			rows, err := l.pool.Query(ctx, reserveStatement, kinds, names, periods, nanos, tokens, r.Nanos, r.Tokens(), r.ID, r.Expires, r.Day, r.Key, r.Group, r.Model,
 				r.InputTokens, r.OutputTokens)
@@ -199,7 +199,7 @@ const maxSwept = 1000
 
 // Sweep implements [store.Ledger].
 func (l *ledger) Sweep(ctx context.Context, now time.Time) (charged int, err error) {
-	err = l.again(ctx, func(ctx context.Context) error {
+	err = l.retry(ctx, func(ctx context.Context) error {
 		if err := l.pool.QueryRow(ctx, sweepStatement, now, maxSwept).Scan(&charged); err != nil {
 			return err
 		}

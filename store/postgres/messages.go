@@ -36,7 +36,7 @@ func (d *database) unstored(ctx context.Context, messages []conversation.Message
 		digests[i] = messages[i].Digest
 	}
 	stored := map[string]bool{}
-	err := d.again(ctx, func(ctx context.Context) error {
+	err := d.retry(ctx, func(ctx context.Context) error {
 		rows, err := d.pool.Query(ctx, "SELECT digest FROM message WHERE digest = ANY($1)", digests)
 		if err != nil {
 			return err

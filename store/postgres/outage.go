@@ -44,9 +44,9 @@ func (o *outage) goesOn() bool {
 // of an earlier version, which does not lock the messages of conversations first, can be part of one.
 const maxDeadlocks = 10
 
-// again calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have been committed
+// retry calls try until it returns nil or an error other than that of a broken connection or of a deadlock. An earlier attempt may have been committed
 // although its response was lost, so a repetition of try must be harmless.
-func (d *database) again(ctx context.Context, try func(ctx context.Context) error) error {
+func (d *database) retry(ctx context.Context, try func(ctx context.Context) error) error {
 	for wait, deadlocks := 5*time.Millisecond, 0; ; wait = min(2*wait, 200*time.Millisecond) {
 		one, cancel := context.WithTimeout(ctx, tryTimeout)
 		err := try(one)
@@ -106,7 +106,7 @@ func unwritable(err error) bool { return class(sqlState(err)) == "22" || sqlStat
 
 // exec executes a statement, possibly twice if a connection breaks.
 func (d *database) exec(ctx context.Context, op, statement string, args ...any) error {
-	return failure(ctx, op, d.again(ctx, func(ctx context.Context) error {
+	return failure(ctx, op, d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.pool.Exec(ctx, statement, args...)
 		return err
 	}))
@@ -114,7 +114,7 @@ func (d *database) exec(ctx context.Context, op, statement string, args ...any) 
 
 // one scans the first row of a query. found is false if none exists.
 func (d *database) one(ctx context.Context, query string, args []any, to ...any) (found bool, err error) {
-	err = d.again(ctx, func(ctx context.Context) error { return d.pool.QueryRow(ctx, query, args...).Scan(to...) })
+	err = d.retry(ctx, func(ctx context.Context) error { return d.pool.QueryRow(ctx, query, args...).Scan(to...) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -123,7 +123,7 @@ func (d *database) one(ctx context.Context, query string, args []any, to ...any)
 
 // collect returns the results of scan for the rows of a query. The query may change data if it may be executed twice.
 func collect[T any](ctx context.Context, d *database, op string, scan pgx.RowToFunc[T], query string, args ...any) (out []T, err error) {
-	err = d.again(ctx, func(ctx context.Context) error {
+	err = d.retry(ctx, func(ctx context.Context) error {
 		rows, err := d.pool.Query(ctx, query, args...)
 		if err == nil {
 			out, err = pgx.AppendRows([]T(nil), rows, scan)

@@ -59,7 +59,7 @@ func (q *callQueue) PutCall(ctx context.Context, c *remote.Call, within time.Dur
 	}
 	hash := c.ArgumentsHash()
 	var row callRow
-	err := q.again(ctx, func(ctx context.Context) (err error) {
+	err := q.retry(ctx, func(ctx context.Context) (err error) {
 		row, err = scanCall(q.pool.QueryRow(ctx, `INSERT INTO call (key, run_id, call_id, request_id, session_id, depth, traceparent, tracestate, tool, definition, effect, args, args_hash, deadline)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 microsecond') ON CONFLICT (key) DO NOTHING RETURNING `+callColumns,
 			c.Key, c.RunID, c.CallID, c.RequestID, c.SessionID, c.Depth, c.Trace.Parent, c.Trace.State, c.Tool, c.Definition, int(c.Effect), []byte(c.Arguments), hash, micros(within)))
@@ -104,7 +104,7 @@ func (q *callQueue) DecideCall(ctx context.Context, key string) (*remote.Call, e
 // changeCall executes a statement on a call and returns the row afterwards. A repetition of the statement must have no further effect.
 func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (*remote.Call, error) {
 	var row callRow
-	err := q.again(ctx, func(ctx context.Context) (err error) {
+	err := q.retry(ctx, func(ctx context.Context) (err error) {
 		if statement != "" {
 			if _, err := q.pool.Exec(ctx, statement, key); err != nil {
 				return err
@@ -142,7 +142,7 @@ func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions [
 func (q *callQueue) withClaim(ctx context.Context, op string, ref remote.Ref, statement, after string, args ...any) error {
 	args = append([]any{ref.Key, ref.Attempt, ref.Worker}, args...)
 	tries := 0
-	err := q.again(ctx, func(ctx context.Context) error {
+	err := q.retry(ctx, func(ctx context.Context) error {
 		tries++
 		done, err := q.pool.Exec(ctx, statement+" AND key = $1 AND attempt = $2 AND worker = $3 AND worker <> ''", args...)
 		if err != nil || done.RowsAffected() == 1 {

@@ -49,7 +49,7 @@ func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 		}
 		n += len(outbox)
 	}
-	err = q.again(ctx, func(ctx context.Context) error {
+	err = q.retry(ctx, func(ctx context.Context) error {
 		gone, err := q.pool.Exec(ctx, `DELETE FROM call WHERE ended < now() - $1 * interval '1 microsecond'
 			AND NOT EXISTS (SELECT FROM run WHERE run.run_id = call.run_id AND NOT run.ended)`, micros(remote.CallsKept))
 		if err != nil {

@@ -28,8 +28,8 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 		}
 		for i := range bodies {
 			b := &bodies[i]
-			e, err := log.Decode(after+int64(i)+1, b.body, b.last, b.messages)
-			if ctx.Err() != nil {
+			e, err := log.Decode(after+int64(i)+1, b.body, b.digest, b.messages)
+			if ctx.Err() != nil { // decoding from memory does not notice it
 				err = ctx.Err()
 			}
 			if err != nil {
@@ -46,46 +46,46 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 
 // A storedEvent is an event as it is stored, with its messages if its body does not contain them.
 type storedEvent struct {
-	body, last []byte
-	messages   [][]byte
+	body, digest []byte // digest is that of the last message
+	messages     [][]byte
 }
 
 // fetch returns all events after the given one and the log that decodes them, or an error.
-func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log conversation.Log, _ []storedEvent, _ error) {
+func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log conversation.Log, bodies []storedEvent, err error) {
 	if after < 0 {
 		return log, nil, notFound(op)
 	}
-	var last int64
-	var row []byte
-	var bodies []storedEvent
-	there := false
-	err := s.again(ctx, func(ctx context.Context) error {
-		bodies, there = nil, false
+	var lastID int64
+	var firstSummary []byte
+	runExists := false
+	// One row for each event; one row without an event if the run has none after it. The first row alone has the summary of the run.
+	err = s.retry(ctx, func(ctx context.Context) error {
+		bodies, runExists = nil, false
 		rows, err := s.pool.Query(ctx, `SELECT r.last_id, CASE WHEN e.id = $2 + 1 THEN r.summary END, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id > $2
 			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, after)
 		if err != nil {
 			return err
 		}
 		var id *int64
-		var summary, body, messages []byte
-		_, err = pgx.ForEachRow(rows, []any{&last, &summary, &id, &body, &messages}, func() error {
-			there = true
+		var summary, body, digest []byte
+		_, err = pgx.ForEachRow(rows, []any{&lastID, &summary, &id, &body, &digest}, func() error {
+			runExists = true
 			if summary != nil {
-				row = summary
+				firstSummary = summary
 			}
 			if id == nil {
 				return nil
 			}
-			bodies = append(bodies, storedEvent{body: body, last: messages})
-			body, messages = nil, nil
+			bodies = append(bodies, storedEvent{body: body, digest: digest})
+			body, digest = nil, nil
 			if want := after + int64(len(bodies)); *id != want {
 				return lathe.CodeInternal.Errorf(op, "the log has event %d where %d is next", *id, want)
 			}
 			return nil
 		})
 		for i := range bodies {
-			if b := &bodies[i]; err == nil && b.last != nil {
-				b.messages, err = s.readMessages(ctx, b.last)
+			if b := &bodies[i]; err == nil && b.digest != nil {
+				b.messages, err = s.readMessages(ctx, b.digest)
 			}
 		}
 		return err
@@ -93,18 +93,18 @@ func (s *Store) fetch(ctx context.Context, op, runID string, after int64) (log c
 	switch {
 	case err != nil:
 		return log, nil, err
-	case !there:
+	case !runExists:
 		if err = s.missing(ctx, runID); errors.Is(err, lathe.ErrNotFound) {
 			err = lathe.CodeNotFound.Wrap(op, err)
 		}
 		return log, nil, err
-	case after > last:
+	case after > lastID:
 		return log, nil, notFound(op)
-	case after+int64(len(bodies)) != last:
-		return log, nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), last-after)
+	case after+int64(len(bodies)) != lastID:
+		return log, nil, lathe.CodeInternal.Errorf(op, "the log has %d of its %d events", len(bodies), lastID-after)
 	}
-	if row != nil {
-		err = json.Unmarshal(row, &log.Run)
+	if firstSummary != nil {
+		err = json.Unmarshal(firstSummary, &log.Run)
 	}
 	log.Run.RunID = runID
 	return log, bodies, err

@@ -16,7 +16,7 @@ const maxPruned = 100
 // PutRequest implements [store.RequestStore].
 func (q *requestRecords) PutRequest(ctx context.Context, digest store.RequestDigest, runID, instead string) error {
 	const op = "postgres: put the request"
-	err := q.again(ctx, func(ctx context.Context) error {
+	err := q.retry(ctx, func(ctx context.Context) error {
 		tag, err := q.pool.Exec(ctx, `WITH old AS (
 			SELECT digest FROM request WHERE at < now() - $3 * interval '1 microsecond' AND digest <> $1 LIMIT $4 FOR UPDATE SKIP LOCKED
 		), pruned AS (
@@ -56,7 +56,7 @@ func (q *requestRecords) FindRequest(ctx context.Context, digest store.RequestDi
 
 // DeliverRequest implements [store.RequestStore].
 func (q *requestRecords) DeliverRequest(ctx context.Context, digest store.RequestDigest, runID string, at time.Time) error {
-	err := q.again(ctx, func(ctx context.Context) error {
+	err := q.retry(ctx, func(ctx context.Context) error {
 		_, err := q.pool.Exec(ctx, "UPDATE request SET delivered = now() - $3 * interval '1 microsecond' WHERE digest = $1 AND run_id = $2 AND delivered IS NULL",
 			digest[:], runID, time.Since(at).Microseconds())
 		return err

@@ -85,7 +85,7 @@ func (s *Store) retire(ctx context.Context, query string, args ...any) error {
 	for {
 		ids, err := collect(ctx, s.database, op, pgx.RowTo[string], query, args...)
 		if err == nil && len(ids) > 0 {
-			err = s.again(ctx, func(ctx context.Context) error {
+			err = s.retry(ctx, func(ctx context.Context) error {
 				b := &pgx.Batch{}
 				b.Queue("INSERT INTO gone (run_id, principal, time) SELECT run_id, principal, now() FROM run WHERE ended AND run_id = ANY($1) ORDER BY run_id ON CONFLICT (run_id) DO UPDATE SET principal = excluded.principal, time = excluded.time", ids)
 				b.Queue("DELETE FROM gone WHERE time < (SELECT time FROM gone ORDER BY time DESC LIMIT 1 OFFSET $1)", maxGone)

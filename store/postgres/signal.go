@@ -19,7 +19,7 @@ func (s *Store) PutSignal(ctx context.Context, f store.Signal) error {
 		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	mark := rand.Int64()
-	err := s.again(ctx, func(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
 		// The statement locks the row of the run, so the signal is stored before the run ends, or refused. If the same signal is already
 		// stored, the statement fails and increments nothing.
 		done, err := s.pool.Exec(ctx, `WITH r AS (UPDATE run SET facts = facts + 1 WHERE run_id = $1 AND NOT ended RETURNING facts)

@@ -63,7 +63,7 @@ func (s *Store) state(ctx context.Context, op, runID string, last int64) (st sta
 	if st, ok := s.states.take(runID, last); ok {
 		return st, last, nil
 	}
-	err = s.again(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, func(ctx context.Context) error {
 		st, end = state{sum: &store.Summary{}}, 0
 		rows, err := s.pool.Query(ctx, `SELECT r.last_id, r.mark, e.id, e.body, c.last FROM run r LEFT JOIN event e ON e.run_id = r.run_id AND e.id <= r.last_id AND r.last_id = $2
 			LEFT JOIN conversation c ON c.run_id = e.run_id AND c.event_id = e.id WHERE r.run_id = $1 ORDER BY e.id`, runID, last)

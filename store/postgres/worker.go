@@ -19,7 +19,7 @@ func (q *callQueue) PutWorker(ctx context.Context, w *remote.Worker, ttl time.Du
 		return lathe.CodeInvalidRequest.Wrap(op, err)
 	}
 	changed := false
-	err = q.again(ctx, func(ctx context.Context) error {
+	err = q.retry(ctx, func(ctx context.Context) error {
 		if ttl <= 0 {
 			changed = true
 			_, err := q.pool.Exec(ctx, "DELETE FROM worker WHERE id = $1", w.ID)

@@ -33,31 +33,34 @@ type Scenario struct {
 	// calls, their cost, the number of tool calls, and the tools that the model receives.
 	OneCall bool
 
-	dialect string        // dialect of a model that writes calls as text; "": native calls
-	turns   [][][2]string // calls of each turn, as pairs of name and arguments; after the last turn the model answers with text
+	dialect string   // dialect of a model that writes calls as text; "": native calls
+	turns   [][]call // calls of each turn; after the last turn the model answers with text
 }
+
+// A call is a tool call of the model.
+type call struct{ name, args string }
 
 const long = `{"text":"a text that is longer than the limits of bytes are"}`
 
 // scenarios has one entry for each limit, by key.
 var scenarios = map[string]Scenario{
-	"max_iterations":        {Text: "1", turns: [][][2]string{{{"echo", `{}`}}}},
-	"max_total_tool_calls":  {Text: "1", turns: [][][2]string{{{"echo", `{"n":1}`}, {"echo", `{"n":2}`}}}},
-	"max_depth":             {Text: "0", OneCall: true, turns: [][][2]string{{{"agent", `{}`}}}},
-	"max_repeated_calls":    {Text: "2", turns: [][][2]string{{{"echo", `{}`}}, {{"echo", `{}`}}}},
-	"max_unknown_tools":     {Text: "1", turns: [][][2]string{{{"nothing", `{}`}}, {{"nothing", `{}`}}}},
-	"max_tool_args_bytes":   {Text: "8", OneCall: true, turns: [][][2]string{{{"echo", long}}}},
-	"max_payload_bytes":     {Text: "32", turns: [][][2]string{{{"echo", long}}}, dialect: "hermes"},
-	"max_tool_output_bytes": {Text: "8", OneCall: true, turns: [][][2]string{{{"echo", long}}}},
-	"max_json_depth":        {Text: "1", OneCall: true, turns: [][][2]string{{{"echo", `{"a":{"b":1}}`}}}},
-	"max_json_keys":         {Text: "1", OneCall: true, turns: [][][2]string{{{"echo", `{"a":1,"b":2}`}}}},
+	"max_iterations":        {Text: "1", turns: [][]call{{{"echo", `{}`}}}},
+	"max_total_tool_calls":  {Text: "1", turns: [][]call{{{"echo", `{"n":1}`}, {"echo", `{"n":2}`}}}},
+	"max_depth":             {Text: "0", OneCall: true, turns: [][]call{{{"agent", `{}`}}}},
+	"max_repeated_calls":    {Text: "2", turns: [][]call{{{"echo", `{}`}}, {{"echo", `{}`}}}},
+	"max_unknown_tools":     {Text: "1", turns: [][]call{{{"nothing", `{}`}}, {{"nothing", `{}`}}}},
+	"max_tool_args_bytes":   {Text: "8", OneCall: true, turns: [][]call{{{"echo", long}}}},
+	"max_payload_bytes":     {Text: "32", turns: [][]call{{{"echo", long}}}, dialect: "hermes"},
+	"max_tool_output_bytes": {Text: "8", OneCall: true, turns: [][]call{{{"echo", long}}}},
+	"max_json_depth":        {Text: "1", OneCall: true, turns: [][]call{{{"echo", `{"a":{"b":1}}`}}}},
+	"max_json_keys":         {Text: "1", OneCall: true, turns: [][]call{{{"echo", `{"a":1,"b":2}`}}}},
 	"max_tools":             {Text: "1"},
 	"max_tools_bytes":       {Text: "16"},
-	"tool_timeout":          {Text: "1ms", OneCall: true, turns: [][][2]string{{{"wait", `{}`}}}, Blocks: true},
-	"run_timeout":           {Text: "1ms", turns: [][][2]string{{{"wait", `{}`}}}, Blocks: true},
-	"approval_ttl":          {Text: "1ms", OneCall: true, turns: [][][2]string{{{"pay", `{}`}}}, Blocks: true},
-	"max_tokens_total":      {Text: "1", turns: [][][2]string{{{"echo", `{}`}}}},
-	"max_cost":              {Text: "0.01", turns: [][][2]string{{{"echo", `{}`}}}},
+	"tool_timeout":          {Text: "1ms", OneCall: true, turns: [][]call{{{"wait", `{}`}}}, Blocks: true},
+	"run_timeout":           {Text: "1ms", turns: [][]call{{{"wait", `{}`}}}, Blocks: true},
+	"approval_ttl":          {Text: "1ms", OneCall: true, turns: [][]call{{{"pay", `{}`}}}, Blocks: true},
+	"max_tokens_total":      {Text: "1", turns: [][]call{{{"echo", `{}`}}}},
+	"max_cost":              {Text: "0.01", turns: [][]call{{{"echo", `{}`}}}},
 }
 
 // Each runs f as a subtest for the scenario of each limit. If a limit has no scenario, Each fails t and names the limit.
@@ -148,7 +151,7 @@ func (s *Scenario) Model(t testing.TB) lathe.Model {
 
 // A model answers with turns[n] if the request has n assistant messages. Each model call costs one US dollar.
 type model struct {
-	turns  [][][2]string
+	turns  [][]call
 	asText bool // write calls as text in the dialect hermes
 }
 
@@ -166,8 +169,8 @@ func (m *model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 		step = lathetest.Step{}
 		var text strings.Builder
 		for i, c := range m.turns[turn] {
-			fmt.Fprintf(&text, "<tool_call>\n{\"name\":%q,\"arguments\":%s}\n</tool_call>", c[0], c[1])
-			step.Calls = append(step.Calls, lathe.ToolCall{ID: fmt.Sprintf("call_%d_%d", turn, i), Name: c[0], Arguments: c[1]})
+			fmt.Fprintf(&text, "<tool_call>\n{\"name\":%q,\"arguments\":%s}\n</tool_call>", c.name, c.args)
+			step.Calls = append(step.Calls, lathe.ToolCall{ID: fmt.Sprintf("call_%d_%d", turn, i), Name: c.name, Arguments: c.args})
 		}
 		if m.asText {
 			step = lathetest.Text(text.String())
@@ -187,7 +190,7 @@ func (m *model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lath
 }
 
 // Call returns the first call of the run. It panics if the run has no call; scenarios with OneCall have one.
-func (s *Scenario) Call() (name, args string) { return s.turns[0][0][0], s.turns[0][0][1] }
+func (s *Scenario) Call() (name, args string) { return s.turns[0][0].name, s.turns[0][0].args }
 
 // Met reports whether an event names the limit as the one that was reached.
 func (s *Scenario) Met(events []event.Event) bool {

@@ -14,7 +14,7 @@ func partValue(d *lathe.Delta, sign func() string) wire.JSON {
 		case len(p.Raw) > 0 && own:
 			return signed(compact(p.Raw), sign())
 		case len(p.Data) > 0 || p.URL != "":
-			return appendSignature(appendBlobValue(wire.JSON("{"), &p), sign()).Lit("}")
+			return appendBlobValue(wire.JSON("{"), &p).OptStr(fieldSignature, sign()).Lit("}")
 		}
 	case lathe.Opaque:
 		if own && wire.Kind(p.JSON) == '{' {

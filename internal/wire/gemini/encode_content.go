@@ -109,7 +109,7 @@ func (e *encoder) usable(m *lathe.Message, r *lathe.Reasoning) bool {
 // appendModelParts appends the parts of an assistant message. A signature becomes a member of the part that follows it.
 func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	signature := ""
-	alone := func() { // appends a signature that no part follows, with an empty text
+	flushSignature := func() { // appends a signature that no part follows, with an empty text
 		if signature != "" {
 			dst = dst.Next().Lit(`{"text":""`).Str(fieldSignature, signature).Lit("}")
 			signature = ""
@@ -124,7 +124,7 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 				e.d.add(at)
 				continue
 			}
-			alone()
+			flushSignature()
 			if p.Field == fieldSignature {
 				signature = p.Data
 				continue
@@ -138,7 +138,7 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 			dst = e.appendTextPart(dst.Next(), m, &p, signature, at)
 		case lathe.Refusal:
 			dst = dst.Next().Lit("{").Str("text", p.Text)
-			dst = appendSignature(dst, signature).Lit("}")
+			dst = dst.OptStr(fieldSignature, signature).Lit("}")
 		case lathe.Blob:
 			dst = e.appendBlob(dst, m.Wire, &p, signature, at)
 		case lathe.Opaque:
@@ -154,15 +154,8 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 		}
 		signature = ""
 	}
-	alone()
+	flushSignature()
 	return dst
-}
-
-func appendSignature(dst wire.JSON, signature string) wire.JSON {
-	if signature == "" {
-		return dst
-	}
-	return dst.Str(fieldSignature, signature)
 }
 
 // claimedPart reports whether the internal form has a field for a member of a part.
@@ -173,7 +166,7 @@ func claimedPart(name string) bool {
 
 func (e *encoder) appendTextPart(dst wire.JSON, m *lathe.Message, t *lathe.Text, signature, at string) wire.JSON {
 	dst = dst.Lit(`{"text":`)
-	dst = appendSignature(dst.Quote(t.Text), signature)
+	dst = dst.Quote(t.Text).OptStr(fieldSignature, signature)
 	return e.appendExtra(dst, m.Wire, t.Extra, at).Lit("}")
 }
 
@@ -224,34 +217,7 @@ func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signat
 		e.d.add(at + ".detail")
 	}
 	dst = appendBlobValue(dst.Next().Lit("{"), b)
-	return appendSignature(dst, signature).Lit("}")
-}
-
-// HasForm implements [wire.Upstream]. System messages can have only text.
-func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
-	own := m.Wire == lathe.WireGemini
-	switch p := p.(type) {
-	case lathe.Blob:
-		return !wire.IsSystem(m) && (own && len(p.Raw) > 0 || reachable(&p))
-	case lathe.Opaque:
-		return own && !wire.IsSystem(m) && wire.Kind(p.JSON) == '{'
-	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
-	}
-	return true
-}
-
-// reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL, a gs:// URL or the name of an
-// uploaded file.
-func reachable(b *lathe.Blob) bool {
-	if len(b.Data) > 0 {
-		return true
-	}
-	for _, scheme := range [...]string{"https://", "http://", "gs://", "files/"} {
-		if strings.HasPrefix(b.URL, scheme) {
-			return true
-		}
-	}
-	return false
+	return dst.OptStr(fieldSignature, signature).Lit("}")
 }
 
 // appendBlobValue appends the member inlineData if the blob has data, else fileData.
@@ -287,7 +253,7 @@ func (e *encoder) appendCall(dst wire.JSON, m *lathe.Message, c *lathe.ToolCall,
 	if m.Wire == lathe.WireGemini {
 		dst = appendInnerMembers(dst, c.Extra, "functionCall", callNames)
 	}
-	dst = appendSignature(dst.Lit("}"), signature)
+	dst = dst.Lit("}").OptStr(fieldSignature, signature)
 	return e.appendExtra(dst, m.Wire, c.Extra, at).Lit("}")
 }
 
@@ -316,4 +282,31 @@ func appendInnerMembers(dst wire.JSON, extra []lathe.Member, name string, known 
 		}
 	}
 	return dst
+}
+
+// HasForm implements [wire.Upstream]. System messages can have only text.
+func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
+	own := m.Wire == lathe.WireGemini
+	switch p := p.(type) {
+	case lathe.Blob:
+		return !wire.IsSystem(m) && (own && len(p.Raw) > 0 || reachable(&p))
+	case lathe.Opaque:
+		return own && !wire.IsSystem(m) && wire.Kind(p.JSON) == '{'
+	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
+	}
+	return true
+}
+
+// reachable reports whether Google's servers can read the content of a blob: it has data, an HTTP URL, a gs:// URL or the name of an
+// uploaded file.
+func reachable(b *lathe.Blob) bool {
+	if len(b.Data) > 0 {
+		return true
+	}
+	for _, scheme := range [...]string{"https://", "http://", "gs://", "files/"} {
+		if strings.HasPrefix(b.URL, scheme) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,8 @@
 package gemini
 
 import (
+	"cmp"
+
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -15,11 +17,7 @@ type Model struct {
 
 // AppendModel appends the object that describes a model.
 func AppendModel(dst wire.JSON, m *Model) wire.JSON {
-	name := m.DisplayName
-	if name == "" {
-		name = m.ID
-	}
-	dst = dst.Lit(`{"name":`).Quote("models/"+m.ID).Str("version", m.ID).Str("displayName", name).OptStr("description", m.Description)
+	dst = dst.Lit(`{"name":`).Quote("models/"+m.ID).Str("version", m.ID).Str("displayName", cmp.Or(m.DisplayName, m.ID)).OptStr("description", m.Description)
 	if m.InputTokens > 0 {
 		dst = dst.Num("inputTokenLimit", int64(m.InputTokens))
 	}

@@ -228,7 +228,7 @@ func (w *Writer) sign(signature string) {
 // appendTextValue appends a part with text.
 func appendTextValue(dst wire.JSON, text string, thought bool, signature string) wire.JSON {
 	dst = dst.Lit(`{"text":`).Quote(text).If(thought, `,"thought":true`)
-	return appendSignature(dst, signature).Lit("}")
+	return dst.OptStr(fieldSignature, signature).Lit("}")
 }
 
 // call returns the call with an index, or nil if it has been written. It creates the call at its first delta.
@@ -279,7 +279,7 @@ func callValue(w *Writer, index int, c *outCall) wire.JSON {
 		id = madeID(w.run, index, c.name)
 	}
 	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
-	return appendSignature(append(dst, '}'), c.signature).Lit("}")
+	return dst.Lit("}").OptStr(fieldSignature, c.signature).Lit("}")
 }
 
 // AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no part for the call that clients would return.

@@ -52,31 +52,30 @@ func (e *encoder) system(dst wire.JSON) wire.JSON {
 }
 
 // messages appends the turns. Consecutive messages of one role are one turn. Tool results belong to the user turn and are first in it,
-// since they follow the assistant message.
+// since they follow the assistant message. A message after which definitions of tools are sent ends its turn.
 func (e *encoder) messages(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("messages")
-	e.prefix.added, e.prefix.turn = len(dst), len(dst)
+	e.prefix.beginTurns(len(dst))
 	msgs := e.req.Messages
 	last := "" // role of the last turn
 	for i := e.lead; i < len(msgs); {
 		role := e.wireRole(&msgs[i])
-		start := len(dst)
-		if role == last { // an empty turn between two turns of this role was omitted
-			dst = dst[:len(dst)-len("]}")]
-			start = -1
+		start, joined := len(dst), role == last
+		if joined { // an empty turn between two turns of this role was omitted
+			dst = dst[:start-len("]}")]
 		} else {
 			dst = e.openTurn(dst.Next(), role, &msgs[i])
-			e.prefix.turn, e.prefix.answered = start, role == "assistant"
+			e.prefix.beginTurn(start, role == "assistant")
 		}
 		empty := len(dst)
 		var added []*lathe.ToolSpec
 		for first := i; i < len(msgs) && e.wireRole(&msgs[i]) == role && len(added) == 0; i++ {
-			if i > first || start < 0 {
+			if i > first || joined {
 				e.dropMembers(i, msgs[i].Extra)
 			}
-			dst, added = e.parts(dst, i), e.found[i]
+			dst, added = e.parts(dst, i), e.foundTools[i]
 		}
-		if len(dst) == empty && start >= 0 {
+		if len(dst) == empty && !joined {
 			dst = dst[:start]
 			continue
 		}
@@ -142,16 +141,16 @@ func (e *encoder) part(dst wire.JSON, m *lathe.Message, p lathe.Part, at place) 
 	case lathe.Refusal:
 		return e.text(dst, m.Wire, p.Text, nil, at)
 	case lathe.Reasoning:
-		becomes := refused
+		verdict := refused
 		if e.sendsReasoning(m, &p) {
-			becomes = e.prefix.judge(dst, &p, at.msg < e.unbound)
+			verdict = e.prefix.judge(dst, &p, at.msg < e.noThinkingBefore)
 		}
-		if becomes != sent {
+		if verdict != sent {
 			e.dropAt(at, "")
 		}
 		// Reasoning that the server drops is sent nevertheless: what follows it was written after it, and the server may require it beside
 		// a call.
-		if becomes == refused || becomes == changed && !asksToDrop(e) {
+		if verdict == refused || verdict == changed && !asksToDrop(e) {
 			return dst
 		}
 		return appendReasoning(dst.Next(), &p)

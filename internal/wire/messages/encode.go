@@ -31,10 +31,12 @@ type encoder struct {
 	helper  []byte // schema of the helper tool; nil: the tool is not used
 	format  []byte // schema of output_config.format
 	stubs   []string
-	lead    int                       // number of leading system messages
-	found   map[int][]*lathe.ToolSpec // see placeFound
-	unbound int                       // index before which thinking is left out, because the server has refused it
+	lead    int // number of leading system messages
 	prefix  prefix
+	// foundTools are the tools whose definitions follow a message, by the index of the message; see placeFound.
+	foundTools map[int][]*lathe.ToolSpec
+	// noThinkingBefore is the index of the message before which thinking is left out, because the server has refused it.
+	noThinkingBefore int
 }
 
 // AppendRequest appends the body of a request. The messages are the last member, so that the encoded beginning of a growing conversation
@@ -49,12 +51,12 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	}
 	e := &encoder{req: req, opts: opts, lead: leading(req.Messages)}
 	if e.without(wire.FeatureBound) {
-		e.unbound = lastQuestion(req.Messages)
+		e.noThinkingBefore = lastQuestion(req.Messages)
 	}
 	if opts.Takes.ThinkingBinding != "" && opts.Bound.Bindings != nil {
 		e.prefix.bound = &opts.Bound
 	}
-	e.req, e.found = placeFound(req, &opts.Takes)
+	e.req, e.foundTools = placeFound(req, &opts.Takes)
 	e.planFormat()
 	if len(req.Tools) == 0 && len(req.HostedTools) == 0 && e.without(featureHistory) {
 		e.stubs = usedTools(req.Messages)

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -27,24 +28,24 @@ func (w *writer) AppendFinish(dst []byte, f *lathe.Finish, extra []lathe.Member)
 
 func (w *writer) finish(f *lathe.Finish, extra []lathe.Member) {
 	w.start()
-	w.rest(f)
+	w.completeCalls(f)
 	usage := appendUsage(nil, &f.Usage)
 	if w.head.Whole {
-		w.out = w.stop(w.out.Lit("]"), f).Val("usage", usage).Extra(extra, wholeNames.Has).Lit("}")
+		w.out = w.appendStop(w.out.Lit("]"), f).Val("usage", usage).Extra(extra, wholeNames.Has).Lit("}")
 		return
 	}
-	w.out = w.stop(w.out.Event("message_delta").Obj("delta"), f).Lit("}").Val("usage", usage).
-		Extra(extra, func(string) bool { return false }).EndEvent()
+	w.out = w.appendStop(w.out.Event("message_delta").Obj("delta"), f).Lit("}").Val("usage", usage).
+		Extra(extra, nil).EndEvent()
 }
 
 // wholeNames are the members of a message that additional members must not replace.
 var wholeNames = rawjson.NewNames("id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
 
-// rest appends the calls of the message that the deltas did not contain completely, and closes all blocks.
-func (w *writer) rest(f *lathe.Finish) {
+// completeCalls appends the calls of the message that the deltas did not contain completely, and closes all blocks.
+func (w *writer) completeCalls(f *lathe.Finish) {
 	known := slices.Clone(w.calls)
 	for i, c := range f.Message.Calls() {
-		k := match(known, i, &c)
+		k := itemOf(known, i, &c)
 		var it *item
 		if k >= 0 {
 			it, known[k] = known[k], nil
@@ -62,31 +63,25 @@ func (w *writer) rest(f *lathe.Finish) {
 		if it.id == "" {
 			it.id = madeUpID(w.head.ID, i)
 		}
-		if it.name == "" {
-			it.name = shortName(c.Name)
-		}
-		it.ended, it.cut = true, c.Incomplete
+		it.name = cmp.Or(it.name, shortName(c.Name))
+		it.ended, it.truncated = true, c.Incomplete
 	}
-	for _, it := range w.queue { // calls that the message does not contain
-		if it.kind == blockCall && !it.ended {
-			it.ended, it.cut = true, true
+	for _, it := range w.queue { // its open calls are not in the message
+		if it.kind == blockCall {
+			it.truncated = it.truncated || !it.ended
+			if it.id == "" {
+				it.id = madeUpID(w.head.ID, -1)
+			}
+			it.name = cmp.Or(it.name, shortName(""))
 		}
-		if it.kind == blockCall && it.id == "" {
-			it.id = madeUpID(w.head.ID, -1)
-		}
-		if it.kind == blockCall && it.name == "" {
-			it.name = shortName("")
-		}
-	}
-	for _, it := range w.queue {
 		it.ended = true
 	}
 	w.advance()
 }
 
-// match returns the index in items of the item for call i of the message, or -1. It prefers an item with the id of the call to one with its
+// itemOf returns the index in items of the item for call i of the message, or -1. It prefers an item with the id of the call to one with its
 // index. nil items are skipped.
-func match(items []*item, i int, c *lathe.ToolCall) int {
+func itemOf(items []*item, i int, c *lathe.ToolCall) int {
 	indexed := -1
 	for k, it := range items {
 		switch {
@@ -105,9 +100,9 @@ func madeUpID(run string, i int) string {
 	return "toolu_" + wire.Hash(run + "/" + strconv.Itoa(i))[:24]
 }
 
-// stop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
+// appendStop appends stop_reason and stop_sequence. If a call was truncated or left out, the stop reason is max_tokens whatever the model
 // server reported, so that no client considers the answer complete.
-func (w *writer) stop(dst wire.JSON, f *lathe.Finish) wire.JSON {
+func (w *writer) appendStop(dst wire.JSON, f *lathe.Finish) wire.JSON {
 	reason, sequence := "end_turn", ""
 	switch r := w.head.Request; {
 	case f.Reason == lathe.FinishLength && f.RawReason == "model_context_window_exceeded":
@@ -136,7 +131,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 	w.started = true
 	for line := range bytes.Lines(raw.Bytes) {
 		data, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:"))
-		if !ok || !matters(w, bytes.TrimLeft(data, " ")) {
+		if !ok || !w.changesState(bytes.TrimLeft(data, " ")) {
 			continue
 		}
 		if e, ok := takeApart(data); ok {
@@ -150,7 +145,7 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			w.calls = append(w.calls, it)
 			w.sent++
 			if len(w.queue) > 0 && w.queue[0].kind == blockCall {
-				w.queue[0] = it
+				w.queue[0] = it // the item of content_block_start has neither id nor name
 			}
 		case lathe.DeltaCallArgs:
 			it := w.call(d.Index)
@@ -160,13 +155,13 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 		}
 	}
 	if len(w.queue) > 0 && w.queue[0].kind == blockCall && w.queue[0].ended {
-		w.queue[0].ended = false // its block is still open
+		w.queue[0].ended = false // DeltaCallEnd can precede content_block_stop
 	}
 	return raw.Bytes
 }
 
-// matters reports whether an event changes the state of the writer. Of the deltas of blocks, only those with signatures do.
-func matters(w *writer, data []byte) bool {
+// changesState reports whether an event changes the state of the writer. Of the deltas of blocks, only those with signatures do.
+func (w *writer) changesState(data []byte) bool {
 	return !bytes.HasPrefix(data, []byte(`{"type":"content_block_delta"`)) ||
 		len(w.queue) > 0 && w.queue[0].kind == blockThinking && bytes.Contains(data, []byte("signature"))
 }

@@ -16,6 +16,12 @@ type prefix struct {
 	answered bool // the last turn is an assistant turn
 }
 
+// beginTurns records the index in the body at which the first turn begins.
+func (x *prefix) beginTurns(at int) { x.added, x.turn = at, at }
+
+// beginTurn records the index in the body at which the last turn begins.
+func (x *prefix) beginTurn(at int, answered bool) { x.turn, x.answered = at, answered }
+
 // add adds a value that precedes the turns, such as the tools, in pieces.
 func (x *prefix) add(pieces ...[]byte) {
 	if x.bound != nil {

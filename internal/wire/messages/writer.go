@@ -48,7 +48,8 @@ type item struct {
 	index    int // index of a call within its turn
 	id, name string
 	args     []byte // arguments or text that was sent
-	cut      bool
+	// truncated is set if the call is incomplete.
+	truncated bool
 	// unreadable is set at the end of a call whose arguments are not an object.
 	unreadable bool
 }
@@ -142,7 +143,7 @@ func (w *writer) callDelta(d *lathe.Delta) {
 		}
 		it.text = append(it.text, d.Text...)
 	default:
-		it.ended, it.cut = true, d.Incomplete
+		it.ended, it.truncated = true, d.Incomplete
 		if it.id == "" {
 			it.id = d.ID
 		}
@@ -227,7 +228,7 @@ func (w *writer) advance() {
 		if it.kind == blockCall && !it.began && (it.id == "" || it.name == "" || len(it.text) == 0 && !it.ended) {
 			return
 		}
-		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.cut { // a client would take it for a call without arguments
+		if it.kind == blockCall && len(it.text)+len(it.args) == 0 && it.truncated { // a client would take it for a call without arguments
 			w.broken, w.queue = true, w.queue[1:]
 			continue
 		}
@@ -303,7 +304,7 @@ func (w *blockWriter) blockEvent(typ string, members ...any) {
 // endBlock writes the end of the open block.
 func (w *blockWriter) endBlock(it *item) {
 	if it.kind == blockCall {
-		if len(it.args) == 0 && !it.cut {
+		if len(it.args) == 0 && !it.truncated {
 			w.delta(it, "{}")
 		}
 		object, cut := wire.ReadArguments(it.args)

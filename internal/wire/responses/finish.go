@@ -73,7 +73,7 @@ func (a *Assembler) settle(index int, raw []byte) {
 		a.close(it, raw)
 	case it.kind == itemCall && !it.cut:
 		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
-			if !sameObject(it.args.String(), a.Unquote(v)) {
+			if !rawjson.Equal([]byte(it.args.String()), a.Unquote(v)) {
 				it.cut = true
 				a.Damage(faultArgsDiffer)
 			}
@@ -94,7 +94,7 @@ func (all items) unmatched(index int, raw []byte) *item {
 		}
 		arguments := get(raw, "arguments")
 		if kind != itemCall || text(raw, "call_id") == "" ||
-			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && sameObject(it.args.String(), []byte(rawjson.Text(arguments))) {
+			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(arguments))) {
 			return it
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members.
+// takeReasoning adds the reasoning of one member of the chunk, since some servers send the same text in two members: that of the member
+// which had reasoning before, else of the last one with text. Another text in a second member is a fault. A member that is no string is
+// stored as an unknown member.
 func (a *Assembler) takeReasoning() {
 	in := &a.chunk
 	best := -1

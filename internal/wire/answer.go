@@ -3,7 +3,6 @@ package wire
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 )
@@ -12,7 +11,6 @@ import (
 type Answer struct {
 	AnswerHead
 	Finish *lathe.Finish
-	Extra  []lathe.Member // additional members, written after the known ones
 }
 
 // AppendAnswer appends the body of an answer that is not streamed. It contains what the events of the stream would contain.
@@ -28,17 +26,8 @@ func AppendAnswer(dst []byte, codec Served, a *Answer) []byte {
 	for d := range Deltas(&f.Message) {
 		dst = w.AppendDelta(dst, d)
 	}
-	return w.AppendFinish(dst, f, a.Extra)
+	return w.AppendFinish(dst, f, nil)
 }
-
-// padTo is the step in bytes to which the sizes of padded events are rounded.
-const padTo = 64
-
-var padding = strings.Repeat("0123456789abcdef", padTo/16)
-
-// Padding returns the text that pads an event with a text of size encoded bytes. Events with texts of up to 64 bytes then have the same
-// size, those of up to 128 bytes the next size, and so on.
-func Padding(size int) string { return padding[:padTo-1-(size+padTo-1)%padTo] }
 
 // Deltas yields the smallest number of deltas from which an [Assembler] assembles the message.
 func Deltas(m *lathe.Message) iter.Seq[lathe.Delta] {

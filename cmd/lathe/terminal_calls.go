@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/text"
+)
+
+// result shows the end of a call; indent precedes the calls of a run that a call started.
+func (s *screen) result(d *event.ToolCallResult, indent string) {
+	if d.Status == "ok" {
+		delete(s.failures, d.Tool)
+		s.printLine("green", "✓", fmt.Sprintf("%s%s  %s in %s", indent, d.Tool, bytesText(len(d.Result)), took(d.LatencyMS)))
+		return
+	}
+	why := ""
+	switch {
+	case d.ErrorType == lathe.CodePolicyDenied && d.PolicyDecision == lathe.Ask.String():
+		why = ": rule " + d.PolicyRule + " asks, and no approver can be asked here; " + ruleAdvice(d.PolicyRule, d.Tool)
+	case d.ErrorType == lathe.CodePolicyDenied:
+		why = ": rule " + d.PolicyRule + "; " + ruleAdvice(d.PolicyRule, d.Tool)
+	case d.Limit != "":
+		why = ": limit " + d.Limit
+	case d.Cause != "":
+		why = ": " + printable(d.Cause)
+	}
+	if indent == "" {
+		if call := s.removeUnread(d.ErrorType); call != nil && why == "" {
+			why = ": " + unreadText(call)
+		}
+	}
+	if said := failureText(d.Result); said != "" && why == "" {
+		why = ": " + said
+	}
+	if indent == "" {
+		if s.failures == nil {
+			s.failures = map[string]string{}
+		}
+		s.failures[d.Tool] = string(d.ErrorType) + why
+	}
+	s.printLine("red", "✗", fmt.Sprintf("%s%s  %s%s", indent, d.Tool, d.ErrorType, why))
+}
+
+// maxFailureText is the number of bytes of a failure text in one line.
+const maxFailureText = 200
+
+// failureText returns why a call failed, from the result for the model: the detail of the error, or the text of the tool. It is "" if the
+// result has neither.
+func failureText(result string) string {
+	var r struct {
+		Error  struct{ Detail string }
+		Errors []struct{ Detail string } // in an envelope
+		Data   any
+	}
+	_ = json.Unmarshal([]byte(result), &r) // a result in another form has no failure text
+	said := r.Error.Detail
+	if len(r.Errors) > 0 {
+		said = r.Errors[0].Detail
+	}
+	switch data := r.Data.(type) {
+	case string:
+		said = cmp.Or(said, data)
+	case map[string]any:
+		of, _ := data["error"].(string)
+		said = cmp.Or(said, of)
+	}
+	return printable(text.Clip(text.OneLine(said), maxFailureText))
+}
+
+// removeUnread removes and returns the first unreadable call to which a result with the code belongs, or nil. For a truncated answer the
+// code of all results is incomplete_call.
+func (s *screen) removeUnread(code lathe.Code) *event.ToolCallParseError {
+	i := slices.IndexFunc(s.unread, func(d *event.ToolCallParseError) bool { return d.Error == code || code == lathe.CodeIncompleteCall })
+	if i < 0 {
+		return nil
+	}
+	call := s.unread[i]
+	s.unread = slices.Delete(s.unread, i, i+1)
+	return call
+}
+
+// printUnread writes a line for each unreadable call without a result, for example with on_parse_error retry_without_tools.
+func (s *screen) printUnread() {
+	for _, d := range s.unread {
+		s.printLine("yellow", "!", fmt.Sprintf("%s: %s", d.Error, unreadText(d)))
+	}
+	s.unread = s.unread[:0]
+}
+
+// unreadText describes an unreadable call. A server that parses calls itself may not send the text.
+func unreadText(d *event.ToolCallParseError) string {
+	if d.ExcerptBytes == 0 {
+		return "a call of the model could not be read"
+	}
+	return "a call of the model could not be read, " + bytesText(d.ExcerptBytes)
+}
+
+// maxNamed is the largest number of tools that are named in one line.
+const maxNamed = 5
+
+// printWithheld shows the tools that are not offered to the model because of the policy or a missing approver, so that a user does not search
+// for the cause elsewhere.
+func (s *screen) printWithheld(tools *event.ToolsDigest) {
+	var denied, asked []string
+	for _, held := range tools.Withheld {
+		switch held.Reason {
+		case event.WithheldPolicy:
+			denied = append(denied, held.Tool)
+		case event.WithheldApproval, event.WithheldUndeclared:
+			asked = append(asked, held.Tool)
+		case event.WithheldDepth, event.WithheldMode: // the user has requested it
+		}
+	}
+	for _, group := range []struct {
+		names []string
+		why   string
+	}{{denied, "the policy denies them"}, {asked, "they need an approval, and no approver can be asked here"}} {
+		if n := len(group.names); n > 0 {
+			names := strings.Join(group.names[:min(n, maxNamed)], ", ")
+			if n > maxNamed {
+				names += fmt.Sprintf(" and %d more", n-maxNamed)
+			}
+			s.printLine("dim", "·", fmt.Sprintf("not offered to the model: %s; %s (policy.tools in lathe.yaml decides by name)", names, group.why))
+		}
+	}
+}
+
+// attemptText describes a failed attempt of a model call. It contains the error text of the server, but not the parts of it that quote the
+// request.
+func attemptText(d *event.ModelCallFinished) string {
+	kind := lathe.UpstreamKind(d.ErrorCode)
+	if kind == lathe.UpstreamLoading {
+		return "the model server loads the model; waiting for it, up to loading_timeout"
+	}
+	text := fmt.Sprintf("attempt %d of the model call failed: ", d.Attempt)
+	if kind == lathe.UpstreamAborted && d.ErrorMessage != "" {
+		return text + d.ErrorMessage
+	}
+	text += failureName(kind, false, d.ErrorCode)
+	if d.UpstreamStatus != 0 {
+		text += fmt.Sprintf(" (HTTP %d)", d.UpstreamStatus)
+	}
+	if d.ErrorMessage != "" {
+		text += ": " + strings.TrimRight(printable(d.ErrorMessage), ".")
+	}
+	return text
+}
