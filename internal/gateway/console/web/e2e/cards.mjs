@@ -59,5 +59,5 @@ export default async function ({ page, base, check, axe, shot }) {
   await shot("live");
   await page.getByRole("button", { name: "Stop the run" }).press("Enter");
   await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).press("Enter");
-  await page.locator(".run-facts").getByText("cancelled").waitFor();
+  await page.locator(".run-facts").getByText("cancelled").first().waitFor();
 }

@@ -44,7 +44,7 @@ export function Elapsed({ since, now = Date.now }: { since: number; now?: () => 
     const timer = setInterval(() => tick((n) => n + 1), 1000);
     return () => clearInterval(timer);
   }, []);
-  return <span class="num" aria-hidden="true">{duration(Math.max(0, Math.round((now() - since) / 1000) * 1000))}</span>;
+  return <span class="num" aria-hidden="true">{duration(Math.max(1, Math.round((now() - since) / 1000)) * 1000)}</span>;
 }
 
 function Progress({ call: { name, progress } }: { call: CallView }) {

@@ -87,4 +87,4 @@ export function lasted(r: Run, now: number): number {
 export const money = (n: number) => `$${n < 0.01 ? n.toFixed(5) : n.toFixed(2)}`;
 
 // reasonOf is why a run ended or waits, as far as its state does not say it.
-export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code].filter(Boolean).join(": ");
+export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code !== r.status && r.error_code].filter(Boolean).join(": ");
