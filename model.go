@@ -295,11 +295,11 @@ type Usage struct {
 // Total returns the tokens that limits count: the larger of TotalTokens and the sum of InputTokens and OutputTokens.
 func (u Usage) Total() int64 { return max(u.TotalTokens, u.InputTokens+u.OutputTokens) }
 
-// Add adds v to u. The new TotalTokens is the sum of what Total returns for both.
+// Add adds each count of v to that of u.
 func (u *Usage) Add(v Usage) {
-	u.TotalTokens = u.Total() + v.Total()
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
+	u.TotalTokens += v.TotalTokens
 	u.CachedTokens += v.CachedTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
