@@ -90,10 +90,8 @@ func sumBody(head []string, body []byte, member func(name, v []byte) []byte) req
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		c.Text(name)
 		v := members[name]
-		if text, err := rawjson.AppendCanonical(slices.Grow(canonical[:0], len(v)), v); err == nil { // if the value is nested too deeply, its bytes are used unchanged
-			canonical, v = text, text
-		}
-		c.Bytes(v)
+		canonical = rawjson.AppendCanonicalValid(slices.Grow(canonical[:0], len(v)), v)
+		c.Bytes(canonical)
 	}
 	return requestSum(c.Sum())
 }

@@ -18,8 +18,14 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 	if err := Check(b, Limits{}); err != nil {
 		return dst, err
 	}
+	return AppendCanonicalValid(dst, b), nil
+}
+
+// AppendCanonicalValid is [AppendCanonical] for a text that has passed [Check] with the default limits.
+func AppendCanonicalValid(dst, b []byte) []byte {
 	w := writer{form: canonicalForm}
-	return w.value(dst, b, SkipSpace(b, 0)), nil
+	dst, _ = w.value(dst, b, SkipSpace(b, 0))
+	return dst
 }
 
 // Equal reports whether a and b pass [Check] with the default limits and are equal in the form of [AppendCanonical].
@@ -38,7 +44,8 @@ func AppendPython(dst, b []byte) ([]byte, error) {
 		return dst, err
 	}
 	w := writer{form: pythonForm}
-	return w.value(dst, b, SkipSpace(b, 0)), nil
+	dst, _ = w.value(dst, b, SkipSpace(b, 0))
+	return dst, nil
 }
 
 type form uint8
@@ -54,11 +61,11 @@ type writer struct {
 	names []byte // decoded keys of open objects, if the keys have escapes
 }
 
-// A member describes one member of an object in the text: the offsets of its key literal and its value, and its decoded key. It has no
-// pointers, which makes sorting fast.
+// A member describes one member of an object in the text: the offsets of its key literal, of its value and of the end of its value, and its
+// decoded key. It has no pointers, which makes sorting fast.
 type member struct {
-	key, value int
-	name       span // decoded key, in the text or in writer.names
+	key, value, end int
+	name            span // decoded key, in the text or in writer.names
 }
 
 // A span is text[start:end], or writer.names[^start:end] if start is negative.
@@ -79,9 +86,9 @@ func (w *writer) compare(b []byte, x, y span) int {
 	return bytes.Compare(w.name(b, x), w.name(b, y))
 }
 
-// value appends the value at b[i]. Its only recursive call is direct: otherwise the compiler could not prove that dst does not escape, and
-// callers could not allocate dst on the stack.
-func (w *writer) value(dst, b []byte, i int) []byte {
+// value appends the value at b[i] and returns its end. Its only recursive calls are direct: otherwise the compiler could not prove that dst does
+// not escape, and callers could not allocate dst on the stack.
+func (w *writer) value(dst, b []byte, i int) ([]byte, int) {
 	switch b[i] {
 	case '[':
 		dst = append(dst, '[')
@@ -90,16 +97,16 @@ func (w *writer) value(dst, b []byte, i int) []byte {
 			if !first {
 				dst = w.comma(dst)
 			}
-			dst = w.value(dst, b, i)
-			if i = SkipSpace(b, skip(b, i)); b[i] == ',' {
+			dst, i = w.value(dst, b, i)
+			if i = SkipSpace(b, i); b[i] == ',' {
 				i = SkipSpace(b, i+1)
 			}
 		}
-		return append(dst, ']')
+		return append(dst, ']'), i + 1
 	case '{':
 		var few [16]member
 		text := len(w.names)
-		members := w.sorted(few[:0], b, i)
+		members, end := w.sorted(few[:0], b, i)
 		dst = append(dst, '{')
 		for j, m := range members {
 			if j > 0 {
@@ -110,24 +117,32 @@ func (w *writer) value(dst, b []byte, i int) []byte {
 			if w.form == pythonForm {
 				dst = append(dst, ' ')
 			}
-			dst = w.value(dst, b, m.value)
+			if b[m.value] == '"' {
+				dst = w.string(dst, b[m.value:m.end]) // its end is known
+			} else {
+				dst, _ = w.value(dst, b, m.value)
+			}
 		}
 		w.names = w.names[:text]
-		return append(dst, '}')
-	case '"':
-		return w.string(dst, b[i:skipString(b, i)])
-	case 't', 'f', 'n':
-		return append(dst, b[i:skip(b, i)]...)
+		return append(dst, '}'), end
 	}
-	if w.form == pythonForm {
-		return appendPythonNumber(dst, b[i:skip(b, i)])
+	end := skip(b, i)
+	switch v := b[i:end]; {
+	case v[0] == '"':
+		dst = w.string(dst, v)
+	case v[0] >= 'a': // true, false, null
+		dst = append(dst, v...)
+	case w.form == pythonForm:
+		dst = appendPythonNumber(dst, v)
+	default:
+		dst = appendNumber(dst, v)
 	}
-	return appendNumber(dst, b[i:skip(b, i)])
+	return dst, end
 }
 
 // sorted returns the members of the object at b[i] in key order, without duplicates: the last of equal keys counts. It uses the memory of
-// members if that is large enough.
-func (w *writer) sorted(members []member, b []byte, i int) []member {
+// members if that is large enough. after is the end of the object.
+func (w *writer) sorted(members []member, b []byte, i int) (out []member, after int) {
 	inOrder := true
 	for i = SkipSpace(b, i+1); b[i] == '"'; {
 		end := skipString(b, i)
@@ -138,16 +153,17 @@ func (w *writer) sorted(members []member, b []byte, i int) []member {
 			m.name = span{^n, len(w.names)}
 		}
 		m.value = SkipSpace(b, SkipSpace(b, end)+1)
+		m.end = skip(b, m.value)
 		if n := len(members); inOrder && n > 0 {
 			inOrder = w.compare(b, members[n-1].name, m.name) < 0
 		}
 		members = append(members, m)
-		if i = SkipSpace(b, skip(b, m.value)); b[i] == ',' {
+		if i = SkipSpace(b, m.end); b[i] == ',' {
 			i = SkipSpace(b, i+1)
 		}
 	}
 	if inOrder {
-		return members
+		return members, i + 1
 	}
 	slices.SortStableFunc(members, func(x, y member) int { return w.compare(b, x.name, y.name) })
 	n := 0
@@ -157,7 +173,7 @@ func (w *writer) sorted(members []member, b []byte, i int) []member {
 			n++
 		}
 	}
-	return members[:n]
+	return members[:n], i + 1
 }
 
 func (w *writer) comma(dst []byte) []byte {
