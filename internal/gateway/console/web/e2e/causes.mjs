@@ -35,7 +35,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.getByRole("tab", { name: "Timeline" }).click();
   await page.locator(".timeline-row").nth(2).click();
   check("the attempts", (await page.locator(".timeline-name").allTextContents()).filter(Boolean).map((t) => /attempt \d/.exec(t)?.[0]), ["attempt 1", "attempt 2", "attempt 3"]);
-  const widths = await page.locator(".timeline-row").nth(2).evaluate((row) => [row.querySelector(".bar.model").clientWidth, row.querySelector(".bar.part.wait").clientWidth]);
+  const widths = await page.locator(".timeline-row").nth(2).evaluate((row) => [row.querySelector(".bar.as-model").clientWidth, row.querySelector(".bar.part.as-wait").clientWidth]);
   check("the wait before the last attempt is no work", widths[1] > 5 * widths[0]);
   check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
   await axe("attempts");

@@ -49,9 +49,10 @@ export function Elapsed({ since, now = Date.now }: { since: number; now?: () => 
 
 function Progress({ call: { name, progress } }: { call: CallView }) {
   const { done, total, message } = progress!;
+  const repeats = message?.match(/\d+/g)?.join() === [done, total].filter(Boolean).join(); // such as "step 3 of 40"
   return <div class="tool-progress">
     <progress aria-label={`Progress of ${visible(name)}`} max={total} value={total ? Math.min(done, total) : undefined} />
-    <span class="num">{done.toLocaleString()}{total ? ` of ${total.toLocaleString()}` : ""}</span>{message && <span dir="auto">{visible(message)}</span>}
+    <span class="num">{done.toLocaleString()}{total ? ` of ${total.toLocaleString()}` : ""}</span>{message && !repeats && <span dir="auto">{visible(message)}</span>}
   </div>;
 }
 

@@ -20,6 +20,7 @@ export interface DataTableProps<T> {
   rows: T[];
   rowKey: (row: T) => string;
   to?: (row: T) => string; // the path that a row leads to
+  chosen?: string; // the key of the row whose detail is shown; it is scrolled into view
   sort?: string; // the key of the column that the rows are sorted by, "-key" for the largest first; "" keeps their order
   sortBy?: (sort: string) => void; // the person asks for another order
   more?: () => void; // called when the end comes into view, if there are further pages
@@ -39,7 +40,7 @@ function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
 // share returns the track of a column on a narrow screen, where all columns share the width that there is.
 const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
 
-export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "", sortBy, more, empty, rowHeight = 40 }: DataTableProps<T>) {
+export function DataTable<T>({ label, columns, rows: given, rowKey, to, chosen, sort = "", sortBy, more, empty, rowHeight = 40 }: DataTableProps<T>) {
   const rows = sorted(given, columns, sort);
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
@@ -67,6 +68,11 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "
     box.current?.querySelector<HTMLElement>(`[data-index="${at}"]`)?.focus();
   });
 
+  useLayoutEffect(() => {
+    const el = box.current!, y = rows.findIndex((r) => rowKey(r) === chosen) * rowHeight, head = el.querySelector<HTMLElement>(".thead")?.offsetHeight ?? 0;
+    if (y >= 0 && (y < el.scrollTop || y + rowHeight > el.scrollTop + el.clientHeight - head)) el.scrollTop = y - (el.clientHeight - head) / 2;
+  }, [chosen]);
+
   const move = (e: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
     const by: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
@@ -93,7 +99,7 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, sort = "
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
         const index = first + i, key = rowKey(row), path = to?.(row);
-        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${path ? " opens" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
+        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${path ? " opens" : ""}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
           onFocus={() => setActive(key)}
           onClick={(e) => {
             if (!path || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;

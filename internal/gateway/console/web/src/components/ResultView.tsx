@@ -33,7 +33,7 @@ const number = /^-?\d/;
 function Table({ columns, rows }: NonNullable<ReturnType<typeof rowsOf>>) {
   const [most, set] = useState(mostRows);
   return <>
-    <PlainTable label={count(rows.length, "row")} head={columns.map(visible)}>
+    <PlainTable label={count(rows.length, "row")} head={columns.map(visible)} ends={columns.map((c) => rows.every((r) => number.test(r.get(c) ?? "0")))}>
       {rows.slice(0, most).map((r, i) => <tr key={i}>{columns.map((c) => { const v = r.get(c) ?? ""; return <td key={c} dir="auto" class={number.test(v) ? "num end" : undefined}>{visible(content(v) ?? "")}</td>; })}</tr>)}
     </PlainTable>
     {rows.length > most && <button type="button" class="quiet small" onClick={() => set(Infinity)}>Show all {count(rows.length, "row")}</button>}

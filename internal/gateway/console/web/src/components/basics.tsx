@@ -95,9 +95,9 @@ export function JsonView({ text, exact = false, label, copy = true, class: name 
   </div>;
 }
 
-// PlainTable is a table of a few rows. It scrolls sideways where it is too wide.
-export function PlainTable({ label, head, children }: { label: string; head: string[]; children: ComponentChildren }) {
-  return <div class="plain-table" tabIndex={0} role="region" aria-label={label}><table><thead><tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
+// PlainTable is a table of a few rows. It scrolls sideways where it is too wide. ends are the columns whose heads stand at the end, over numbers.
+export function PlainTable({ label, head, ends = [], children }: { label: string; head: string[]; ends?: boolean[]; children: ComponentChildren }) {
+  return <div class="plain-table" tabIndex={0} role="region" aria-label={label}><table><thead><tr>{head.map((h, i) => <th key={h} scope="col" class={ends[i] ? "end" : undefined}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
 }
 
 // seen replaces what cannot be seen in the texts among children.

@@ -28,7 +28,7 @@ export function Events({ events, selected, select, size }: { events: RunEvent[];
       <Copy text={() => events.map((e) => e.raw).join("\n")} label="Copy all" />
       {chosen && <button type="button" class="quiet small" onClick={() => setWide(!wide)} aria-expanded={wide}>{wide ? "Hide the event" : "Show the event"}</button>}
     </form>
-    <div class={chosen && wide ? "run-halves" : undefined}>{rows.length === 0 ? <Empty title="No event fits." /> : <div class="run-events-table"><DataTable label="Events" columns={columns} rows={rows} rowKey={(e) => String(e.event_id)} rowHeight={34} /></div>}
+    <div class={chosen && wide ? "run-halves" : undefined}>{rows.length === 0 ? <Empty title="No event fits." /> : <div class="run-events-table"><DataTable label="Events" columns={columns} rows={rows} rowKey={(e) => String(e.event_id)} chosen={chosen && String(chosen.event_id)} rowHeight={34} /></div>}
     {chosen && wide && <div class="run-event"><h2>{chosen.type} #{chosen.event_id}</h2><JsonView text={chosen.raw} label={`Event ${chosen.event_id}`} /></div>}</div>
   </div>;
 }

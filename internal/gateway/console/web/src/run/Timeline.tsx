@@ -4,6 +4,7 @@ import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../api";
 import { JsonView, Pieces, Seen, StateBadge } from "../components/basics";
+import { inOneLine } from "../components/CallCard";
 import { ResultView } from "../components/ResultView";
 import { stateOf } from "../state";
 import { pieces, visible } from "../text/visible";
@@ -28,6 +29,7 @@ export function Timeline({ events, live, selected, select, open }: Props) {
   const whole = end - begin;
   const place = (from: number, to: number | undefined) => ({ left: `${(from - begin) / whole * 100}%`, width: `${((to ?? end) - from) / whole * 100}%` });
   const chosen = spans.find((s) => s.event === selected), shown = chosen ?? spans[0];
+  const args = useMemo(() => new Map(itemsOf(events).items.flatMap((i) => i.kind === "call" && i.call.planned ? [[i.call.planned.event_id, i.call.args] as const] : [])), [events]);
   const at = Math.max(0, spans.findIndex((s) => s.event === selected));
   const wanted = useRef<number | undefined>(undefined); // the event whose row gets the focus once it is selected
   useEffect(() => {
@@ -60,9 +62,9 @@ export function Timeline({ events, live, selected, select, open }: Props) {
         <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
         {spans.map((s, i) => {
           const took = duration(((s.to ?? end) - s.from) / 1000), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
-          return <div key={s.id} class="timeline-row" role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
+          return <div key={s.id} class={`timeline-row${s === shown ? " shown" : ""}`} role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
-            <span class="timeline-name" style={{ paddingLeft: `${.6 + Math.min(s.lane, 5) * .6}rem` }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} /></span><span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
+            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}</span><span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
             <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part as-${p.kind}`} style={place(p.from, p.to)} />)}</span>
           </div>;

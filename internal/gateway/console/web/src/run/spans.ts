@@ -14,7 +14,6 @@ export interface Span {
   state: string; // as state.ts names it
   note: string; // one line for people
   parts: { kind: "first" | "approval" | "work" | "wait"; from: number; to: number | undefined }[]; // in order
-  lane: number; // among the spans that overlap, 0 for the first
 }
 
 // spansOf returns the spans in the order of their beginnings.
@@ -23,7 +22,7 @@ export function spansOf(events: RunEvent[]): Span[] {
   const tools = new Map<string, Span>();
   let model: Span | undefined, pause: Span | undefined;
   const begin = (e: RunEvent, kind: Span["kind"], label: string, note = ""): Span => {
-    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, state: "running", note, parts: [], lane: 0 };
+    const span: Span = { id: String(e.event_id), event: e.event_id!, kind, label, turn: e.turn, from: micros(e.time), to: undefined, state: "running", note, parts: [] };
     out.push(span);
     return span;
   };
@@ -97,18 +96,5 @@ export function spansOf(events: RunEvent[]): Span[] {
         break;
     }
   }
-  return lanes(out);
-}
-
-// lanes gives each span the first lane in which nothing else goes on when it begins.
-function lanes(spans: Span[]): Span[] {
-  const ends: number[] = [];
-  for (const s of spans) {
-    if (s.kind !== "tool") continue;
-    let lane = ends.findIndex((end) => end <= s.from);
-    if (lane < 0) lane = ends.length;
-    ends[lane] = s.to ?? Infinity;
-    s.lane = lane;
-  }
-  return spans;
+  return out;
 }

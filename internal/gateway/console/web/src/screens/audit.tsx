@@ -41,7 +41,7 @@ export default function AuditScreen() {
         <label>What<select value={kind} onChange={(e) => setParams({ kind: e.currentTarget.value })}><option value="">any</option>{kinds.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>
         <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export {count(rows?.length ?? 0, "line")}</button></div>
       <div class={`split${line ? " chosen" : ""}`}>
-        <DataTable label="Audit log" columns={line ? columns.filter((c) => c.phone || !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} empty={<Empty title="No line fits." />} />
+        <DataTable label="Audit log" columns={line ? columns.filter((c) => c.phone || !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} chosen={chosen} empty={<Empty title="No line fits." />} />
         {line && <LineDetail line={line} />}
       </div></>}
   </div>;

@@ -24,7 +24,7 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
   { key: "status", title: "Status", width: "9.5rem", phone: true, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
-  { key: "question", title: "Question, answer", width: "minmax(16rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
+  { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
@@ -32,7 +32,7 @@ const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it i
   { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
-  { key: "reason", title: "Reason", width: "minmax(9rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
+  { key: "reason", title: "Reason", width: "minmax(5rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
   { key: "id", title: "Id", width: "minmax(6rem, 1fr)", spare: true, cell: (r) => <span class="mono" title={visible(r.run_id)}><Seen text={r.run_id} /></span> },
 ];
 const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal), reason: (r) => reasonOf(r) !== "" };
