@@ -42,7 +42,7 @@ commas. Models and other mappings stand in the file only.
 
 Keys, headers and addresses may refer to values outside the file: ` + "`${NAME}`" + ` to the environment, ` + "`${file:path}`" + ` to
 a file (a relative path starts at the configuration file, and one line end is cut off). ` + "`$${`" + ` is the text ` + "`${`" + `.
-What is not set, or empty, is an error. Keys are written as references only.
+A reference to a missing or empty value is an error. Keys are written as references only.
 
 Durations are written ` + "`300ms`, `30s`, `15m`, `1h30m`" + `, and sizes ` + "`65536`, `64KiB`, `1MiB`" + `. This page is generated from package config by make gen: do not edit it.
 `
