@@ -219,7 +219,7 @@ func (a *parts) add(model lathe.Model, o, first *Options) error {
 	p := prepared{Model: model, prepare: o.Prepare}
 	if len(first.Handoffs) > 0 {
 		p.instructions = o.Instructions
-		runner.Policy = transferLimit{runner.Policy, cmp.Or(first.MaxTransfers, defaultTransfers)}
+		runner.Policy = transferLimit{runner.Policy, a, cmp.Or(first.MaxTransfers, defaultTransfers)}
 		options.Agent = o.Name
 		options.Route = func(messages []lathe.Message) *loop.Loop { return a.active(messages).loop }
 	}

@@ -145,18 +145,19 @@ func transfers(name string, o *Options) (tools []lathe.Tool) {
 // A transferLimit is a policy that denies transfers beyond a number per run.
 type transferLimit struct {
 	lathe.Policy
-	max int
+	agents *parts // whose members are the targets of transfers
+	max    int
 }
 
 // Call implements [lathe.Policy].
 func (p transferLimit) Call(c *lathe.CallInfo) lathe.Verdict {
 	made := 0
 	for _, u := range c.Used {
-		if strings.HasPrefix(u.Name, transferPrefix) {
+		if p.agents.transferred(u.Name) != nil {
 			made += u.Calls
 		}
 	}
-	if strings.HasPrefix(c.Tool.Name, transferPrefix) && made >= p.max {
+	if p.agents.transferred(c.Tool.Name) != nil && made >= p.max {
 		return lathe.Verdict{Rule: "max_transfers", Reason: fmt.Sprintf("the run has made %d transfers: answer the user", made)}
 	}
 	return p.Policy.Call(c)

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/lathe-run/lathe/lathetest"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/store"
+	"github.com/lathe-run/lathe/tool"
 )
 
 // team returns the options of an agent "front" with a handoff to "billing", which refunds.
@@ -263,6 +265,31 @@ func TestTransfersEnd(t *testing.T) {
 	}
 	if _, err = a.Run(t.Context(), append(res.History, lathe.User("more"))...); lathe.CodeOf(err) != lathe.CodeInvalidRequest { // the script of billing has ended
 		t.Errorf("the later run is not one of billing: %v", err)
+	}
+}
+
+// A tool of the program whose name begins like that of a transfer is none.
+func TestOwnToolsAreNoTransfers(t *testing.T) {
+	t.Parallel()
+	own := func() lathetest.Step { return lathetest.Call("transfer_to_warehouse", `{}`) }
+	billing := lathetest.NewModel(own(), lathetest.Text("Done."))
+	o := team(billing, new(int))
+	o.MaxTransfers = 1
+	tools := &o.Handoffs[0].Options.Tools
+	*tools = append(*tools, tool.Func("transfer_to_warehouse", "Moves an order.", func(context.Context, struct{}) (string, error) { return "moved", nil },
+		&tool.FuncOptions{Effect: lathe.ReadOnly, Show: []string{"*"}}))
+	o.Tools = append(o.Tools, (*tools)[1])
+	a := newAgent(t, lathetest.NewModel(own(), own(), lathetest.Call("transfer_to_billing", `{}`)), o)
+	res, err := a.Run(t.Context(), lathe.User("hi"))
+	if err != nil || res.Answer != "Done." {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for _, turn := range res.Trace {
+		for _, c := range turn.Calls {
+			if !c.OK {
+				t.Errorf("%s ends with %s", c.Tool, c.Code)
+			}
+		}
 	}
 }
 

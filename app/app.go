@@ -121,8 +121,10 @@ func (a *App) HTTPServer(h http.Handler) *http.Server { return a.app.HTTPServer(
 // serves on ln itself serves plain HTTP even if serve.tls is set.
 func (a *App) Listener(ln net.Listener) net.Listener { return a.app.Listener(ln) }
 
-// Reload replaces models, tools and policy by those of cfg. Requests in progress finish with those with which they
-// began. On an error, which names the setting that requires a restart or is not possible, the previous configuration remains active.
+// Reload activates a new configuration. Requests and runs that began with the previous one use it until they end; then its MCP servers and
+// WebAssembly modules are closed. Store, audit log, telemetry collector, limits of the HTTP server, addresses, and whether TLS is used, change
+// only with a restart. If Reload returns an error, which says what is not valid or not possible, nothing changes. Concurrent calls take
+// effect one after the other. After [App.Close] it returns an error.
 func (a *App) Reload(cfg *Config) error { return a.app.Reload(cfg.c) }
 
 // Shutdown waits until requests and runs have finished, and shuts servers down. It interrupts what has not finished within serve.drain_timeout,

@@ -85,7 +85,7 @@ func (b *bareCalls) mayBe() bool {
 	rest := b.rest()
 	if !b.begun {
 		if !b.fenced {
-			if len(rest) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", rest) || strings.HasPrefix(fence+"\n", rest) {
+			if (len(rest) < len(fence+"json\n") && strings.HasPrefix(fence+"json\n", rest)) || strings.HasPrefix(fence+"\n", rest) {
 				return true
 			}
 			if after, ok := strings.CutPrefix(rest, fence); ok {

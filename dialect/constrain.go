@@ -40,8 +40,9 @@ type Constraint struct {
 // schema declares none, any members. The dialect's parser reads every call that the constraint allows, unless text before the call opens
 // a quotation: see docs/dialects.md.
 //
-// It returns an error of code invalid_request if there are no tools, if the chosen tool is not among them, if the dialect cannot write the name
-// of a tool, if no arguments fit a schema, if the grammar exceeds 512 KiB, and for the dialect auto, which has no format of its own.
+// It returns an error of code invalid_request if opts is nil or has no tool that is not hidden, if the chosen tool is not among these, for
+// the tool choice none, if the dialect cannot write the name of a tool, if no arguments fit a schema, if the grammar exceeds 512 KiB, and for
+// the dialect auto, which has no format of its own.
 func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	fail := func(err error) (*Constraint, error) {
 		return nil, lathe.CodeInvalidRequest.Wrap("dialect: constrain "+d.name, err)

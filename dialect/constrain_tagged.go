@@ -54,7 +54,7 @@ func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 	}
 	members := c.b.Members(schema, t.Name)
 	if len(members) == 0 {
-		if additional, ok := rawjson.Get(schema, "additionalProperties"); ok && string(additional) != "false" || !has(schema, "properties") && !ok {
+		if additional, ok := rawjson.Get(schema, "additionalProperties"); (ok && string(additional) != "false") || (!ok && !has(schema, "properties")) {
 			return asJSON()
 		}
 		return gbnf.Empty

@@ -219,7 +219,9 @@ type ToolCallProgress struct {
 	Message    string  `json:"-"`
 }
 
-// ModelCallFinished says that an attempt of a model call has ended. The tokens and costs of a run are the sums over these events.
+// ModelCallFinished says that an attempt of a model call has ended. Usage and [ModelCallFinished.Dollars], summed over these events, and
+// ChildUsage and ChildCost of [ToolCallExecuted] are the usage and cost of the run. LatencyMS and FirstTokenMS count from the start of the
+// attempt, after the pause before it.
 type ModelCallFinished struct {
 	Attempt           int                `json:"attempt"` // as in ModelCallStarted
 	Provider          string             `json:"provider"`

@@ -79,11 +79,14 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	if p != nil {
 		return nil, p
 	}
-	if p := h.planChat(r.Context(), a, options); p != nil || runinput.Of(&a.in).Relay != nil {
-		return a, p
+	if p := h.planChat(r.Context(), a, options); p != nil {
+		return nil, p // the run is not locked: see resumeRun
+	}
+	if runinput.Of(&a.in).Relay != nil {
+		return a, nil
 	}
 	if p := h.earlier.spliceResumed(r.Context(), a); p != nil {
-		return a, p
+		return nil, p
 	}
 	h.trackChat(a)
 	return a, nil

@@ -180,7 +180,9 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 	live := h.executes(id)
 	if !h.opts.Now().Before(o.ExpiresAt) {
 		if !live {
-			_ = h.resume(ctx, c, v, nil) // the run continues without the approval; this answer is late in any case
+			// The run continues without the approval. An error is dropped, because the response to a late answer is the same, and
+			// Maintain resumes runs with expired requests too.
+			_ = h.resume(ctx, c, v, nil)
 		}
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
 	}

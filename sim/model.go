@@ -34,9 +34,9 @@ func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
 }
 
-// Generate streams one turn. A model with a fault uses its wire form, in memory. As the server does, Generate refuses a history with a
-// call without a result, or a result without a call. Unlike the server, it accepts arguments that are no JSON object, because the wire's
-// encoder replaces them.
+// Generate streams one turn. The answer of a model with a fault is encoded as the server of the simulator sends it, and decoded, without a
+// network. As the server does, Generate yields an error for a history with a call without a result, or a result without a call. Unlike the
+// server, it accepts arguments that are no JSON object, because the wire's encoder replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req

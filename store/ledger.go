@@ -239,8 +239,8 @@ func (c Counts) Bounded() Counts {
 	return c
 }
 
-// CheckReservation returns an error of code invalid_request if r has no ID or no valid Day, or if an amount is negative or above a trillion
-// tokens or a million US dollars.
+// CheckReservation returns an error of code invalid_request, with op as its operation, if r has no ID or no valid Day, if InputTokens,
+// OutputTokens or Nanos is negative, or if one of these is above a trillion tokens or a million US dollars. It does not check the limits.
 func CheckReservation(op string, r *Reservation) error {
 	var err error
 	switch {

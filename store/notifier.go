@@ -11,11 +11,11 @@ import (
 // from several goroutines at once.
 type CallNotifier struct{ all watchers[remote.Notification] }
 
-// Notify passes n to all watchers. It does not block on them.
+// Notify passes n to all watchers, without blocking on them. A [CallNotifier.Watch] whose queue already has n, or 10,000 others, does not get
+// it.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
-// Watch calls fn with each notification, on this goroutine, until ctx is done. Equal notifications that arrive while fn executes are
-// delivered once.
+// Watch calls fn with each notification in its queue, on this goroutine, in the order of their arrival, until ctx is done.
 func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
 
 // maxNotifications is the maximum number of queued notifications of one watcher. Further ones are dropped.

@@ -187,3 +187,54 @@ func TestRetryOfAnErrorOutput(t *testing.T) {
 		}
 	})
 }
+
+// The result of a call that was tried again has the cause and the error of the last attempt only, but the usage of all runs that it started.
+func TestRetriesDropTheCauseOfEarlierAttempts(t *testing.T) {
+	t.Parallel()
+	unavailable := &lathe.Error{Code: lathe.CodeUnavailable}
+	used := func(id string, tokens int64) *lathe.Output {
+		return &lathe.Output{Data: json.RawMessage(`1`), Run: &lathe.ChildRun{RunID: id, Usage: lathe.Usage{InputTokens: tokens}, Cost: float64(tokens), Tools: []string{"t" + id}}}
+	}
+	for _, tt := range []struct {
+		name   string
+		second func(release <-chan struct{}) (*lathe.Output, error)
+		want   lathe.Code
+		err    error
+		child  string
+		tokens int64
+	}{
+		{"an error without a cause", func(<-chan struct{}) (*lathe.Output, error) { return nil, errBoom }, lathe.CodeExecutionFailed, errBoom, "1", 3},
+		{"a second run", func(<-chan struct{}) (*lathe.Output, error) { return used("2", 4), errBoom }, lathe.CodeExecutionFailed, errBoom, "2", 7},
+		{"a tool that does not return", func(release <-chan struct{}) (*lathe.Output, error) {
+			<-release
+			return nil, errBoom
+		}, lathe.CodeTimeout, nil, "1", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, release := 0, make(chan struct{})
+				defer close(release)
+				f := reader("a", func(context.Context, json.RawMessage) (*lathe.Output, error) {
+					if n++; n%2 == 1 {
+						return used("1", 3), &tool.CauseError{Cause: "the first attempt", Err: unavailable}
+					}
+					return tt.second(release)
+				})
+				r := newRunner(t, &tool.Options{Policy: policy.AllowAll(), Retry: tool.Retry{Attempts: 2}}, f)
+				res, rec, out := one(t, r.Begin(&lathe.RunInfo{RunID: "run_1"}, nil), call("a", `{}`))
+				if cause := find[*event.ToolCallResult](t, rec).Cause; n != 2 || res.Code != tt.want || cause != "" {
+					t.Errorf("%d attempts end with %s and the cause %q", n, res.Code, cause)
+				}
+				ex := find[*event.ToolCallExecuted](t, rec)
+				if ex.ChildRunID != tt.child || ex.ChildUsage.InputTokens != tt.tokens || out.ChildUsage.InputTokens != tt.tokens || out.ChildCost != float64(tt.tokens) {
+					t.Errorf("the usage is that of another run: %+v, %+v", ex, out)
+				}
+				_, err := r.Call(t.Context(), "a", nil)
+				if failed := (*tool.CallError)(nil); !errors.As(err, &failed) || failed.Err != tt.err || failed.Cause != "" {
+					t.Errorf("Call: %+v", failed)
+				}
+			})
+		})
+	}
+}

@@ -78,7 +78,7 @@ type execution struct {
 	broke    bool            // in the last attempt the tool panicked, or returned an error without a code
 	fault    bool            // the tool returned ErrGuestFault
 	rc       int             // exit status of a program
-	child    *lathe.ChildRun // the run that the call started
+	child    *lathe.ChildRun // the last run that the call started, with the usage of all
 	noop     bool            // the noop executor replaces the tool by {"ok":true}
 }
 

@@ -47,7 +47,7 @@ func execute(ctx context.Context, c *call) ending {
 		if !c.mayRetry(code) || !pauseBeforeRetry(ctx, c) {
 			return end
 		}
-		c.detail, c.limitKey, c.rc, c.out = c.detail[:0], "", 0, nil
+		c.failure, c.rc, c.out = failure{detail: c.detail[:0]}, 0, nil
 		c.now = w.r.now()
 		if end := acquirePlaces(ctx, c); end != proceed {
 			return end
@@ -119,7 +119,8 @@ func waitFor(ctx context.Context, c *call, inv *invocation) (cut lathe.Code, isB
 // readOutput stores the result of a tool that has returned in c.
 func readOutput(ctx context.Context, c *call, inv *invocation, cut lathe.Code) ending {
 	if inv.out != nil {
-		c.rc, c.child, c.cause = inv.out.RC, inv.out.Run, inv.out.Cause
+		c.rc, c.cause = inv.out.RC, inv.out.Cause
+		c.addChild(inv.out.Run)
 	}
 	c.broke = !inv.returned
 	if !inv.returned {

@@ -85,10 +85,10 @@ func (w *Work) Refresh() (changed bool) {
 			return false
 		}
 	}
-	old, shown, deferral := v.registry, v.shown, v.deferral
+	old, shown, withheld, deferral := v.registry, v.shown, v.withheld, v.deferral
 	v.registry, v.shown = now, nil
 	if checkDefinitions(w.Specs(), w.limits) != nil {
-		v.registry, v.shown, v.deferral = old, shown, deferral
+		v.registry, v.shown, v.withheld, v.deferral = old, shown, withheld, deferral
 		return false
 	}
 	return true

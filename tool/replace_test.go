@@ -89,7 +89,12 @@ func TestWorkRefresh(t *testing.T) {
 		}
 	}
 	check(from("a", "x"), "own theirs x", true)
-	check(from("a", "x", "y"), "own theirs x", false) // more than its limits allow
+	more := from("a", "x", "y", "z") // more than its limits allow
+	more[2].Spec().Effect = lathe.Writes
+	check(more, "own theirs x", false)
+	if held := work.Withheld(); len(held) != 0 {
+		t.Errorf("after a change that was refused: withheld %v", held)
+	}
 	check(from("a", "theirs"), "own theirs x", false) // the name of a tool of its client
 	check(nil, "own theirs", true)
 	if work.Refresh() {

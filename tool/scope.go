@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 )
@@ -55,6 +57,18 @@ func (w *Work) scopeFor(e *entry) *Scope {
 		}
 	}
 	return s
+}
+
+// addChild records the run that an attempt started; nil: none. The usage, cost and tools of runs of earlier attempts are added to its own.
+func (c *call) addChild(run *lathe.ChildRun) {
+	if run != nil && c.child != nil {
+		sum := *run
+		sum.Usage.Add(c.child.Usage)
+		sum.Cost += c.child.Cost
+		sum.Tools = slices.Concat(c.child.Tools, run.Tools)
+		run = &sum
+	}
+	c.child = cmp.Or(run, c.child)
 }
 
 // countChild counts the tools of the run that the call started as tools of this run, because a policy that depends on what a run has read

@@ -66,12 +66,13 @@ type Outcome struct {
 	// when the approver can answer. Execute skips those that have got a result since.
 	Parked  bool
 	Waiting []Call
-	// Suspended reports that RunOptions.Suspend returned true: calls of the turn were not started.
+	// Suspended reports that [RunOptions].Suspend returned true for a call: this call and those after it were not started, and are in
+	// none of the lists.
 	Suspended bool
 	// Reason, if not "", is why the run must end. Limit is the config key of the limit that caused it; "": no limit.
 	Reason lathe.Reason
 	Limit  string
-	// ChildUsage and ChildCost are the totals of the runs that the calls started.
+	// ChildUsage and ChildCost are the totals of the runs that the calls started, in tokens and US dollars.
 	ChildUsage lathe.Usage
 	ChildCost  float64
 }

@@ -76,8 +76,8 @@ func (a *Asker) adapt(words string, stream bool) bool {
 }
 
 // Ask sends the request and reads the response; it never returns nil. It repeats the request once after status 429 with Retry-After, and in
-// another form if the server requires max_completion_tokens or refuses stream_options. Model and overrides of the target replace those of
-// req; a request without a token limit gets MaxTokens of the options.
+// another form if the server requires max_completion_tokens or refuses stream_options. Model of the target replaces that of req. Overrides of
+// the target are added; of members with equal names, that of req is sent. A request without a token limit gets MaxTokens of the options.
 func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, nil)
 }

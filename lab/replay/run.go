@@ -28,8 +28,10 @@ type Result struct {
 	Until int64
 }
 
-// Run executes the recorded run again, with a loop that build makes of the parts, and passes its events to sinks as they occur. The error
-// has the code content_removed if a store has removed content of the record.
+// Run executes the recorded run again, with a store in memory, and passes its events to sinks as they occur. build makes the loop of the
+// parts: the model and the approver repeat the record. Tools are those of the loop: they are called, unless build takes those of
+// [Record.StandIns]. A run that fails is a Result. Run returns an error if the first event has no valid input, if build fails, if the run
+// cannot begin, and, with code content_removed, if a store has removed content of the record.
 func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...event.Sink) (*Result, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/secret"
 )
 
 const manyTools = `[{"name":"any.thing","inputSchema":{"type":"object"}},{"name":"list_notes"},{"name":"list_tags"},{"name":"list_all_secrets"},{"name":"delete"}]`
@@ -103,4 +104,21 @@ func slicesOf(states map[string]ToolState) (out []string) {
 		out = append(out, string(s))
 	}
 	return out
+}
+
+// A caller may change its configuration after Start.
+func TestAServersConfigurationIsCopied(t *testing.T) {
+	t.Parallel()
+	conf := Server{Env: map[string]secret.Secret{"a": {}}, Headers: map[string]secret.Secret{"a": {}}, Effects: map[string]lathe.Effect{"a": lathe.Writes},
+		Rename: map[string]string{"a": "b"}, Allowlists: map[string][]string{"a": {"f"}}}
+	c := conf.withDefaults()
+	conf.Allowlists["a"][0] = "g"
+	clear(conf.Env)
+	clear(conf.Headers)
+	clear(conf.Effects)
+	clear(conf.Rename)
+	clear(conf.Allowlists)
+	if len(c.Env) != 1 || len(c.Headers) != 1 || len(c.Effects) != 1 || len(c.Rename) != 1 || len(c.Allowlists) != 1 || c.Allowlists["a"][0] != "f" {
+		t.Errorf("the copy has changed: %+v", c)
+	}
 }

@@ -136,10 +136,16 @@ const (
 	maxPages            = 100
 )
 
+// withDefaults returns a copy with the defaults, with slices and maps of its own.
 func (s *Server) withDefaults() Server {
 	c := *s
 	c.Args, c.Tools, c.Allowlist = slices.Clone(s.Args), slices.Clone(s.Tools), slices.Clone(s.Allowlist)
 	c.Exclude, c.Rename = slices.Clone(s.Exclude), maps.Clone(s.Rename)
+	c.Env, c.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	c.Effects, c.Allowlists = maps.Clone(s.Effects), maps.Clone(s.Allowlists)
+	for name, fields := range c.Allowlists {
+		c.Allowlists[name] = slices.Clone(fields)
+	}
 	set := func(p *time.Duration, d time.Duration) {
 		if *p <= 0 {
 			*p = d
@@ -205,13 +211,7 @@ func (s *Server) origin() string { return "mcp:" + s.Name }
 
 // secrets returns the values that no displayed text of the server may contain.
 func (s *Server) secrets() []secret.Secret {
-	var out []secret.Secret
-	for _, v := range s.Env {
-		out = append(out, v)
-	}
-	for _, v := range s.Headers {
-		out = append(out, v)
-	}
+	out := slices.AppendSeq(slices.Collect(maps.Values(s.Env)), maps.Values(s.Headers))
 	if s.Tokens != nil {
 		out = append(out, s.Tokens()...)
 	}

@@ -23,10 +23,10 @@ type Manifest struct {
 	Description  string
 	Schema       json.RawMessage // nil: no arguments
 	OutputSchema json.RawMessage // nil: outputs are not checked
-	Allowlist    []string
-	Effect       lathe.Effect // undeclared: as Writes
-	Export       string       // name of the exported function; "": "tool"
-	SHA256       string       // SHA-256 of the module in lower-case hexadecimal; "": any module
+	Allowlist    []string        // the fields of the output that the model may see, as [lathe.ToolSpec].Allowlist; "*": all
+	Effect       lathe.Effect    // undeclared: as Writes
+	Export       string          // name of the exported function; "": "tool"
+	SHA256       string          // SHA-256 of the module in lower-case hexadecimal; "": any module
 	Limits       Limits
 	Grants       Grants
 }
