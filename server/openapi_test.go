@@ -269,12 +269,15 @@ func (d *described) hold(name, ct string, c content, b []byte, whole bool) {
 
 type heldBody struct {
 	io.ReadCloser
+	mu    sync.Mutex // a body may be closed while it is read
 	got   bytes.Buffer
 	check func(b []byte, whole bool)
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.got.Write(p[:n])
 	if err != nil && b.check != nil {
 		b.check(b.got.Bytes(), err == io.EOF)
@@ -284,10 +287,12 @@ func (b *heldBody) Read(p []byte) (int, error) {
 }
 
 func (b *heldBody) Close() error {
+	b.mu.Lock()
 	if b.check != nil {
 		b.check(b.got.Bytes(), false)
 		b.check = nil
 	}
+	b.mu.Unlock()
 	return b.ReadCloser.Close()
 }
 
