@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,18 +214,19 @@ func TestRetriesDropTheCauseOfEarlierAttempts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n, release := 0, make(chan struct{})
+				var n atomic.Int64
+				release := make(chan struct{})
 				defer close(release)
 				f := reader("a", func(context.Context, json.RawMessage) (*lathe.Output, error) {
-					if n++; n%2 == 1 {
+					if n.Add(1)%2 == 1 {
 						return used("1", 3), &tool.CauseError{Cause: "the first attempt", Err: unavailable}
 					}
 					return tt.second(release)
 				})
 				r := newRunner(t, &tool.Options{Policy: policy.AllowAll(), Retry: tool.Retry{Attempts: 2}}, f)
 				res, rec, out := one(t, r.Begin(&lathe.RunInfo{RunID: "run_1"}, nil), call("a", `{}`))
-				if cause := find[*event.ToolCallResult](t, rec).Cause; n != 2 || res.Code != tt.want || cause != "" {
-					t.Errorf("%d attempts end with %s and the cause %q", n, res.Code, cause)
+				if cause := find[*event.ToolCallResult](t, rec).Cause; n.Load() != 2 || res.Code != tt.want || cause != "" {
+					t.Errorf("%d attempts end with %s and the cause %q", n.Load(), res.Code, cause)
 				}
 				ex := find[*event.ToolCallExecuted](t, rec)
 				if ex.ChildRunID != tt.child || ex.ChildUsage.InputTokens != tt.tokens || out.ChildUsage.InputTokens != tt.tokens || out.ChildCost != float64(tt.tokens) {
