@@ -88,6 +88,13 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
+		p.mu.Lock()
+		down := p.down
+		p.mu.Unlock()
+		if down { // the server forks for each connection, which would starve the other clients of a test
+			_ = client.Close()
+			continue
+		}
 		server, err := new(net.Dialer).Dial(p.network, p.server)
 		if err != nil {
 			_ = client.Close() // the server is down
