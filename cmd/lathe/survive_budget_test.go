@@ -68,7 +68,8 @@ func newBudgetTrial(t *testing.T) *budgetTrial {
 	t.Cleanup(model.Close)
 	t.Cleanup(x.clients.Wait)
 	t.Cleanup(x.let)
-	config := fmt.Sprintf("models: {paid: {base_url: '%s/v1', price: {input: 0, output: 1000}, max_attempts: 1}}\nkeys: {app: {key: '%s', tools: [], budget: {month: {cost: 2}}}}\n", model.URL, "${file:app.key}")
+	// The other gateways would resume the runs of the killed one, and call the model, if the test took longer than a lease.
+	config := fmt.Sprintf("cluster: {lease: 10m}\nmodels: {paid: {base_url: '%s/v1', price: {input: 0, output: 1000}, max_attempts: 1}}\nkeys: {app: {key: '%s', tools: [], budget: {month: {cost: 2}}}}\n", model.URL, "${file:app.key}")
 	for name, text := range map[string]string{"lathe.yaml": config, "app.key": budgetKeyText} {
 		if err := os.WriteFile(filepath.Join(x.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
