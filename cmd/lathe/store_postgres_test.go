@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 )
 
@@ -17,6 +18,7 @@ import (
 // into a new database: the runs are there, and a schema that a newer version made is refused.
 func TestPostgresBackupOfTheDocument(t *testing.T) {
 	t.Parallel()
+	testdata.NeedAll(t)
 	for _, program := range []string{"pg_dump", "pg_restore"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)

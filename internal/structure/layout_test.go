@@ -83,7 +83,7 @@ var rules = []rule{
 	{path: "internal/fetchdata", imports: []string{"internal/testdata"}, std: []string{"os", "os/exec"}},
 	{path: "internal/gbnf", imports: []string{"internal/rawjson", "internal/text"}},
 	{path: "dialect", imports: []string{"", "internal/gbnf", "internal/rawjson", "internal/text"}},
-	{path: "internal/testkit/dialecttest", imports: []string{"", "dialect"}},
+	{path: "internal/testkit/dialecttest", imports: []string{"", "dialect", "internal/testdata"}},
 	{path: "transform", imports: []string{"", "dialect", "internal/callid", "internal/text", "internal/rawjson", "internal/visible"}},
 	{path: "internal/budget", imports: []string{"", "internal/rawjson", "loop", "internal/price", "store"}},
 	{path: "internal/price", imports: []string{"", "internal/lazy"}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/store"
 	"github.com/lathe-run/lathe/store/postgres"
@@ -19,6 +20,7 @@ import (
 // Nothing of a run is left in any table.
 func TestDeletesForGood(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	url := pgtest.URL(t)
 	s := open(t, url)
 	ctx := t.Context()
@@ -122,6 +124,7 @@ func TestBoundsItsConnections(t *testing.T) {
 // Trim removes the runs that ended first, no more than needed, and several processes that trim at once remove the same ones.
 func TestTrimRemovesNoMoreThanNeeded(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	url := pgtest.URL(t)
 	a, b := open(t, url), open(t, url)
 	execute(t, url, `INSERT INTO run (run_id, last_id, mark, started, updated, session_id, principal, status, resumable, ended, summary, bytes)

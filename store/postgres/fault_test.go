@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
@@ -149,7 +150,10 @@ func TestF4_F5_ServersAreKilled(t *testing.T) {
 	server := pgtest.Start(t)
 	t.Run("a crash loses nothing", func(t *testing.T) { crash(t, server) })
 	t.Run("refuses unsafe settings", func(t *testing.T) { refusesUnsafe(t, server) })
-	t.Run("a standby takes over", func(t *testing.T) { promote(t, server) })
+	t.Run("a standby takes over", func(t *testing.T) {
+		testdata.NeedAll(t)
+		promote(t, server)
+	})
 }
 
 // crash kills the server under load: what was acknowledged is there, once.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/store"
@@ -26,6 +27,7 @@ func TestModelCallsOfPrincipalsWithFewAndManyRuns(t *testing.T) {
 // of an index, all runs of the key would be read and sorted.
 func TestListsReadOnePage(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	url := pgtest.URL(t)
 	if err := open(t, url).Close(); err != nil {
 		t.Fatal(err)

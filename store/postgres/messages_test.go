@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/internal/testkit/storetest"
@@ -34,6 +35,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 // The messages of tables that have them in the events are stored apart by a compaction, which leaves the events as they are.
 func TestCompactionStoresMessagesOnce(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	url := pgtest.URL(t)
 	s := open(t, url)
 	for n := range 5 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/pgtest"
 	"github.com/lathe-run/lathe/remote"
 	"github.com/lathe-run/lathe/store"
@@ -198,6 +199,7 @@ func TestBuildsAnInvalidIndexAgain(t *testing.T) {
 // change events.
 func TestNeedsNoRightToMakeTables(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	source := pgtest.URL(t)
 	u, err := url.Parse(source)
 	if err != nil {
@@ -282,6 +284,7 @@ func cycle(t *testing.T, s *postgres.Store) {
 // turns them off.
 func TestNeedsNoPreparedStatements(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	for _, mode := range []string{"exec", "cache_describe"} {
 		cycle(t, open(t, with(t, pgtest.URL(t), "default_query_exec_mode", mode)))
 	}
@@ -311,6 +314,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 // What each append writes into the row of a run stands in none of its indexes: then the server leaves them alone.
 func TestIndexesHaveNothingThatAppendsChange(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	source := pgtest.URL(t)
 	accepted(t, source, nil)
 	const query = `SELECT coalesce(string_agg(DISTINCT c.relname || ' has ' || a.attname, ', '), '') FROM pg_index i

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -16,6 +17,7 @@ import (
 // that process does needs nothing of the new table.
 func TestAddsRequestsToAnOldSchema(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	url := loadVersion(t, 5)
 	old := newFormer(t, url)
 	old.appends(t, "run_1")
@@ -38,6 +40,7 @@ func TestAddsRequestsToAnOldSchema(t *testing.T) {
 // forward.
 func TestGrantsRequestsToThoseWhoHaveRuns(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	source := loadVersion(t, 5)
 	u, err := url.Parse(source)
 	if err != nil {

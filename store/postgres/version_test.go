@@ -47,6 +47,7 @@ func loadVersion(t *testing.T, version int) string {
 // The current version has a stored database, so that the code of later versions is tested with it.
 func TestVersionIsStored(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	file := versionFile(postgres.SchemaVersion())
 	if _, err := os.Stat(file); err != nil && *update {
 		source := pgtest.URL(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/internal/testkit/storetest"
 	"github.com/lathe-run/lathe/store/sqlite"
 )
@@ -17,6 +18,7 @@ import (
 // The file grows with the conversation, although each run of it begins with all messages, and has no message of a deleted run.
 func TestMessagesAreStoredOnce(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	path := filepath.Join(t.TempDir(), "runs.db")
 	s := open(t, path)
 	storetest.TestConversations(t, s)
@@ -61,6 +63,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 // The messages of a file that has them in the events are stored apart by a compaction, which leaves the events as they are.
 func TestCompactionStoresMessagesOnce(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	const turns = 12
 	path := filepath.Join(t.TempDir(), "runs.db")
 	s := open(t, path)

@@ -180,6 +180,7 @@ func TestRefusesStrangeFiles(t *testing.T) {
 // Nothing of what was deleted is left in the files.
 func TestDeletesForGood(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "runs.db"))
 	const secret = "canary-90f1"

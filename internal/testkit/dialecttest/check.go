@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // TB is what [Parse] needs of a test; a [testing.TB] and a property test have it.
@@ -74,9 +75,9 @@ func incomplete(deltas []lathe.Delta) bool {
 	return d.Kind == lathe.DeltaCallEnd && d.Incomplete || d.Kind == lathe.DeltaParseError && d.Code == lathe.CodeIncompleteCall
 }
 
-// Check proves on one text what holds for every parser: the deltas do not depend on the cuts
-// (every cut into two, byte by byte, 100 random ones); the text may end anywhere, and loses nothing;
-// nothing is said that is not in the prefix and the text, in their order. It returns the deltas.
+// Check proves on one text what holds for every parser: the deltas do not depend on the cuts (every cut into two, byte by byte,
+// 100 random ones; fewer unless every test runs); the text may end anywhere, and loses nothing; nothing is said that is not
+// in the prefix and the text, in their order. It returns the deltas.
 func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) []lathe.Delta {
 	t.Helper()
 	p := newParser()
@@ -100,7 +101,11 @@ func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) [
 		return false
 	}
 	end := ending{t: t, newParser: newParser, prefix: prefix, deltas: whole, swallowed: weight(prefix+text) - weight(textOf(whole, p)), failed: failed(whole)}
-	for i, same := 0, true; i < len(text); i++ {
+	step := 1
+	if len(text) > 200 && !testdata.All() {
+		step = 3
+	}
+	for i, same := 0, true; i < len(text); i += step {
 		p := newParser()
 		var deltas []lathe.Delta
 		if i > 0 {
@@ -117,7 +122,7 @@ func Check(t testing.TB, newParser func() dialect.Parser, prefix, text string) [
 	}
 	differs(parse(t, newParser(), text, each), each)
 	random := rand.New(rand.NewPCG(20261120, uint64(len(text))))
-	for range 100 {
+	for range testdata.Cases(100) {
 		cuts := randomCuts(random, len(text))
 		if differs(parse(t, newParser(), text, cuts), cuts) {
 			break

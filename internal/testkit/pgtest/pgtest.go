@@ -37,7 +37,7 @@ func URL(tb testing.TB) string {
 	if base == "" {
 		shared.Lock()
 		if shared.server == nil && shared.err == nil {
-			shared.server, shared.err = start(context.Background(), "")
+			shared.server, shared.err = start(context.Background(), sharedFolder())
 		}
 		s, err := shared.server, shared.err
 		shared.Unlock()

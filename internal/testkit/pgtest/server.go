@@ -281,7 +281,8 @@ type process struct {
 
 func launch(bin, data, dir string, who *syscall.SysProcAttr, settings ...string) (*process, error) {
 	args := []string{"-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories=" + dir, "-c", "port=5432",
-		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning"}
+		"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "logging_collector=off", "-c", "log_min_messages=warning",
+		"-c", "dynamic_shared_memory_type=mmap"} // in the data folder, which is removed: a killed server leaves others
 	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "postgres"), append(args, settings...)...)
 	p := &process{done: make(chan struct{})}
 	cmd.SysProcAttr, cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = who, dir, []string{"PATH=" + bin, "LC_ALL=C"}, p, p
