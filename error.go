@@ -14,7 +14,7 @@ type Code string
 
 // The codes of a failed tool call: those of its [ToolResult] if IsError is set. Other errors may have them too, such as CodeTimeout.
 const (
-	CodePayloadTooLarge   Code = "tool_payload_too_large"   // a call that the model wrote as text exceeds Limits.MaxPayloadBytes
+	CodePayloadTooLarge   Code = "tool_payload_too_large"   // a call written as text exceeds MaxPayloadBytes, by default MaxToolArgsBytes + 4 KiB
 	CodePayloadParseError Code = "tool_payload_parse_error" // a call that the model wrote as text cannot be parsed
 	CodeInvalidJSON       Code = "invalid_json"             // the arguments are no JSON object, or exceed MaxJSONDepth or MaxJSONKeys
 	CodeArgumentsTooLarge Code = "arguments_too_large"      // the argument text exceeds Limits.MaxToolArgsBytes
@@ -30,11 +30,11 @@ const (
 	CodeInterrupted       Code = "interrupted"              // the process ended; whether a call took effect is unknown
 	CodeRateLimited       Code = "rate_limited"             // the rate or concurrency limit of a tool or model server was exceeded
 	CodeOutputTooLarge    Code = "tool_output_too_large"    // the output exceeds Limits.MaxOutputBytes
-	CodeInvalidOutput     Code = "invalid_output"           // the output is no UTF-8 or does not fit the tool's output schema
-	CodeRedactionFailed   Code = "redaction_failed"         // ToolSpec.Allowlist names no field of the output
+	CodeInvalidOutput     Code = "invalid_output"           // the output cannot be read, is not UTF-8, or does not fit the tool's output schema
+	CodeRedactionFailed   Code = "redaction_failed"         // ToolSpec.Allowlist names no field of the output, or all its content had secrets
 	CodeToolCallLimit     Code = "tool_call_limit"          // the run has made Limits.MaxToolCalls calls
 	CodeMaxDepth          Code = "max_depth"                // the call would start a run deeper than Limits.MaxDepth
-	CodeTooManyCalls      Code = "too_many_calls"           // more than one call in a turn although ParallelToolCalls is false
+	CodeTooManyCalls      Code = "too_many_calls"           // the call is not the first of its turn, and Settings.ParallelToolCalls is false
 	CodeIncompleteCall    Code = "incomplete_call"          // the model's output ended within the call
 )
 
@@ -133,11 +133,11 @@ type UpstreamKind string
 
 // The kinds of upstream failure.
 const (
-	UpstreamTimeout     UpstreamKind = "timeout"      // no connection, answer or next piece in time, or status 408
+	UpstreamTimeout     UpstreamKind = "timeout"      // the connection, the answer or its next piece did not arrive in time, or status 408
 	UpstreamRateLimited UpstreamKind = "rate_limited" // status 429
 	Upstream4xx         UpstreamKind = "upstream_4xx" // another status from 400 to 499, or a 500 that is about the request
 	Upstream5xx         UpstreamKind = "upstream_5xx" // a status from 500 on
-	UpstreamAborted     UpstreamKind = "aborted"      // no connection, or one that broke off
+	UpstreamAborted     UpstreamKind = "aborted"      // the connection failed or was lost, other than by a timeout
 	UpstreamBadProtocol UpstreamKind = "protocol"     // the answer violates the protocol
 	UpstreamLoading     UpstreamKind = "loading"      // the server is reachable and has not loaded the model yet
 )
@@ -207,7 +207,7 @@ var (
 	// ErrContentRemoved is wrapped by the errors of operations that need content which a store has removed, as the run's retention
 	// settings require.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
-	// ErrLeft is in the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool that has begun
-	// work elsewhere then leaves that work running.
+	// ErrLeft is wrapped by the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool whose call
+	// runs on another system must then not cancel it there.
 	ErrLeft = errors.New("the run is left for another process")
 )

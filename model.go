@@ -15,8 +15,8 @@ import (
 //
 //	Unwrap() lathe.Model
 //
-// Generate is still called on the decorator. A decorator that changes answers must prevent that the server's own bytes reach a
-// [Relay]: it has a method Relays that returns "", or no Unwrap, or it sets Request.Relay to nil in the requests that it passes on.
+// Generate is still called on the decorator. A decorator that changes answers must keep the server's own bytes from a [Relay]: it has a
+// method Relays that returns "", it has no method Unwrap, or it sets Request.Relay to nil in the requests that it passes on.
 //
 // [loop.Relayer]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Relayer
 // [loop.TokenCounter]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#TokenCounter
@@ -246,9 +246,9 @@ type Finish struct {
 	Reason            FinishReason
 	RawReason         string // as the server wrote it
 	Usage             Usage
-	Model             string   // the model that answered, as the server names it; may be empty, as the next two
-	ResponseID        string   // the server's id of the answer
-	UpstreamRequestID string   // the server's id of the request
+	Model             string   // the model that answered, as the server names it; "": the server did not
+	ResponseID        string   // the server's id of the answer; "": none
+	UpstreamRequestID string   // the server's id of the request; "": none
 	ProviderCost      *float64 // in US dollars, as the server reports it; nil: it does not
 	Faults            []Fault  // faults of the answer that were tolerated
 	// Dropped are the members of the request that the model's wire cannot express, as paths such as "sampling.seed" or

@@ -186,8 +186,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Narrow returns, for each field, the stricter of l, with its defaults, and by. A field of by that is zero, or negative (except MaxDepth), has
-// no effect. above is the key of the first field, such as "max_iterations", in which by is less strict than l; "": none is.
+// Narrow returns, for each field, the stricter of l, with its defaults, and by. A field of by that is zero, or negative (except MaxDepth),
+// has no effect. above is the key of the first field, such as "max_iterations", in which by is less strict than l; "": no field of by is.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by != (Limits{}) { // seldom

@@ -44,7 +44,7 @@ type ToolSpec struct {
 	CacheTTL      time.Duration // if Effect is ReadOnly, equal calls are answered from a cache for this time; 0: never
 	Concurrency   int           // maximum of calls at the same time; 0: no limit of its own
 	Rate          float64       // maximum of calls a second; 0: no limit
-	Backend       string        // name of the server that the tool uses; tools of one backend share BackendConcurrency
+	Backend       string        // name of what the tool depends on, such as a server; its tools share BackendConcurrency and a circuit breaker
 	// BackendConcurrency is the maximum of calls at the same time of all tools with the same Backend; 0: no limit.
 	BackendConcurrency int
 	// Origin says where the tool comes from, for errors and listings, such as "go", "builtin" or "mcp:files".
@@ -145,7 +145,8 @@ type Output struct {
 	Run *ChildRun
 }
 
-// A ChildRun reports a run that a tool call started. Its Usage and Cost count against the limits of the run that made the call.
+// A ChildRun reports a run that an attempt of a tool call started. Its Usage and Cost count against the limits of the run that made the
+// call.
 type ChildRun struct {
 	RunID string
 	Usage Usage

@@ -62,8 +62,8 @@ func (a *parts) active(messages []lathe.Message) *member {
 	return &a.members[0]
 }
 
-// transferred returns the member to which a call with this name hands the conversation over, as package tool finds the tool of a name: without
-// surrounding white space, and with underscores in place of dots if no tool has the name with dots. nil: none.
+// transferred returns the member to which a call with this name hands the conversation over, as package tool finds the tool of a name:
+// without surrounding white space, and with underscores in place of dots if no tool has the name with dots. nil: the call is no transfer.
 func (a *parts) transferred(call string) *member {
 	call = strings.TrimSpace(call)
 	for _, call := range []string{call, strings.ReplaceAll(call, ".", "_")} {

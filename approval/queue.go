@@ -135,10 +135,10 @@ func NewQueue(opts *QueueOptions) *Queue {
 	return q
 }
 
-// Approve implements [lathe.Approver] and does not block for an answer. It returns the answer to the request, or an approval if the scope of an
-// earlier answer covers the call. Without either it adds the request, calls OnAsk, and returns [lathe.ErrPending]; beyond MaxPending requests
-// it returns another error. An answer is returned once: for a second request with the same digest Approve returns a denial, unless the
-// answer is in Signals. If Signals cannot be read, it has no answer.
+// Approve implements [lathe.Approver] and does not block for an answer. It returns the answer to the request, or an approval if the scope
+// of an earlier answer covers the call. Without either it adds the request, calls OnAsk, and returns [lathe.ErrPending]; beyond MaxPending
+// requests it returns another error. An answer is returned once: for a second request with the same digest Approve returns a denial, unless
+// the answer is in Signals. If Signals cannot be read, Approve acts as if it had no answer.
 func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
@@ -354,7 +354,8 @@ func (q *Queue) Withdraw(run string) {
 	q.opts.Grants.EndRun(run)
 }
 
-// Expired returns the requests that have expired since its last call without a used answer, at most MaxPending. The caller resumes their runs.
+// Expired returns the requests that have expired since the last call of Expired and whose answer no call of Approve has returned, at most
+// MaxPending. The caller resumes their runs.
 func (q *Queue) Expired() []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -131,8 +131,8 @@ var table = slices.Concat([]*Dialect{
 // auto is not in table, because newAuto reads table.
 var auto = &Dialect{name: "auto", parser: newAuto, form: tagsForm}
 
-// Lookup returns the dialect with this name, one of [Names]. ok is false if there is none.
-func Lookup(name string) (*Dialect, bool) {
+// Lookup returns the dialect with this name; ok is false for a name that is not in [Names].
+func Lookup(name string) (found *Dialect, ok bool) {
 	if name == auto.name {
 		return auto, true
 	}

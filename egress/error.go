@@ -17,10 +17,10 @@ const (
 	CodeAddress          Code = "address_refused"    // the host leads to an address that is neither public nor in Rules.Private
 	CodeRedirectLimit    Code = "redirect_limit"     // more than Options.MaxRedirects
 	CodeRedirectRefused  Code = "redirect_refused"   // it would replace the method, leave https, or carry a body to another origin
-	CodeResolve          Code = "resolve_failed"     // the host name has no address
-	CodeConnect          Code = "connect_failed"     // no address of the host accepts a connection
+	CodeResolve          Code = "resolve_failed"     // the host name could not be resolved, or has no address
+	CodeConnect          Code = "connect_failed"     // no address of the host accepted a connection within Options.DialTimeout
 	CodeTLS              Code = "tls_failed"         // the TLS handshake failed, or the certificate is not valid
-	CodeTimeout          Code = "timeout"            // a timeout of Options or the deadline of the context was exceeded
+	CodeTimeout          Code = "timeout"            // a timeout of Options or the deadline of the context was exceeded; see also CodeConnect
 	CodeCancelled        Code = "cancelled"          // the context was cancelled
 	CodeBodyTooLarge     Code = "body_too_large"     // the decoded body is larger than Options.MaxBodyBytes
 	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding other than gzip

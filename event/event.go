@@ -12,8 +12,8 @@ import (
 // An Event is one step of a run. Package loop sets Turn and Data; package engine sets the other fields, then stores the event and publishes it
 // to the sinks.
 //
-// A stored event has an ID. The types for which [IsDelta] is true are published and not stored: their ID is 0. So is, without N, the end of a
-// run whose store failed.
+// A stored event has an ID. Events of the types for which [IsDelta] is true are published but not stored: their ID is 0. The last event of
+// a run whose store failed is not stored either: its ID and N are 0.
 type Event struct {
 	ID int64 // number of the event in the run, from 1 without gaps; 0: it is not stored
 	// After and N are set if ID is 0: the ID of the last stored event before it, and the number of the event within the model call, from 1.
@@ -31,8 +31,9 @@ type Event struct {
 
 // Data is what an [Event] reports: a pointer to one of the event types of this package. No other type implements it.
 //
-// Fields with the tag json:"-" are content: argument, output and message text, which only the store and the owner of the run may receive. No
-// other field has such text. Fields named Tool or ToolName have the name of a registered tool, or "unknown", whatever the model wrote.
+// Fields with the tag json:"-" are argument, output and message text, the owner and labels of the run, and values for the same process.
+// Only the store and the owner of the run may receive them. No other field has argument, output or message text. Fields named Tool or
+// ToolName have the name of a registered tool, or "unknown", whatever the model wrote.
 //
 // A receiver may retain Data, but must not change it.
 //
@@ -69,7 +70,7 @@ type RunStarted struct {
 	Replays string `json:"replays,omitempty"`
 	// Executor names the engine that executes the run step by step, such as temporal; "": the processes that use the store do.
 	Executor string          `json:"executor,omitempty"`
-	Messages []lathe.Message `json:"-"` // with which the run starts
+	Messages []lathe.Message `json:"-"` // the messages that the run starts with
 	// Principal is the owner of the run, Profile and Labels are those of [lathe.RunInfo], and Target is the name of the run's
 	// loop.
 	Principal string            `json:"-"`
@@ -154,7 +155,7 @@ type LimitsView struct {
 	RunTimeoutMS     int64 `json:"run_timeout_ms"` // in milliseconds; 0: no limit
 }
 
-// ModelCallStarted says that an attempt of a model call is sent. A ModelCallFinished follows.
+// ModelCallStarted says that an attempt of a model call begins. A ModelCallFinished follows.
 type ModelCallStarted struct {
 	Attempt    int    `json:"attempt"` // number of the attempt within the turn, from 1
 	Provider   string `json:"provider"`
@@ -225,13 +226,13 @@ type ToolCallProgress struct {
 type ModelCallFinished struct {
 	Attempt           int                `json:"attempt"` // as in ModelCallStarted
 	Provider          string             `json:"provider"`
-	Model             string             `json:"model"`                // that answered, as its server names it
+	Model             string             `json:"model"`                // the model that answered, as its server names it, or as configured
 	Status            string             `json:"status"`               // "success" or "error"
 	ErrorCode         string             `json:"error_code,omitempty"` // of a failed attempt: a [lathe.UpstreamKind], else a [lathe.Code]
 	FinishReason      lathe.FinishReason `json:"finish_reason"`        // "": the attempt failed
 	Usage             lathe.Usage        `json:"usage"`
 	LatencyMS         int64              `json:"latency_ms"`                   // milliseconds until the end
-	FirstTokenMS      int64              `json:"first_token_ms"`               // milliseconds until the first delta; 0: there was none
+	FirstTokenMS      int64              `json:"first_token_ms"`               // milliseconds until the first delta; 0: no delta arrived
 	ToolCalls         int                `json:"tool_calls"`                   // number of calls in Message
 	IgnoredToolCalls  int                `json:"ignored_tool_calls,omitempty"` // number of calls that were removed because none were allowed
 	UpstreamRequestID string             `json:"upstream_request_id"`          // the server's id of the request, at most 128 bytes of printable ASCII
@@ -289,13 +290,13 @@ type ToolCallPlanned struct {
 	ArgsSchemaVersion string `json:"args_schema_version"` // [lathe.ToolSpec].SchemaVersion
 }
 
-// ApprovalRequested says that an approver was requested to decide about a call.
+// ApprovalRequested says that a call requires an approval and waits for the decision of an approver.
 type ApprovalRequested struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Tool       string          `json:"tool"`
 	Seq        int             `json:"seq"`            // of the call
 	ArgsDigest string          `json:"args_digest"`    // [lathe.ApprovalRequest].Digest
-	Rule       string          `json:"rule,omitempty"` // of the policy, that requires the approval
+	Rule       string          `json:"rule,omitempty"` // the policy rule that requires the approval
 	ExpiresAt  time.Time       `json:"expires_at"`
 	Arguments  json.RawMessage `json:"-"`
 }
@@ -308,7 +309,7 @@ type ApprovalResolved struct {
 	Decision   string          `json:"decision"`    // "approved", "edited", "answered" (by the approver, in place of the tool), "denied" or "expired"
 	By         string          `json:"by"`          // the approver; "": the request expired or was cancelled
 	ReasonCode string          `json:"reason_code"` // as [lathe.Approval].ReasonCode
-	Arguments  json.RawMessage `json:"-"`           // with which the call is executed, if Decision is "edited"
+	Arguments  json.RawMessage `json:"-"`           // the edited arguments; nil unless Decision is "edited"
 	// InRequest is [lathe.Approval].InRequest.
 	InRequest bool `json:"in_request,omitempty"`
 }
@@ -319,14 +320,14 @@ type ToolCallExecuted struct {
 	ToolName        string `json:"tool_name"`
 	Seq             int    `json:"seq"`               // of the call
 	Success         bool   `json:"success"`           // the result is no error
-	LatencyMS       int64  `json:"latency_ms"`        // milliseconds from the acceptance of the call to its result
+	LatencyMS       int64  `json:"latency_ms"`        // milliseconds from the start of the first attempt to the end of the last; 0: no attempt
 	OutputTruncated bool   `json:"output_truncated"`  // the output exceeded Limits.MaxOutputBytes
 	OutputSizeBytes int    `json:"output_size_bytes"` // before it was truncated
 	Cached          bool   `json:"cached"`            // the cache answered
 	Attempts        int    `json:"attempts"`          // number of attempts, with repetitions
 	RC              *int   `json:"rc,omitempty"`      // return code of a WebAssembly tool; nil: 0, or another kind of tool
-	// ChildRunID is the run that the call started; "": none. ChildUsage and ChildCost are those of its model calls: they count
-	// against the limits of this run, too.
+	// ChildRunID is the last run that the call started; "": none. ChildUsage and ChildCost are the sums of all runs that its attempts
+	// started: they count against the limits of this run, too.
 	ChildRunID string       `json:"child_run_id,omitempty"`
 	ChildUsage *lathe.Usage `json:"child_usage,omitempty"`
 	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as it is known
@@ -363,7 +364,7 @@ type ToolCallResult struct {
 	ErrorType      lathe.Code   `json:"error_type,omitempty"`      // "": Status is "ok"
 	Message        string       `json:"message,omitempty"`         // the fixed text of ErrorType
 	Cause          string       `json:"cause,omitempty"`           // why it failed, for operators; at most 200 bytes, no argument and no output
-	LatencyMS      int64        `json:"latency_ms"`                // milliseconds from the acceptance of the call to its result
+	LatencyMS      int64        `json:"latency_ms"`                // milliseconds from the start of the first attempt to the end of the last; 0: no attempt
 	Client         bool         `json:"client,omitempty"`          // the caller of the run declared the tool
 	Repaired       bool         `json:"repaired,omitempty"`        // the arguments were repaired
 	Repair         Repair       `json:"repair,omitempty"`          // what was repaired; "" in logs of earlier versions

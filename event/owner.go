@@ -6,7 +6,7 @@ import "context"
 type RunOwner struct {
 	Principal string // [lathe.RunInfo].Principal
 	Profile   string // [lathe.RunInfo].Profile
-	Target    string // Target of the run's loop.Input; "": the default model, or none was named
+	Target    string // the Target of the run's loop.Input: the name of a model entry; "": the caller of the run named no model
 }
 
 type ownerKey struct{}

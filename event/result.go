@@ -11,7 +11,7 @@ type Result struct {
 	// one result, except the Pending ones.
 	History []lathe.Message
 	Usage   lathe.Usage // of the model calls, and of runs that tool calls started
-	Cost    float64     // likewise, in US dollars; calls of unknown cost are not counted
+	Cost    float64     // of the same, in US dollars; a model call of unknown cost adds nothing
 	Trace   []TurnTrace // one for each turn, in order
 	// ToolCalls is the number of tool calls, refused ones included.
 	ToolCalls int
@@ -52,7 +52,7 @@ type CallTrace struct {
 	ArgsBytes int        `json:"args_bytes"`         // length of the argument text
 	OK        bool       `json:"ok"`                 // the call has a result that is no error
 	Code      lathe.Code `json:"code,omitempty"`     // of the error; "": none
-	Executed  bool       `json:"executed"`           // the tool was called, or the cache answered
+	Executed  bool       `json:"executed"`           // the tool was called; false if the cache answered
 	Repaired  bool       `json:"repaired,omitempty"` // the arguments were repaired
-	LatencyMS int64      `json:"latency_ms"`         // milliseconds from the acceptance of the call to its result
+	LatencyMS int64      `json:"latency_ms"`         // milliseconds from the start of the first attempt to the end of the last; 0: no attempt
 }

@@ -322,7 +322,7 @@ func TestHostSendsParameters(t *testing.T) {
 	}
 	req := autoSend()
 	req.ResponseFormat = []byte(`{"type":"text"}`)
-	req.Overrides = []lathe.Member{{Name: "max_tokens", Value: []byte(`7`)}, {Name: "seed", Value: []byte(`"x"`)}, {Name: "temperature", Value: []byte(`0.5`)}, {Name: "top_k", Value: []byte(`4`)}}
+	req.Overrides = []lathe.Member{{Name: "max_tokens", Value: []byte(`7`)}, {Name: "seed", Value: []byte(`"x"`)}, {Name: "stop"}, {Name: "temperature", Value: []byte(`0.5`)}, {Name: "top_k", Value: []byte(`4`)}}
 	if _, err := h.Send(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestHostSendsParameters(t *testing.T) {
 	for _, m := range sent.Overrides {
 		got = append(got, m.Name+"="+string(m.Value))
 	}
-	if want := []string{`seed="x"`, "top_k=4", "other=2"}; !slices.Equal(got, want) {
+	if want := []string{`seed="x"`, "stop=", "top_k=4", "other=2"}; !slices.Equal(got, want) {
 		t.Errorf("overrides %q, want %q", got, want)
 	}
 }

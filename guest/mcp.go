@@ -17,7 +17,7 @@ type MCPPolicy struct {
 	Allow, Deny []string
 }
 
-// MCP is which tools of MCP servers a session may use, for [Request].
+// MCP says which tools of MCP servers a session may use, for [Request].
 type MCP struct {
 	Servers []string // names of the enabled servers
 

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -95,5 +96,5 @@ func completion(r *Reply, before int, created int64) []byte {
 
 // usage returns the body of GET_METRICS: the tokens of all turns of the send.
 func usage(u *lathe.Usage) []byte {
-	return wire.ObjectOf("completion_tokens", u.OutputTokens, "prompt_tokens", u.InputTokens, "total_tokens", u.Total())
+	return wire.ObjectOf("completion_tokens", u.OutputTokens, "prompt_tokens", u.InputTokens, "total_tokens", cmp.Or(u.TotalTokens, u.InputTokens+u.OutputTokens))
 }

@@ -16,7 +16,7 @@ func samplingOf(req *Request) (s lathe.Sampling, rest []lathe.Member) {
 		switch m.Name {
 		case "temperature", "top_p", "max_tokens", "seed", "stop", "reasoning_effort":
 			next := s
-			if json.Unmarshal(wire.ObjectOf(m.Name, wire.JSON(m.Value)), &next) == nil {
+			if len(m.Value) > 0 && json.Unmarshal(wire.ObjectOf(m.Name, wire.JSON(m.Value)), &next) == nil {
 				s = next
 				continue
 			}

@@ -16,8 +16,8 @@ import (
 
 // Arguments are the argument texts, as JSON, with which [TestTool] calls a tool.
 type Arguments struct {
-	Good []string // the tool returns a result: at least one text; each is used several times, also concurrently
-	Bad  []string // the tool returns an error that names what is wrong: at least one text if the tool has arguments
+	Good []string // texts for which the tool returns a result, at least one; each is used several times, also concurrently
+	Bad  []string // texts for which the tool returns an error that names the fault; at least one if the tool has arguments
 }
 
 // A toolCheck checks one part of the contract of [lathe.Tool]. check returns an error if the tools that open returns violate it.

@@ -27,8 +27,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// ErrInterrupted is the cause with which a program that stops cancels the contexts of its runs: they end `interrupted`. With any other cause,
-// a run ends `cancelled`.
+// ErrInterrupted is the cause with which a program that stops cancels the contexts of its runs: they end with reason interrupted. A run
+// whose context is cancelled with another cause ends with reason cancelled.
 var ErrInterrupted = errors.New("the program is stopping")
 
 // Options configure a loop. They are copied.
@@ -191,8 +191,8 @@ func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	return res, Failure(res)
 }
 
-// Ended returns the result of a run if d is of its last event: RunFinished, or the RunPaused of a parked run. It returns nil for other events,
-// and for events that were decoded from JSON.
+// Ended returns the result of a run if d is the data of its last event: RunFinished, or the RunPaused of a parked run. It returns nil for
+// other events, and for events that were decoded from JSON.
 func Ended(d event.Data) *event.Result {
 	switch d := d.(type) {
 	case *event.RunFinished:

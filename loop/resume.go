@@ -81,8 +81,8 @@ func readStart(raw json.RawMessage) (*start, error) {
 	return s, nil
 }
 
-// Client returns the JSON that the gateway stored with the input of the run for its own use, about the client that started it. It is nil if
-// there is none, the content was removed, or the input cannot be read.
+// Client returns the JSON about the client that started the run, which the gateway stored with the input of the run. It returns nil if the
+// gateway stored none, a store has removed the content of the run, or the input cannot be parsed.
 func (s *State) Client() json.RawMessage {
 	old, err := readStart(s.input)
 	if err != nil {

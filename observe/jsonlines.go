@@ -67,7 +67,7 @@ func (l *JSONLines) Emit(_ context.Context, e event.Event) {
 	_, l.err = l.w.Write(b)
 }
 
-// Err returns the first error, of the writer or of the encoding of an event; nil if there was none.
+// Err returns the first error of the writer or of the encoding of an event; nil if no error occurred.
 func (l *JSONLines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

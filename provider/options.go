@@ -100,7 +100,7 @@ type Limits struct {
 	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
 	MaxAnswerCalls   int   // 256; tool calls of one answer
 	// MaxContinuations is the maximum number of further requests for one answer that the server interrupts (stop reason pause_turn of
-	// Messages); 8.
+	// Messages). The default is 8.
 	MaxContinuations int
 }
 

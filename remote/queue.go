@@ -144,7 +144,7 @@ type Ref struct {
 	Worker  string // [Worker].ID
 }
 
-// A Notification says what may have changed: the call Key, or, if it is zero, the list of workers.
+// A Notification says what may have changed: the call with this Key. The zero Notification means the list of workers.
 type Notification struct {
 	Key string `json:"key,omitempty"` // key of the call
 	// Definition is set if a call of this definition can be claimed.

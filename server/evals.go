@@ -33,7 +33,7 @@ type EvalRow struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// An EvalModel is the figures of one model (with its strategy) in a result.
+// An EvalModel contains the figures of one model (with its strategy) in a result.
 type EvalModel struct {
 	Model    string   `json:"model"`
 	Strategy string   `json:"strategy,omitempty"`

@@ -105,7 +105,7 @@ type Options struct {
 	Bus *observe.Bus
 	// Approvals is the approver of the runners and stores its answers in Index; nil: no call can be approved.
 	Approvals *approval.Queue
-	// Ledger is the usage that /api/usage and /api/keys show; nil: they show none.
+	// Ledger has the usage that /api/usage and /api/keys show; nil: they show no usage.
 	Ledger store.Ledger
 	// Ready, if not nil, is called for each /readyz. If it returns an error, /readyz returns 503, and the error is logged.
 	Ready func(ctx context.Context) error

@@ -38,7 +38,7 @@ type WorkerOptions struct {
 	Log          *slog.Logger  // connections and discarded results; nil: no logging
 }
 
-// A WorkerPool is the workers that authenticate with one token, and what they may do.
+// A WorkerPool describes the workers that authenticate with one token, and what they may do.
 type WorkerPool struct {
 	Name  string
 	Token secret.Secret

@@ -54,8 +54,8 @@ const ledgerKept = 400 * 24 * time.Hour
 // ChargedKept is how long a store remembers a charged reservation, which a late Settle then corrects, and the id of a [Ledger].Record.
 const ChargedKept = 24 * time.Hour
 
-// LedgerBegins returns the first month whose rows [Ledger].Sweep keeps at now, such as "2025-10". As a string it compares with months and
-// days.
+// LedgerBegins returns the first month whose rows [Ledger].Sweep keeps at now, such as "2025-10". It can be compared as a string with
+// months and days.
 func LedgerBegins(now time.Time) string { return now.UTC().Add(-ledgerKept).Format("2006-01") }
 
 // The kinds of an [Account].
@@ -89,7 +89,7 @@ type Limit struct{ Nanos, Tokens int64 }
 // NoLimit admits every call.
 var NoLimit = Limit{-1, -1}
 
-// A Budget is the limits of a key or group per day and per month of UTC. The zero value admits almost nothing: see [NoBudget].
+// A Budget contains the limits of a key or group per day and per month of UTC. The zero value admits almost nothing: see [NoBudget].
 type Budget struct{ Day, Month Limit }
 
 // NoBudget admits every call.
@@ -104,7 +104,7 @@ type Bound struct {
 	Limit Limit
 }
 
-// A Balance is the sums of one account. Reserved amounts are not part of the spent ones; charged reservations are.
+// A Balance contains the sums of one account. Reserved amounts are not part of the spent ones; charged reservations are.
 type Balance struct {
 	Account
 	SpentNanos, SpentTokens       int64
@@ -184,14 +184,14 @@ type Reservation struct {
 	// InputTokens and OutputTokens are the maximum tokens of the call, Nanos its maximum cost in nano-dollars.
 	InputTokens, OutputTokens, Nanos int64
 	Expires                          time.Time // when Sweep charges it
-	// The limits of the accounts. A zero Limit refuses the call; [NoLimit] is none.
+	// The limits of the accounts. A zero Limit admits only a call that costs nothing and uses no tokens; [NoLimit] admits every call.
 	KeyDay, KeyMonth, GroupDay, GroupMonth Limit
 }
 
 // Tokens returns InputTokens + OutputTokens, which each account reserves.
 func (r *Reservation) Tokens() int64 { return r.InputTokens + r.OutputTokens }
 
-// Charged returns what an expired reservation is counted as: one estimated call with the reserved amounts.
+// Charged returns the counts that Sweep books for an expired reservation: one estimated call with the reserved amounts.
 func (r *Reservation) Charged() Counts {
 	return Counts{Calls: 1, Estimated: 1, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, Tokens: r.Tokens(), Nanos: r.Nanos}
 }
@@ -271,7 +271,7 @@ func isDay(s string) bool {
 	return err == nil
 }
 
-// A BudgetError is the budget that did not admit a call. It is wrapped in a *[lathe.Error] of code budget_exhausted.
+// A BudgetError says which budget did not admit a call. It is wrapped in a *[lathe.Error] of code budget_exhausted.
 type BudgetError struct {
 	Bound   Bound
 	Balance Balance

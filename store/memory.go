@@ -39,8 +39,9 @@ type MemoryOptions struct {
 	MaxFinished int
 	// MaxEvents is the maximum number of events of one run; 0: 100,000. Further events are refused.
 	MaxEvents int
-	// MaxBytes is the maximum memory of all runs in bytes, estimated from all their texts, of which equal
-	// ones are held once; 0: no limit. For a new run, the runs that finished first are removed; if that is not enough, the new run is refused instead. Running and parked runs are never removed.
+	// MaxBytes is the maximum memory of all runs in bytes; 0: no limit. The memory of a run is estimated from all its texts: a text that
+	// several runs share counts for each of them. For a new run, the runs that finished first are removed; if that is not enough, the new
+	// run is refused. Running and parked runs are never removed.
 	MaxBytes int64
 	// Share limits each principal to the fraction 1/Share of the store; 0 and 1: no limit. With 4, a principal has at most a quarter of
 	// MaxRuns as unfinished runs, and its runs must fit into a quarter of MaxBytes: first its own finished runs are removed, then a new run

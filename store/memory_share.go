@@ -10,8 +10,9 @@ import (
 // minShared is the length of a text in bytes from which runs share it: for shorter ones a handle takes as much memory.
 const minShared = 256
 
-// share replaces the long texts of the messages that runs start with by equal ones that other runs hold: each run of a conversation starts with
-// all messages before it. A text is shared while a run has one of the handles. The events must be copies of the store.
+// share replaces the long texts of the messages that runs start with by equal ones that other runs hold: each run of a conversation starts
+// with all messages before it. A text is shared while a run has one of the handles. A new text is copied: a run in progress has its own
+// until it ends. The events must be copies of the store.
 func share(events []event.Event) (held []unique.Handle[string]) {
 	text := func(s *string) {
 		if len(*s) >= minShared {

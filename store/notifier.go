@@ -11,8 +11,8 @@ import (
 // from several goroutines at once.
 type CallNotifier struct{ all watchers[remote.Notification] }
 
-// Notify passes n to all watchers, without blocking on them. A [CallNotifier.Watch] whose queue already has n, or 10,000 others, does not get
-// it.
+// Notify passes n to all watchers, without blocking on them. A watcher whose queue already contains n, or has 10,000 notifications, does
+// not get n.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
 // Watch calls fn with each notification in its queue, on this goroutine, in the order of their arrival, until ctx is done.

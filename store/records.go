@@ -31,7 +31,7 @@ func NewRecords(begin func(ctx context.Context, op string, write bool, fn func(r
 }
 
 // Rows are the rows of [Records] within one transaction, which a store implements. A method that returns one row returns
-// [lathe.ErrNotFound] if there is none, unless its comment says otherwise.
+// [lathe.ErrNotFound] if the row does not exist, unless its comment says otherwise.
 type Rows interface {
 	// Call returns the row of a key. The caller may change it and stores it by PutCall.
 	Call(key string) (*QueuedCall, error)

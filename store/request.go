@@ -22,9 +22,10 @@ type RequestDigest [sha256.Size]byte
 // A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] remove its run. It is removed when the run is deleted by id, by session
 // or by principal.
 type RequestStore interface {
-	// PutRequest records that runID serves the request, with a response that is not delivered yet. It may replace a record of runID and one
-	// of the run instead, which the caller got from FindRequest ("": none). If another run is recorded, it changes nothing and returns an
-	// error of code conflict. So if several runs are started concurrently for one request, only one serves it.
+	// PutRequest records that runID serves the request, with a response that is not delivered yet. It replaces a record of runID, and one
+	// of the run whose id is the parameter instead, which the caller got from FindRequest; "" names no run. If another run is recorded, it
+	// changes nothing and returns an error of code conflict. So if several runs are started concurrently for one request, only one serves
+	// it.
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
 	// FindRequest returns the record of the request, or an error of code not_found.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)

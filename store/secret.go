@@ -14,8 +14,9 @@ const maxSharedSecret = 4096
 // A SecretKeeper stores random values that the processes with the same store share, such as a key with which they encrypt data for clients.
 // Exports of runs do not contain the values, but any program that can read the store can read them.
 type SecretKeeper interface {
-	// SharedSecret returns the value that is stored under name. If there is none, it stores value and returns it. Concurrent callers all
-	// get the same value. An empty name, or a value that is empty or above 4,096 bytes, is an error of code invalid_request.
+	// SharedSecret returns the value that is stored under name. If no value is, it stores value and returns it. All callers get the same
+	// value, also concurrent ones in different processes. An empty name, or a value that is empty or above 4,096 bytes, is an error of code
+	// invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 

@@ -45,8 +45,8 @@ type Shared interface {
 	Release(ctx context.Context, c Claim, seen int64) error
 	// Owner returns the node with a valid claim on the run, or "" if no lease is valid or the run has ended.
 	Owner(ctx context.Context, runID string) (node string, err error)
-	// Advertise stores, for ttl, the base URL at which other nodes reach this one. Address returns that of a node, "" if none is valid.
-	// Nodes use them for data that may be lost, such as deltas for a subscriber at another node.
+	// Advertise stores, for ttl, the base URL at which other nodes reach this one. Address returns the URL that a node has stored, or "" if
+	// it has stored none or its ttl has passed. Nodes use them for data that may be lost, such as deltas for a subscriber at another node.
 	Advertise(ctx context.Context, node, address string, ttl time.Duration) error
 	Address(ctx context.Context, node string) (string, error)
 	// Watch calls fn with the id of each run that may have new events or signals, until ctx is done or the connection is

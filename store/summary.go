@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Summary is the rows of one run in the lists of a [RunIndex], computed from its events alone. The zero value is that of a run without
-// events.
+// A Summary contains the rows of one run in the lists of a [RunIndex], computed from its events alone. The zero value is that of a run
+// without events.
 type Summary struct {
 	Run   RunSummary
 	Calls []CallSummary // the model calls in the order of their end

@@ -13,7 +13,7 @@ type Circuit struct {
 	// Failures is the number of consecutive failures that opens the circuit; 0: 5; negative: the circuit never opens. Failures are
 	// timeouts, the code unavailable, panics and all errors that are not a [Failure].
 	Failures int
-	OpenFor  time.Duration // OpenFor is the time after which an open circuit lets one call through as a probe; 0: 30 s.
+	OpenFor  time.Duration // time after which an open circuit allows one call as a probe; 0: 30 s
 }
 
 func (c Circuit) withDefaults() Circuit {

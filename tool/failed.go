@@ -52,8 +52,8 @@ func (c *call) target() string {
 	return string(b)
 }
 
-// Failed returns the names of the tools whose last call failed, sorted; nil if there are none. If a tool declares a Target, it is listed as
-// long as the last call for any of its targets has failed. Calls of unknown tools count as the tool "unknown".
+// Failed returns the names of the tools whose last call failed, sorted; nil if no last call failed. A tool with a Target is listed if the
+// last call for one of its targets failed. Calls of unknown tools count as the tool "unknown".
 func (w *Work) Failed() []string {
 	names := map[string]bool{}
 	for key := range w.failures.failed {

@@ -43,7 +43,7 @@ type CauseError struct {
 	Err   error  // may be nil
 }
 
-// Error returns the cause, followed by the text of Err if there is one.
+// Error returns the cause, followed by the text of Err unless Err is nil.
 func (e *CauseError) Error() string {
 	if e.Err == nil {
 		return e.Cause

@@ -137,7 +137,7 @@ func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	return with, nil
 }
 
-// Lookup returns the tool with exactly this name, which may be hidden; false if there is none.
+// Lookup returns the tool with exactly this name, also if it is hidden. It returns nil and false if the set has no such tool.
 func (s *Set) Lookup(name string) (lathe.Tool, bool) {
 	if e := s.now.Load().byName[name]; e != nil {
 		return e.tool, true

@@ -20,8 +20,8 @@ import (
 	"github.com/lathe-run/lathe/internal/report"
 )
 
-// A lane is a gateway in one configuration.
-type lane struct {
+// A gateway is one process to measure, in one configuration.
+type gateway struct {
 	name          string
 	path          string // of the binary of lathe; "": the lean proxy
 	tools, sqlite bool
@@ -31,7 +31,7 @@ type lane struct {
 // of another.
 type long struct {
 	dir, self string
-	lanes     []lane
+	gateways  []gateway
 	rounds    int
 	span      time.Duration
 	core      int // of the gateways; negative: all processes share all cores
@@ -40,13 +40,13 @@ type long struct {
 
 // longTables measures histories, runs on SQLite, and the growth of a conversation. pinned puts the gateways on core 0 and everything else on core 1.
 func longTables(dir, path, against, only string, rounds int, span time.Duration, pinned bool) (err error) {
-	l := &long{dir: dir, rounds: rounds, span: span, core: -1, lanes: []lane{{name: "lean"}}}
+	l := &long{dir: dir, rounds: rounds, span: span, core: -1, gateways: []gateway{{name: "lean"}}}
 	if l.self, err = os.Executable(); err != nil {
 		return err
 	}
 	for _, b := range []struct{ name, path string }{{"lathe", path}, {"the other lathe", against}} {
 		if b.path != "" {
-			l.lanes = append(l.lanes, lane{b.name + ", relayed", b.path, false, false}, lane{b.name + ", with tools", b.path, true, false}, lane{b.name + ", with tools and SQLite", b.path, true, true})
+			l.gateways = append(l.gateways, gateway{b.name + ", relayed", b.path, false, false}, gateway{b.name + ", with tools", b.path, true, false}, gateway{b.name + ", with tools and SQLite", b.path, true, true})
 		}
 	}
 	where, others := "all processes on the same cores", -1
@@ -78,49 +78,49 @@ func longTables(dir, path, against, only string, rounds int, span time.Duration,
 	return nil
 }
 
-// start starts the gateway of a lane with an empty store, which is the folder.
-func (l *long) start(at lane) (p *proc.Process, store string, err error) {
-	if at.path == "" {
-		p, err = proc.Start(at.name, l.core, l.self, "-serve", "lean", "-upstream", l.mock.Base)
+// start starts the gateway with an empty store, which is in the folder store.
+func (l *long) start(g gateway) (p *proc.Process, store string, err error) {
+	if g.path == "" {
+		p, err = proc.Start(g.name, l.core, l.self, "-serve", "lean", "-upstream", l.mock.Base)
 		return p, "", err
 	}
 	if store, err = os.MkdirTemp(l.dir, "store-"); err != nil {
 		return nil, "", err
 	}
-	cfg, err := config(store, l.mock.Base, at.tools)
+	cfg, err := config(store, l.mock.Base, g.tools)
 	if err != nil {
 		return nil, "", err
 	}
 	args := []string{"serve", "--config", cfg, "--addr", "127.0.0.1:0"}
-	if at.sqlite {
+	if g.sqlite {
 		args = append(args, "--store", "sqlite:"+filepath.Join(store, "runs.db"))
 	}
-	p, err = proc.Start(at.name, l.core, at.path, args...)
+	p, err = proc.Start(g.name, l.core, g.path, args...)
 	return p, store, err
 }
 
-// load measures the lanes in alternation and prints a table. per is what the CPU time of a request is divided by.
-func (l *long) load(what string, lanes []lane, body string, connections int, unit string, per time.Duration) error {
-	var gateways []*proc.Process
+// load measures the gateways in alternation and prints a table. per is what the CPU time of a request is divided by.
+func (l *long) load(what string, gateways []gateway, body string, connections int, unit string, per time.Duration) error {
+	var processes []*proc.Process
 	defer func() {
-		for _, p := range gateways {
+		for _, p := range processes {
 			p.Stop()
 		}
 	}()
-	for _, at := range lanes {
-		p, _, err := l.start(at)
+	for _, g := range gateways {
+		p, _, err := l.start(g)
 		if err != nil {
 			return err
 		}
-		gateways = append(gateways, p)
+		processes = append(processes, p)
 	}
-	rows, idle := make([]row, len(gateways)), make([]int, len(gateways))
+	rows, idle := make([]row, len(processes)), make([]int, len(processes))
 	time.Sleep(time.Second) // nothing is at work: the memory is that of a process that waits
-	for i, p := range gateways {
+	for i, p := range processes {
 		idle[i] = p.Memory()
 	}
 	for range l.rounds {
-		for i, p := range gateways {
+		for i, p := range processes {
 			c := &load.Client{HTTP: &http.Client{Transport: proxy.Transport()}, URL: p.Base + "/v1/chat/completions", Stream: true, End: "[DONE]", Body: body}
 			s := load.Run(p, c, connections, 0, l.span)
 			if s.Failed > 0 || len(s.Answers) == 0 {
@@ -135,7 +135,7 @@ func (l *long) load(what string, lanes []lane, body string, connections int, uni
 	var t report.Table
 	t.Row("gateway", "CPU "+unit+" a request", "requests/s", "p50 ms", "p99 ms", "RSS idle MiB", "most MiB")
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/1e6) }
-	for i, p := range gateways {
+	for i, p := range processes {
 		x := &rows[i]
 		t.Row(p.Name, fmt.Sprintf("%.2f", load.Median(x.request)), fmt.Sprintf("%.0f", load.Median(x.rate)), ms(load.Median(x.p50)), ms(load.Median(x.p99)),
 			fmt.Sprintf("%.1f", float64(idle[i])/1024), fmt.Sprintf("%.1f", float64(x.rss)/1024))
@@ -153,20 +153,20 @@ func (l *long) histories(what string) error {
 		fmt.Fprintf(&b, `,{"role":"user","content":"%d %s"},{"role":"assistant","content":"%s"}`, i, strings.Repeat(text, 10), strings.Repeat(text, 10))
 	}
 	b.WriteString(`,{"role":"user","content":"And now?"}]}`)
-	return l.load(what, l.lanes, b.String(), 4, "ms", time.Millisecond)
+	return l.load(what, l.gateways, b.String(), 4, "ms", time.Millisecond)
 }
 
-// toolRuns measures runs with two model calls and a call of the calculator between them. Beside them stands how often the disk can flush as many bytes
-// as such a run adds to the store.
+// toolRuns measures runs with two model calls and a call of the calculator between them. It also prints how often a second the disk can flush as many
+// bytes as such a run adds to the store.
 func (l *long) toolRuns(what string) error {
-	var lanes []lane
-	for _, at := range l.lanes {
-		if at.tools {
-			lanes = append(lanes, at)
+	var gateways []gateway
+	for _, g := range l.gateways {
+		if g.tools {
+			gateways = append(gateways, g)
 		}
 	}
 	const body = `{"model":"t50","stream":true,"messages":[{"role":"system","content":"You are terse."},{"role":"user","content":"What is 6 * 7?"}]}`
-	if err := l.load(what, lanes, body, 64, "µs", time.Microsecond); err != nil {
+	if err := l.load(what, gateways, body, 64, "µs", time.Microsecond); err != nil {
 		return err
 	}
 	n, err := flushes(filepath.Join(l.dir, "flushes"), 6<<10, l.span)
@@ -176,7 +176,7 @@ func (l *long) toolRuns(what string) error {
 	return err
 }
 
-// flushes says how many appends of that many bytes, each flushed, a file takes in a second.
+// flushes returns how many appends of size bytes, each followed by a flush, a file accepts in a second.
 func flushes(path string, size int, span time.Duration) (perSecond float64, err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -199,20 +199,20 @@ func flushes(path string, size int, span time.Duration) (perSecond float64, err 
 func (l *long) turns(what string) error {
 	var t report.Table
 	t.Row("gateway", "turns", "conversation KB", "files of the store MB", "RSS MiB", "CPU s")
-	for _, at := range l.lanes {
-		if !at.tools {
+	for _, g := range l.gateways {
+		if !g.tools {
 			continue
 		}
-		if err := l.grow(at, &t); err != nil {
-			return fmt.Errorf("%s: %w", at.name, err)
+		if err := l.grow(g, &t); err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}
 	fmt.Printf("\n**%s**\n\n", what)
 	return t.WriteMarkdown(os.Stdout, "lrrrrr")
 }
 
-func (l *long) grow(at lane, t *report.Table) error {
-	p, store, err := l.start(at)
+func (l *long) grow(g gateway, t *report.Table) error {
+	p, store, err := l.start(g)
 	if err != nil {
 		return err
 	}
@@ -250,20 +250,20 @@ func (l *long) grow(at lane, t *report.Table) error {
 		request.Messages = append(request.Messages, message{"assistant", text()})
 		if turn == 10 || turn == 20 || turn == 50 || turn == 100 {
 			files := "–"
-			if at.sqlite {
+			if g.sqlite {
 				size, err := sizeOf(store)
 				if err != nil {
 					return err
 				}
 				files = fmt.Sprintf("%.1f", float64(size)/1e6)
 			}
-			t.Row(at.name, turn, len(body)/1000, files, fmt.Sprintf("%.1f", float64(p.Memory())/1024), fmt.Sprintf("%.2f", p.CPU().Seconds()))
+			t.Row(g.name, turn, len(body)/1000, files, fmt.Sprintf("%.1f", float64(p.Memory())/1024), fmt.Sprintf("%.2f", p.CPU().Seconds()))
 		}
 	}
 	return nil
 }
 
-// sizeOf is the size of all files below a folder.
+// sizeOf returns the size of all files below a folder.
 func sizeOf(dir string) (size int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

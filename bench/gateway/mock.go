@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// The model server. The name of the model says what it does: tN answers with N pieces of text, pN the same
-// with a wait of 5 ms before each, nN the same as tN, and calls no tool. Another request with tools, and without an answer of one, is answered with a call.
+// The model server. The name of the model says what it does: tN answers with N pieces of text, pN the same with a wait of 5 ms before each.
+// nN does the same as tN but calls no tool. For every other model, a request that has tools and no tool result gets a tool call as its
+// answer.
 
 const pace = 5 * time.Millisecond
 

@@ -55,7 +55,7 @@ import (
 
 // The names under which [Workflow.Register] registers the workflow and its activities.
 const (
-	Name = "lathe.run" // of the workflow
+	Name = "lathe.run" // name of the workflow type
 
 	modelActivity  = "lathe.model"
 	toolActivity   = "lathe.tool"

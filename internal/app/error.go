@@ -35,7 +35,8 @@ func at(key string, err error) error {
 	return lathe.CodeOf(err).Errorf(Op, "%s: %w", key, Cause(err))
 }
 
-// Cause returns the Err of the first *[lathe.Error] in err, whose text is without operation and code; err itself if there is none.
+// Cause returns the Err of the first *[lathe.Error] in err, whose text has neither the operation nor the code of that error. If err wraps
+// no such error, or its Err is nil, Cause returns err.
 func Cause(err error) error {
 	var e *lathe.Error
 	if errors.As(err, &e) && e.Err != nil {

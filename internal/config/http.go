@@ -100,7 +100,7 @@ type OpenAPI struct {
 	// it or one of its tags is named. One without an id has that of its method and path, such as `get_users_id`. If no tool can be
 	// made of an operation, a pattern leaves it out with a warning; if its id is named, it is an error.
 	Operations []string `key:"operations" is:"operation" also:"include allow"`
-	// Operations that do not become tools, even if `operations` or `tags` name them; patterns as there.
+	// Operations that do not become tools, even if `operations` or `tags` name them; patterns as in `operations`.
 	Exclude []string `key:"exclude" is:"operation" also:"deny skip hide"`
 	// Tags whose operations are tools, apart from those of which no tool can be made.
 	Tags []string `key:"tags" is:"operation"`

@@ -28,7 +28,7 @@ type MCPServer struct {
 	OAuth   OAuth          `key:"oauth" default:"grant=authorization_code"`
 	// The tools to offer, by the server's names; `*` stands for any characters, `?` for one. Default: `["*"]`, all. An empty list: none.
 	Tools []string `key:"tools" unset:"all" also:"include allow_tools"`
-	// Tools not offered, even if `tools` names them; patterns as there.
+	// Tools not offered, even if `tools` names them; patterns as in `tools`.
 	Exclude []string `key:"exclude" also:"deny_tools skip_tools hide"`
 	// Names under which tools are offered in place of `NAME__tool`. Policy, keys and agents refer to the new names.
 	Rename map[string]string `key:"rename" per:"the server's name of a tool" is:"tool name" also:"alias aliases names"`

@@ -44,7 +44,8 @@ type OIDC struct {
 // IsSet reports whether an issuer is configured.
 func (o *OIDC) IsSet() bool { return !o.Issuer.IsZero() }
 
-// ProfileOf splits an entry VALUE=KEY of Profiles at its last "=". It panics if there is none; loaded configurations have no such entry.
+// ProfileOf splits an entry VALUE=KEY of Profiles at its last "=". It panics if entry has no "="; the entries of a loaded configuration
+// have one.
 func ProfileOf(entry string) (value, key string) {
 	i := strings.LastIndexByte(entry, '=')
 	return entry[:i], entry[i+1:]

@@ -10,7 +10,7 @@ import (
 
 // Serve configures the gateway.
 type Serve struct {
-	// Address to listen on. One that others reach requires `keys`.
+	// Address to listen on. Any but a loopback address requires `keys`.
 	Addr string `key:"addr" default:"127.0.0.1:8700" is:"host:port" also:"listen port host bind"`
 	// Address that serves only `/metrics`, `/livez` and `/readyz`, without a key. Default: `/metrics` is at
 	// `serve.addr`, with `keys` for those that have `admin` or `metrics`.
@@ -111,7 +111,7 @@ type Console struct {
 	// Whether the console is served.
 	Enabled bool `key:"enabled" default:"true" also:"page ui"`
 	// Address that serves only the console and the API that it calls; the console is not at `serve.addr` then.
-	// One that others reach requires `keys`. Default: the console is served at `serve.addr`.
+	// Any but a loopback address requires `keys`. Default: the console is served at `serve.addr`.
 	Listen string `key:"listen" is:"host:port" also:"addr port"`
 	// Time after which a browser that has signed in with a key has to sign in again.
 	SessionLife time.Duration `key:"session_lifetime" default:"12h" range:"1s.." also:"session_timeout"`

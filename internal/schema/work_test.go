@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,25 +49,42 @@ func (p *timed) match(string) (bool, time.Duration, error) {
 	return true, took, nil
 }
 
-// Only a match for which a check would be refused is attempted again.
-func TestOnlyRefusedMatchesAreRepeated(t *testing.T) {
+// A match that takes a tenth of the remaining time or more is attempted again, and the faster attempt counts: a busy machine does not make
+// a check fail.
+func TestSlowMatchesAreRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		attempts []int // of two matches
+		attempts []int // of all matches
+		matches  int
 		unused   int
 		refused  bool
 	}{
-		{"slow but within the limit", []int{400, 500, 0}, 1, false},
-		{"interrupted", []int{1000, 0, 0}, 0, false},
-		{"interrupted within the limit", []int{900, 200, 0}, 0, false},
-		{"slow", []int{900, 200, 200}, 0, true},
+		{"fast", []int{50, 60, 70, 0}, 3, 1, false},
+		{"slow within the limit", []int{400, 500, 300, 200}, 2, 0, false},
+		{"interrupted", []int{1000, 0, 0}, 2, 0, false},
+		{"interrupted the second time", []int{400, 1000, 0}, 2, 0, false},
+		{"each interrupted", []int{300, 0, 300, 0, 300, 0, 300, 0}, 4, 0, false},
+		{"interrupted near the limit", []int{900, 900, 50, 0, 0}, 3, 0, false},
+		{"slow", []int{900, 900, 200, 200, 0}, 3, 1, true},
 	} {
 		re := &timed{tt.attempts}
 		c := counter{workload: &workload{}, known: map[application]int{}}
 		items := &jsonschema.Schema{Items2020: &jsonschema.Schema{Pattern: re}}
-		if n := c.cost(items, newItem([]any{"a", "b"})); (n > maxWork) != tt.refused || len(re.attempts) != tt.unused {
+		if n := c.cost(items, newItem(slices.Repeat([]any{"a"}, tt.matches))); (n > maxWork) != tt.refused || len(re.attempts) != tt.unused {
 			t.Errorf("%s: cost %d, %d attempts unused; want %d, refused %v", tt.name, n, len(re.attempts), tt.unused, tt.refused)
 		}
+	}
+}
+
+// When a check has no work left, no further pattern is matched.
+func TestNothingIsMatchedWithoutWork(t *testing.T) {
+	t.Parallel()
+	re := &timed{[]int{100, 100, 100, 100}}
+	again := *re
+	f := folding{workload: &workload{}, left: 100}
+	f.value(map[string]any{"a": nil, "b": nil}, []*jsonschema.Schema{{PatternProperties: map[jsonschema.Regexp]*jsonschema.Schema{re: {}, &again: {}}}}, nil)
+	if n := len(re.attempts) + len(again.attempts); f.left > 0 || n != 6 {
+		t.Errorf("work left: %d, attempts unused: %d, want 6 of 8", f.left, n)
 	}
 }

@@ -39,6 +39,9 @@ type failure struct{ err *APIError }
 // NewReader returns a Reader of a request body.
 func NewReader(body []byte) Reader { return Reader{ClientRequest: &ClientRequest{N: 1, Body: body}} }
 
+// MessageEstimate returns a capacity for the messages of the request, which saves most of the copies of a growing slice.
+func (r *Reader) MessageEstimate() int { return min(len(r.Body)/1000, 1024) }
+
 // ParseBody checks that the body is a JSON object, calls read with its members, and returns the request. The error is an *[APIError].
 func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*ClientRequest, error) {
 	if err := r.Try(func() {

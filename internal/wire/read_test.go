@@ -91,6 +91,17 @@ func TestPathsLeadToTheMember(t *testing.T) {
 
 // An object gives its members under their decoded names, and those that were not read in their order. It refuses names that other
 // readers take for those of the set.
+// One large message, such as an image, does not reserve memory for many.
+func TestMessageEstimateIsBounded(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{0: 0, 200_000: 200, 16 << 20: 1024} {
+		r := NewReader(make([]byte, size))
+		if n := r.MessageEstimate(); n != want {
+			t.Errorf("body of %d bytes: %d, want %d", size, n, want)
+		}
+	}
+}
+
 func TestObjectsHaveMembersByName(t *testing.T) {
 	t.Parallel()
 	if _, err := parse(`{"n\u0061me":1,"x\u0079":null,"more":[2] , "top_p":3,"a":4}`, func(_ *Reader, o Object) {

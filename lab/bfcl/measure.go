@@ -123,7 +123,7 @@ func (c *Case) judge(calls []lathe.ToolCall) eval.Check {
 // formOnly reports whether only the form of calls can be scored.
 func (c *Case) formOnly() bool { return readCategory(c.Category).shape == multiTurn }
 
-// Form returns an error if the calls cannot be correct: there are none, one is of a function that the case does not have, or its arguments
+// Form returns an error if the calls cannot be correct: calls is empty, one is of a function that the case does not have, or its arguments
 // do not satisfy the function's schema. The error contains names, and no arguments.
 func (c *Case) Form(calls []lathe.ToolCall) error {
 	if len(calls) == 0 {

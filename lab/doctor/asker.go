@@ -30,8 +30,8 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 // Close closes idle connections. Ask must not be in progress.
 func (a *Asker) Close() { a.base.leave() }
 
-// Limit sets how many more requests Ask may send, repeated ones included. When none is left, Ask sends nothing and returns an Answer with
-// Status 0 and Requests 0.
+// Limit sets how many more requests Ask may send, repeated ones included. After these, Ask sends nothing and returns an Answer with Status
+// 0 and Requests 0.
 func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
 // Host returns the origin of the server URL, such as "http://127.0.0.1:11434".
@@ -51,7 +51,7 @@ type Answer struct {
 	Finish *lathe.Finish
 	// Findings are the ids of the findings about the response, as in the [Catalogue].
 	Findings []string
-	// First is the time to the first byte of the body (0: there was none), Elapsed the time to its end.
+	// First is the time to the first byte of the body (0: no byte arrived), Elapsed the time to its end.
 	First, Elapsed time.Duration
 	// Requests is the number of requests that were sent: 2 or more if one was repeated, as [Asker.Ask] describes.
 	Requests int

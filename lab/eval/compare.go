@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Comparison is the differences between two reports, A and B.
+// A Comparison contains the differences between two reports, A and B.
 type Comparison struct {
 	Lines []Change `json:"changes"` // all runs first, if each report has one model; then by model, then by model and scenario
 	// ModelA and ModelB are set if each report has one model and the names differ.
@@ -85,7 +85,7 @@ func (rep *Report) as(model string) *Report {
 	return out
 }
 
-// Of returns a report of the runs of one model; false if there are none.
+// Of returns a report of the runs of one model. If rep has no run of the model, it returns a report without runs, and false.
 func (rep *Report) Of(model string) (*Report, bool) {
 	out := &Report{Suite: rep.Suite}
 	for _, r := range rep.Runs {

@@ -63,7 +63,7 @@ func (b *bench) finished(j *job) *Run {
 	return r
 }
 
-// attempts returns the number of earlier attempts at a run, which reached no server; 0: none.
+// attempts returns the number of earlier attempts at a run, which ended without a score; 0: none.
 func (b *bench) attempts(j *job) int {
 	if b.opts.Dir == "" {
 		return 0
@@ -164,7 +164,7 @@ func readRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// Load reads the results in a folder, sorted by model and file name. It returns an error if there are none.
+// Load reads the results in a folder, sorted by model and file name. It returns an error if the folder has no results.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)

@@ -27,9 +27,9 @@ type Options struct {
 	UserModel *UserModel
 	// Dir is the folder for results; "": nothing is written. If it has results and Resume is false, the error is [ErrNotEmpty].
 	Dir string
-	// Resume continues an evaluation in Dir. Runs there with the same model, scenario and settings are not repeated, unless they reached no
-	// server: Run.Attempts counts these. A result of another server or of other settings under the same name is an error, and is not
-	// overwritten.
+	// Resume continues an evaluation in Dir. A run there with the same model, scenario and settings is not repeated if it has a score or
+	// provoked no mistake. Other runs are; Run.Attempts counts their attempts. A result of another server or of other settings under the
+	// same name is an error, and is not overwritten.
 	Resume bool
 	// Record is a folder in which the exchanges of each run with its model and tools are recorded; "": none. Replay is a folder with such
 	// recordings, which are used in place of the model; a request that was not recorded is an error.

@@ -14,7 +14,7 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// A Report is the runs of an evaluation.
+// A Report contains the runs of an evaluation.
 type Report struct {
 	Suite string
 	Runs  []*Run
@@ -68,7 +68,7 @@ type Row struct {
 	Low          float64 `json:"-"` // Low and High are the 95 % Wilson interval; in JSON ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
 	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text, among those that have such asserts
-	// and ended with an answer. nil: there are none.
+	// and ended with an answer. nil: no run counts in the rate.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`

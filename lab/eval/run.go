@@ -104,7 +104,7 @@ type Run struct {
 	ServerMessage string    `json:"error_hint,omitempty"` // error text of the server, with a limited size and without keys
 	Started       time.Time `json:"started"`
 	ElapsedMS     int64     `json:"elapsed_ms"`
-	// Attempts is the number of attempts, of which all but the last reached no server.
+	// Attempts is the number of attempts; all but the last ended without a score.
 	Attempts int `json:"attempts"`
 
 	Mode   lathe.ToolUseMode `json:"mode"`

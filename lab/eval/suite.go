@@ -142,8 +142,8 @@ func Airline() *Suite { return shipped("airline") }
 // tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
 func Skills() *Suite { return shipped("skills") }
 
-// Select returns the scenarios of a preset, in the order of the suite. "" is the preset "default" if there is one, otherwise all. An
-// unknown name is an error that lists the presets.
+// Select returns the scenarios of a preset, in the order of the suite. The preset "" is "default" if the suite has a preset of that name,
+// otherwise all scenarios. An unknown name is an error that lists the presets.
 func (s *Suite) Select(preset string) ([]*Scenario, error) {
 	names := []string{All}
 	for _, p := range s.Presets {

@@ -5,7 +5,7 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// A Budget is the maximum of a verification: it makes at most Requests, and starts none that could exceed Tokens.
+// A Budget bounds a verification: it makes at most Requests, and starts none that could exceed Tokens.
 type Budget struct {
 	// Requests includes a reserve for repetitions: one in twenty, and at least two for each endpoint.
 	Requests int `json:"requests"`

@@ -64,7 +64,7 @@ type Side struct {
 	Stopped      string `json:"stopped,omitempty"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	// Times of streamed answers in milliseconds, median and 95th percentile: to the first byte and to the end; 0: there are none.
+	// Times of streamed answers in milliseconds, median and 95th percentile: to the first byte and to the end; 0: no answer was streamed.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
 	Whole50 int64 `json:"elapsed_ms_p50"`
@@ -118,7 +118,7 @@ const (
 // words returns the verdict as text for people.
 func (v Verdict) words() string { return strings.ReplaceAll(string(v), "_", " ") }
 
-// A Metric is one property of an endpoint, compared with that of a reference if there is one.
+// A Metric is one property of an endpoint, compared with that of the reference, if [Run] was called with one.
 type Metric struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`

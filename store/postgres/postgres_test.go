@@ -31,38 +31,46 @@ func open(t testing.TB, url string) *postgres.Store {
 	return s
 }
 
+// each returns the function with which the subtests of t open an empty store each.
+func each[S any](t *testing.T) func() S {
+	t.Helper()
+	pgtest.Need(t)
+	return func() S { return any(open(t, pgtest.URL(t))).(S) }
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func() store.Store { return open(t, pgtest.URL(t)) })
+	storetest.Test(t, each[store.Store](t))
 }
 
 func TestIndex(t *testing.T) {
 	t.Parallel()
-	storetest.TestIndex(t, func() store.RunIndex { return open(t, pgtest.URL(t)) })
+	storetest.TestIndex(t, each[store.RunIndex](t))
 }
 
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	storetest.TestSignals(t, func() storetest.SignalIndex { return open(t, pgtest.URL(t)) })
+	storetest.TestSignals(t, each[storetest.SignalIndex](t))
 }
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	storetest.TestQueue(t, 37, func() remote.Queue { return open(t, pgtest.URL(t)) })
+	storetest.TestQueue(t, 37, each[remote.Queue](t))
 }
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	storetest.TestRetention(t, func() store.Retainer { return open(t, pgtest.URL(t)) })
+	storetest.TestRetention(t, each[store.Retainer](t))
 }
 
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	storetest.TestCompaction(t, func() store.Compactor { return open(t, pgtest.URL(t)) })
+	storetest.TestCompaction(t, each[store.Compactor](t))
 }
 
 func TestShared(t *testing.T) {
 	t.Parallel()
+	pgtest.Need(t)
 	storetest.TestShared(t, func() (store.Shared, func(time.Duration)) {
 		url := pgtest.URL(t)
 		s := open(t, url)
@@ -76,14 +84,14 @@ func TestShared(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	storetest.TestRequests(t, func() storetest.RequestRetainer { return open(t, pgtest.URL(t)) })
-	storetest.TestSecrets(t, func() store.SecretKeeper { return open(t, pgtest.URL(t)) })
-	storetest.TestValues(t, func() store.ValueKeeper { return open(t, pgtest.URL(t)) })
+	storetest.TestRequests(t, each[storetest.RequestRetainer](t))
+	storetest.TestSecrets(t, each[store.SecretKeeper](t))
+	storetest.TestValues(t, each[store.ValueKeeper](t))
 }
 
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	storetest.TestLedger(t, func() store.Ledger { return open(t, pgtest.URL(t)) })
+	storetest.TestLedger(t, each[store.Ledger](t))
 }
 
 func execute(t testing.TB, url, statement string, args ...any) {

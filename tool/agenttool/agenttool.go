@@ -114,8 +114,8 @@ func (t *Tool) Spec() *lathe.ToolSpec { return &t.spec }
 func (t *Tool) StartsRun() bool { return true }
 
 // Call implements [lathe.Tool]: it starts a run and waits for its end. The output is the answer as a JSON string. If the run ends without
-// an answer, the output has IsError and contains the reason, what the caller's model can do next, and the partial answer if there is one.
-// Call returns an error if it is not called by a [tool.Runner].
+// an answer, the output has IsError and contains the reason, what the caller's model can do next, and the partial answer, unless it is
+// empty. Call returns an error if it is not called by a [tool.Runner].
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in struct {
 		Task string `json:"task"`

@@ -68,7 +68,8 @@ func NewWorkspace(opts *WorkspaceOptions) (*Workspace, error) {
 func (w *Workspace) ID() string { return w.id }
 
 // Snapshot returns the whole state as an object with id, facts, draft, locks, ui_state and versions. With JSON pointers, it returns an
-// object that has a member for each pointer: the value there, or null if there is none. The error names a pointer that is not valid.
+// object that has a member for each pointer: the value at that place of the state, or null if the state has no such place. The error names
+// a pointer that is not valid.
 func (w *Workspace) Snapshot(pointers ...string) (json.RawMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

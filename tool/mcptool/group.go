@@ -33,8 +33,8 @@ type Group struct {
 // failed ones in the background; the caller must call Close. ctx limits only the start.
 //
 // Start returns an error, and leaves no process running, if a server's configuration is not valid, two servers have the same name, OnChange
-// returns an error, a required server is not ready, or ctx is done first. With [Options].Inspect, the third and fourth of these are
-// reported by [Group.Status] instead. opts may be nil.
+// returns an error, a required server is not ready, or ctx is done first. With [Options].Inspect, an error of OnChange and a required
+// server that is not ready are no errors of Start: [Group.Status] reports them. opts may be nil.
 func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
 	g := &Group{refused: map[string]string{}}
 	if opts != nil {

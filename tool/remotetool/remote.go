@@ -113,13 +113,17 @@ func (c *Catalogue) Follow(ctx context.Context) {
 	}
 }
 
-// Attach adds the tools to set and keeps it up to date until [Catalogue.Detach]. The error is that of [Catalogue.Sync]; the set stays
-// attached. Attach a set only once. [Catalogue.Refused] reports the refusals of the set that was attached last.
+// Attach adds the tools to set and keeps it up to date until [Catalogue.Detach]. The error is that of [Catalogue.Sync]; the set is not
+// attached then. Attach a set only once. [Catalogue.Refused] reports the refusals of the set that was attached last.
 func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	c.mu.Lock()
 	c.sets = append(c.sets, set)
 	c.mu.Unlock()
-	return c.Sync(ctx)
+	err := c.Sync(ctx)
+	if err != nil {
+		c.Detach(set)
+	}
+	return err
 }
 
 // Detach ends the updates of set, which keeps its current tools. It does nothing if set is not attached.
@@ -141,8 +145,8 @@ func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Dur
 	return c.Refused(w.ID), nil
 }
 
-// Refused returns the tools of the worker that were refused at the last update, with reasons by tool name; nil if there are none. The map
-// belongs to the caller.
+// Refused returns the tools of the worker that were refused at the last update, with reasons by tool name; nil if no tool was refused. The
+// map belongs to the caller.
 func (c *Catalogue) Refused(worker string) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

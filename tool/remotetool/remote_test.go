@@ -423,6 +423,30 @@ func TestSetsComeAndGo(t *testing.T) {
 	})
 }
 
+// A set that could not be attached does not change afterwards.
+func TestSetIsNotAttachedAfterAnError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		defer r.Close()
+		set, err := tool.NewSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := r.Catalogue.Attach(ctx, set); lathe.CodeOf(err) != lathe.CodeCancelled {
+			t.Fatalf("error %v", err)
+		}
+		r.announce("f/1", offer("act", "writes"))
+		if _, ok := set.Lookup("act"); ok {
+			t.Error("the set has changed")
+		}
+		if _, ok := r.Set.Lookup("act"); !ok {
+			t.Error("the attached set has not changed")
+		}
+	})
+}
+
 // blind is a queue whose store has queued a call, and lost the answer; for a while it cannot be reached at all.
 type blind struct {
 	*store.Memory

@@ -32,19 +32,25 @@ var shared struct {
 // server can be started, and with -short, the test is skipped.
 func URL(tb testing.TB) string {
 	tb.Helper()
+	return create(tb, Need(tb), os.Getenv(Existing) != "")
+}
+
+// Need starts the server of the test process and returns a URL of it, or skips the test as URL does. A test
+// whose subtests call URL with it calls Need first: a subtest that skips its parent panics.
+func Need(tb testing.TB) string {
+	tb.Helper()
 	skipShort(tb)
-	base := os.Getenv(Existing)
-	if base == "" {
-		shared.Lock()
-		if shared.server == nil && shared.err == nil {
-			shared.server, shared.err = start(context.Background(), sharedFolder())
-		}
-		s, err := shared.server, shared.err
-		shared.Unlock()
-		check(tb, err)
-		base = s.URL("postgres")
+	if base := os.Getenv(Existing); base != "" {
+		return base
 	}
-	return create(tb, base, os.Getenv(Existing) != "")
+	shared.Lock()
+	if shared.server == nil && shared.err == nil {
+		shared.server, shared.err = start(context.Background(), sharedFolder())
+	}
+	s, err := shared.server, shared.err
+	shared.Unlock()
+	check(tb, err)
+	return s.URL("postgres")
 }
 
 // skipShort skips the test in a short run.

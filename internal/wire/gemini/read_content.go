@@ -37,7 +37,7 @@ func (r *reader) readContents(body wire.Object) {
 	if wire.Kind(body.Get("contents")) != '[' {
 		body.Fail("contents", "Must be an array of contents.")
 	}
-	messages := slices.Grow(r.Messages, len(r.Body)/1000) // an estimate that saves most of the copies of a growing slice
+	messages := slices.Grow(r.Messages, r.MessageEstimate())
 	c := &conversation{r: r, messages: messages, byID: map[string][]int{}, byName: map[string][]int{}}
 	for el := range body.Elements("contents") {
 		c.add(r.object("", el, contentNames))

@@ -19,7 +19,7 @@ type prefix struct {
 // beginTurns records the index in the body at which the first turn begins.
 func (x *prefix) beginTurns(at int) { x.added, x.turn = at, at }
 
-// beginTurn records the index in the body at which the last turn begins.
+// beginTurn records the index in the body at which a turn begins, which is the last one then; answered: it is an assistant turn.
 func (x *prefix) beginTurn(at int, answered bool) { x.turn, x.answered = at, answered }
 
 // add adds a value that precedes the turns, such as the tools, in pieces.

@@ -25,7 +25,7 @@ func (r *reader) readSystem(o wire.Object) []lathe.Message {
 // readMessages splits the turns into messages of the internal form.
 func (r *reader) readMessages(o wire.Object) (out []lathe.Message) {
 	var s step
-	out = make([]lathe.Message, 0, len(r.Body)/1000) // an estimate that saves most of the copies of a growing slice
+	out = make([]lathe.Message, 0, r.MessageEstimate())
 	for el := range o.Elements("messages") {
 		m, results := r.readMessage(el)
 		if m.Role == lathe.RoleAssistant && len(m.Parts) > 0 {

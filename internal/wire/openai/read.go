@@ -103,7 +103,7 @@ func (r *reader) read(o wire.Object) {
 		r.readChoice(choice)
 	}
 	if o.Get("messages") != nil {
-		r.Messages = make([]lathe.Message, 0, len(r.Body)/1000) // an estimate that saves most of the copies of a growing slice
+		r.Messages = make([]lathe.Message, 0, r.MessageEstimate())
 		for el := range o.Elements("messages") {
 			r.Messages = append(r.Messages, r.message(el))
 		}
