@@ -112,7 +112,7 @@ func formatOf[T any]() (*format, error) {
 		return fail(err)
 	}
 	f := &format{}
-	if kind, _ := rawjson.Get(s, "type"); string(kind) != `"object"` {
+	if string(rawjson.At(s, "type")) != `"object"` {
 		f.boxed = true
 		s = fmt.Appendf(nil, `{"additionalProperties":false,"properties":{"value":%s},"required":["value"],"type":"object"}`, s)
 	}

@@ -55,7 +55,7 @@ func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 	n := 0
 	for key, value := range rawjson.Members(canon) {
 		if n++; n <= maxShownArgs {
-			out = append(out, Detail{Name: show(string(rawjson.AppendUnquoteLossy(nil, key)), maxShownName), Value: show(string(value), maxShownValue), Model: true})
+			out = append(out, Detail{Name: show(rawjson.Text(key), maxShownName), Value: show(string(value), maxShownValue), Model: true})
 		}
 	}
 	if n > maxShownArgs {

@@ -117,12 +117,11 @@ func size(ok bool) error {
 func asmLathe(body []byte, want int) func() error {
 	var rd bytes.Reader
 	r := sse.NewReader(&rd, nil)
-	a := openai.NewAssembler(nil)
 	var deltas []lathe.Delta
 	return func() error {
 		rd.Reset(body)
 		r.Reset(&rd)
-		a.Reset()
+		a := openai.NewAssembler(nil)
 		got := 0
 		for !a.Done() {
 			ev, err := r.Next()
@@ -298,12 +297,11 @@ func decoders() (title string, lanes []*lane, total int) {
 			return nil
 		}
 	}
-	a := openai.NewAssembler(nil)
 	var deltas []lathe.Delta
 	var m flatMessage
 	lanes = []*lane{
 		{name: "lathe", op: func() error {
-			a.Reset()
+			a := openai.NewAssembler(nil)
 			var err error
 			for _, c := range chunks {
 				if deltas, err = a.Append(deltas[:0], c); err != nil {

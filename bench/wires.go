@@ -121,12 +121,11 @@ func wireStreams(c *wireCase, calls bool) (wireStream, error) {
 func asmWire(c *wireCase, s wireStream) func() error {
 	var rd bytes.Reader
 	r := sse.NewReader(&rd, nil)
-	a := c.upstream.NewAssembler(nil)
 	var deltas []lathe.Delta
 	return func() error {
 		rd.Reset(s.body)
 		r.Reset(&rd)
-		a.Reset()
+		a := c.upstream.NewAssembler(nil)
 		got := 0
 		for !a.Done() {
 			ev, err := r.Next()

@@ -57,7 +57,7 @@ func (a *attempt) keep(s string) {
 		a.emit(lathe.DeltaText, s)
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(a.raw)))]
 	}
-	a.raw = appendKept(a.raw, s)
+	a.raw = append(a.raw, s...)
 }
 
 // ruin marks the attempt as unreadable and emits its text as text. The ParseError follows at the end of the attempt, with the code of the

@@ -57,7 +57,7 @@ func (b *bareCalls) pass(dst []lathe.Delta) []lathe.Delta {
 			dst = append(dst, d)
 			continue
 		case d.Kind == lathe.DeltaText && !d.Unreadable:
-			b.held, b.text = append(b.held, d), appendKept(b.text, d.Text)
+			b.held, b.text = append(b.held, d), append(b.text, d.Text...)
 			if b.mayBe() {
 				continue
 			}

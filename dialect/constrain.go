@@ -66,24 +66,26 @@ func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	}
 	c := &constrainer{b: &gbnf.Builder{}, layout: d.form.layout(), must: o.Choice.Mode == lathe.ChoiceRequired || o.Choice.Mode == lathe.ChoiceFunction, single: o.SingleCall}
 	for _, t := range tools {
-		if string(appendName(nil, t.Name)) != t.Name || t.Name == "" {
+		if safeName(t.Name) != t.Name || t.Name == "" {
 			return fail(fmt.Errorf("the dialect cannot write the tool name %.64q", t.Name))
 		}
 		c.calls = append(c.calls, c.layout.call(c, t))
 	}
-	out := &Constraint{}
-	var err error
-	root := c.root
+	root := (*constrainer).root
 	if c.layout.root != nil {
-		root = func() string { return c.layout.root(c) }
+		root = c.layout.root
 	}
-	if out.GBNF, err = c.b.Grammar(root()); err != nil {
+	grammar, err := c.b.Grammar(root(c))
+	if err != nil {
 		return fail(err)
 	}
+	out := &Constraint{GBNF: grammar}
 	if c.layout.root == nil && !c.layout.starts {
-		if out.Tag, err = c.tag(tools); err != nil {
+		tag, err := c.tag()
+		if err != nil {
 			return fail(err)
 		}
+		out.Tag = json.RawMessage(tag)
 	}
 	out.Loosened = c.b.Loosened()
 	return out, nil
@@ -117,7 +119,7 @@ type piece struct {
 	// name: text is the name of the tool.
 	name bool
 	// format returns the piece as a format of xgrammar's structural tags. If it is nil, the format is the text, or a grammar of expr.
-	format func() []byte
+	format func() string
 }
 
 // expression returns the piece as a grammar expression.
@@ -181,19 +183,21 @@ func (c *constrainer) root() string {
 	thinking := ""
 	marks := l.marks
 	if l.think != (thinkMarks{}) {
-		all := append(slices.Clone(l.marks), l.think[0], l.think[1])
-		thought := c.b.TextWithout(all)
-		thinking = c.b.Rule("thinking", gbnf.Sequence(gbnf.Literal(l.think[0]), thought, gbnf.Literal(l.think[1]), `"\n"{0,2}`))
-		if !c.must { // the prompt may have opened the block
-			thinking = c.b.Rule("thinking", gbnf.Sequence(gbnf.Optional(gbnf.Literal(l.think[0])), thought, gbnf.Literal(l.think[1]), `"\n"{0,2}`))
+		marks = append(slices.Clone(l.marks), l.think[0], l.think[1])
+		thought, open := c.b.TextWithout(marks), gbnf.Literal(l.think[0])
+		rule := func(open string) string {
+			return c.b.Rule("thinking", gbnf.Sequence(open, thought, gbnf.Literal(l.think[1]), `"\n"{0,2}`))
 		}
-		marks = all
+		thinking = rule(open)
+		if !c.must { // the prompt may have opened the block
+			thinking = rule(gbnf.Optional(open))
+		}
 	}
 	if c.must {
 		return gbnf.Sequence(gbnf.Optional(thinking), turn)
 	}
 	if l.quiet {
-		begins := c.begins()
+		begins := c.begins(l.before)
 		return gbnf.Sequence(gbnf.Optional(thinking), gbnf.AnyOf([]string{c.b.Lines(begins, false), gbnf.Sequence(c.b.Lines(begins, true), turn)}))
 	}
 	return gbnf.Sequence(gbnf.Optional(thinking), c.b.TextWithout(marks), gbnf.Optional(turn))
@@ -223,11 +227,11 @@ func (c *constrainer) begin(before string, pieces []piece) string {
 	return text
 }
 
-// begins returns the texts that begin a call, one for each tool, without duplicates.
-func (c *constrainer) begins() []string {
+// begins returns the texts that begin a call after the text before, one for each tool, without duplicates.
+func (c *constrainer) begins(before string) []string {
 	var list []string
 	for _, pieces := range c.calls {
-		if text := c.begin(c.layout.before, pieces); !slices.Contains(list, text) {
+		if text := c.begin(before, pieces); !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 	}
@@ -252,7 +256,9 @@ func (c *constrainer) startedRoot(call, turn string) string {
 
 // arguments returns the piece of the arguments of a tool, as JSON.
 func (c *constrainer) arguments(t *lathe.ToolSpec) piece {
-	return piece{expr: c.value(t), format: func() []byte { return appendSchemaFormat(nil, t) }}
+	return piece{expr: c.value(t), format: func() string {
+		return `{"type":"json_schema","json_schema":` + rawjson.CompactText(argumentsSchema(t)) + "}"
+	}}
 }
 
 // value returns the grammar expression of the arguments of a tool, as JSON.
@@ -267,22 +273,28 @@ func argumentsSchema(t *lathe.ToolSpec) []byte {
 	if len(schema) == 0 {
 		return []byte(`{"type":"object","additionalProperties":false}`)
 	}
-	if schema[0] != '{' {
+	if schema[0] != '{' || len(schema) == len("{}") {
 		return []byte(`{"type":"object"}`)
 	}
-	for _, key := range [...]string{"type", "anyOf", "oneOf", "allOf", "$ref", "properties"} {
-		if has(schema, key) {
-			return schema
-		}
-	}
-	if len(schema) == len("{}") {
-		return []byte(`{"type":"object"}`)
+	if has(schema, "type") || has(schema, "properties") || isComposed(schema) {
+		return schema
 	}
 	return append([]byte(`{"type":"object",`), schema[1:]...)
 }
 
-// has reports whether the object schema has a member with the name key.
-func has(schema []byte, key string) bool {
-	_, ok := rawjson.Get(schema, key)
-	return ok
+// isComposed reports whether other schemas determine the members of an object with this schema.
+func isComposed(schema []byte) bool {
+	return slices.ContainsFunc([]string{"$ref", "anyOf", "oneOf", "allOf"}, func(key string) bool { return has(schema, key) })
 }
+
+// isOpen reports whether an object with this schema, which declares no members, may have members.
+func isOpen(schema []byte) bool {
+	additional := rawjson.At(schema, "additionalProperties")
+	if additional == nil {
+		return !has(schema, "properties")
+	}
+	return string(additional) != "false"
+}
+
+// has reports whether the object schema has a member with the name key.
+func has(schema []byte, key string) bool { return rawjson.At(schema, key) != nil }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gbnf"
-	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // layout derives the callLayout of a family from call, the pattern of a call that its form writes: see [jsonForm].
@@ -41,13 +40,13 @@ func (f *jsonFamily) layout(call string) *callLayout {
 			case s == "n":
 				out = append(out, piece{text: t.Name, name: true})
 			case s == "I":
-				out = append(out, piece{text: `"`}, f.idPiece(t), piece{text: `"`})
+				out = append(out, piece{text: `"`}, f.idPiece(), piece{text: `"`})
 			case s == "i" && f.id == idInName:
 				out = append(out, piece{text: "functions."}, piece{text: t.Name, name: true}, piece{text: ":"}, regexPiece("[0-9]{1,3}"))
 			case s == "i" && f.id == idLate:
 				out = append(out, optionalID)
 			case s == "i":
-				out = append(out, f.idPiece(t))
+				out = append(out, f.idPiece())
 			default:
 				out = append(out, c.arguments(t))
 			}
@@ -80,7 +79,7 @@ func (f *jsonFamily) openings() (list []string) {
 	return list
 }
 
-func (f *jsonFamily) idPiece(*lathe.ToolSpec) piece {
+func (f *jsonFamily) idPiece() piece {
 	if f.id == idLate {
 		return regexPiece("[a-zA-Z0-9]{9}")
 	}
@@ -89,15 +88,13 @@ func (f *jsonFamily) idPiece(*lathe.ToolSpec) piece {
 
 // regexPiece returns a piece that matches the regular expression regex, which must be a valid grammar expression, too.
 func regexPiece(regex string) piece {
-	return piece{expr: regex, format: func() []byte {
-		return append(rawjson.AppendQuote([]byte(`{"type":"regex","pattern":`), regex), '}')
-	}}
+	return piece{expr: regex, format: func() string { return `{"type":"regex","pattern":` + quoteJSON(regex) + "}" }}
 }
 
 // optionalID is the id of a call of Mistral with the mark before it, which may be missing, and the mark of the arguments. Models of
 // earlier versions write no id.
-var optionalID = piece{expr: `(("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]")`, format: func() []byte {
-	return []byte(`{"type":"or","elements":[{"type":"const_string","value":"[ARGS]"},{"type":"sequence","elements":[{"type":"const_string","value":"[CALL_ID]"},{"type":"regex","pattern":"[a-zA-Z0-9]{9}"},{"type":"const_string","value":"[ARGS]"}]}]}`)
+var optionalID = piece{expr: `(("[CALL_ID]" [a-zA-Z0-9]{9})? "[ARGS]")`, format: func() string {
+	return `{"type":"or","elements":[{"type":"const_string","value":"[ARGS]"},{"type":"sequence","elements":[{"type":"const_string","value":"[CALL_ID]"},{"type":"regex","pattern":"[a-zA-Z0-9]{9}"},{"type":"const_string","value":"[ARGS]"}]}]}`
 }}
 
 // tagsLayout returns the callLayout of the dialect tags.

@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"slices"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gbnf"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -19,8 +17,8 @@ func (f *gemmaForm) callLayout() *callLayout {
 			}
 			return b.Rule("string", gbnf.AnyOf([]string{gbnf.Sequence(mark, text, mark), gbnf.JSON.String(b, least, most)})) // JSON for strings with the mark
 		},
-		Quote:  func(text []byte) string { return string(f.appendString(nil, text)) },
-		Key:    func(name []byte) string { return string(f.appendKey(nil, name)) },
+		Quote:  f.string,
+		Key:    f.key,
 		AnyKey: func(*gbnf.Builder) string { return `[a-zA-Z_] [a-zA-Z0-9_]{0,63}` },
 		True:   `"true"`, False: `"false"`, Null: `"null"`,
 	}
@@ -58,12 +56,12 @@ func (f *pythonicForm) callLayout() *callLayout {
 func (f *pythonicForm) keywords(c *constrainer, t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
 	asJSON := func() string { return gbnf.Sequence(`"**"`, c.value(t)) }
-	if slices.ContainsFunc([]string{"$ref", "anyOf", "oneOf", "allOf"}, func(key string) bool { return has(schema, key) }) {
+	if isComposed(schema) {
 		return asJSON()
 	}
 	members := c.b.Members(schema, t.Name)
 	if len(members) == 0 {
-		if additional, ok := rawjson.Get(schema, "additionalProperties"); ok && string(additional) != "false" || !has(schema, "properties") && !ok {
+		if isOpen(schema) {
 			return gbnf.Optional(asJSON())
 		}
 		return gbnf.Empty

@@ -47,14 +47,12 @@ func (g *grammar) messageRoot(c *constrainer) string {
 func (g *grammar) parameters(c *constrainer, t *lathe.ToolSpec) string {
 	schema := argumentsSchema(t)
 	asJSON := func() string { return gbnf.Sequence(c.value(t), `"\n"`) }
-	for _, key := range [...]string{"$ref", "anyOf", "oneOf", "allOf"} {
-		if has(schema, key) {
-			return asJSON()
-		}
+	if isComposed(schema) {
+		return asJSON()
 	}
 	members := c.b.Members(schema, t.Name)
 	if len(members) == 0 {
-		if additional, ok := rawjson.Get(schema, "additionalProperties"); (ok && string(additional) != "false") || (!ok && !has(schema, "properties")) {
+		if isOpen(schema) {
 			return asJSON()
 		}
 		return gbnf.Empty
@@ -99,10 +97,10 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	if !c.b.Part(len(s) + len(path)) {
 		return gbnf.Empty
 	}
-	if depth > maxSchemaDepth || len(s) == 0 || s[0] != '{' {
+	if depth > maxSchemaDepth || rawjson.Kind(s) != '{' {
 		return c.b.TextWithout(g.list)
 	}
-	if ref, ok := rawjson.Get(s, "$ref"); ok && !has(s, "type") {
+	if ref := rawjson.At(s, "$ref"); ref != nil && !has(s, "type") {
 		c.b.Part(len(root))
 		target := resolve(root, ref)
 		if target == nil {
@@ -110,31 +108,16 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 		}
 		return g.rawText(c, target, root, path, types, depth+1)
 	}
-	var values [][]byte
-	if v, ok := rawjson.Get(s, "const"); ok {
-		values = append(values, v)
-	} else if list, ok := rawjson.Get(s, "enum"); ok {
-		values = slices.Collect(rawjson.Elements(list))
+	values := slices.Collect(rawjson.Elements(rawjson.At(s, "enum")))
+	if v := rawjson.At(s, "const"); v != nil {
+		values = [][]byte{v}
 	}
 	if values != nil {
-		var alternatives []string
-		for _, v := range values {
-			text := string(v)
-			if v[0] == '"' {
-				text = rawjson.Text(v)
-			}
-			if g.allowsValue(text) && g.readsSame(text, v, types) {
-				alternatives = append(alternatives, gbnf.Literal(text))
-			}
-		}
-		if len(alternatives) == 0 {
-			return ""
-		}
-		return gbnf.AnyOf(alternatives)
+		return g.fixedText(values, types)
 	}
 	for _, key := range [...]string{"anyOf", "oneOf"} {
-		list, ok := rawjson.Get(s, key)
-		if !ok || has(s, "type") {
+		list := rawjson.At(s, key)
+		if list == nil || has(s, "type") {
 			continue
 		}
 		if key == "oneOf" {
@@ -154,10 +137,7 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 				alternatives = append(alternatives, `"null"`)
 			}
 		}
-		if len(alternatives) == 0 {
-			return ""
-		}
-		return gbnf.AnyOf(alternatives)
+		return anyText(alternatives)
 	}
 	for _, key := range [...]string{"pattern", "format", "contentEncoding", "contentMediaType", "allOf", "not", "if"} {
 		if has(s, key) {
@@ -173,6 +153,29 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 		return gbnf.AnyOf([]string{text, `"null"`})
 	}
 	return text
+}
+
+// fixedText returns the grammar expression of those of the values that the parser reads unchanged, or "" if there is none.
+func (g *grammar) fixedText(values [][]byte, types valueTypes) string {
+	var alternatives []string
+	for _, v := range values {
+		text := string(v)
+		if v[0] == '"' {
+			text = rawjson.Text(v)
+		}
+		if g.allowsValue(text) && g.readsSame(text, v, types) {
+			alternatives = append(alternatives, gbnf.Literal(text))
+		}
+	}
+	return anyText(alternatives)
+}
+
+// anyText returns the grammar expression of any of the alternatives, or "" if there is none.
+func anyText(alternatives []string) string {
+	if len(alternatives) == 0 {
+		return ""
+	}
+	return gbnf.AnyOf(alternatives)
 }
 
 // boundedText returns the grammar expression of a text of least to most characters; a negative most means no limit.

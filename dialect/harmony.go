@@ -1,6 +1,9 @@
 package dialect
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/lathe-run/lathe"
 )
 
@@ -25,7 +28,7 @@ var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>
 
 var (
 	harmonyMarks = newMarks(false, harmonyTokens...)
-	fusedMarks   = newMarks(false, append(harmonyTokens[:len(harmonyTokens):len(harmonyTokens)],
+	fusedMarks   = newMarks(false, append(slices.Clip(harmonyTokens),
 		"assistantanalysis", "assistantcommentary", "assistantfinal")...)
 )
 
@@ -240,12 +243,7 @@ func (h *harmony) content(kind lathe.DeltaKind) {
 }
 
 // trimSpace removes JSON's white space from the beginning of s.
-func trimSpace(s string) string {
-	for s != "" && space(s[0]) {
-		s = s[1:]
-	}
-	return s
-}
+func trimSpace(s string) string { return strings.TrimLeft(s, " \n\t\r") }
 
 // spill emits the header as text, because it is invalid or too long.
 func (h *harmony) spill() {
@@ -291,7 +289,7 @@ func (h *harmony) argText(s string) {
 	part := s[:min(len(s), h.opts.MaxPayloadBytes-len(h.kept))]
 	h.follow(part)
 	h.args(part)
-	h.kept = appendKept(h.kept, part)
+	h.kept = append(h.kept, part...)
 	if s = s[len(part):]; s == "" {
 		return
 	}

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 )
@@ -154,7 +155,7 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 			first = false
 			continue
 		}
-		word, after := cutWord(text)
+		word, after := cutBefore(text, " \t\r\n<")
 		switch {
 		case mark == markStart && first:
 			h.role = word
@@ -164,16 +165,20 @@ func (h *header) readPart(mark int, text []byte, knows func(string) bool) {
 				after = text[n:]
 				word = word[:n]
 			}
-			h.channel = trimChannel(word)
+			h.channel = bytes.TrimFunc(word, isNoLetter)
 		case mark == markRecipient && first:
 			h.recipient = word
 		case mark == markConstrain && first:
-			word, after = cutLetters(text)
-			h.contentType = word
-			if len(word) == 0 {
+			n := bytes.IndexFunc(text, isNoLetter)
+			if n == 0 {
+				h.contentType = text[:0]
 				h.leave(text)
 				return
 			}
+			if n < 0 {
+				n = len(text)
+			}
+			h.contentType, after = text[:n], text[n:]
 		case h.recipient == nil && mark == markChannel && (bytes.HasPrefix(word, []byte("functions.")) || knows(string(word))):
 			h.recipient = word
 		case h.recipient != nil && h.contentType == nil && isContentType(word):
@@ -205,41 +210,21 @@ func recipientWord(text []byte) (name, after []byte) {
 		return nil, text
 	}
 	text = text[len("to="):]
-	n := bytes.IndexAny(text, " \t\r\n{[\"<")
+	return cutBefore(text, " \t\r\n{[\"<")
+}
+
+// cutBefore divides text before the first of the characters, all of which are ASCII.
+func cutBefore(text []byte, characters string) (word, after []byte) {
+	n := bytes.IndexAny(text, characters)
 	if n < 0 {
 		n = len(text)
 	}
 	return text[:n:n], text[n:]
 }
 
-func cutWord(text []byte) (word, after []byte) {
-	n := bytes.IndexAny(text, " \t\r\n<")
-	if n < 0 {
-		n = len(text)
-	}
-	return text[:n], text[n:]
-}
-
-func cutLetters(text []byte) (word, after []byte) {
-	n := 0
-	for n < len(text) && isLetter(text[n]) {
-		n++
-	}
-	return text[:n], text[n:]
-}
-
 func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
 
-// trimChannel removes all bytes that are not letters from both ends of a channel's name.
-func trimChannel(word []byte) []byte {
-	for len(word) > 0 && !isLetter(word[0]) {
-		word = word[1:]
-	}
-	for len(word) > 0 && !isLetter(word[len(word)-1]) {
-		word = word[:len(word)-1]
-	}
-	return word
-}
+func isNoLetter(r rune) bool { return r >= utf8.RuneSelf || !isLetter(byte(r)) }
 
 // byChannel returns the content of the named channel, without regard to case. Misspelled names count as the channel that they resemble.
 func (h *header) byChannel() content {

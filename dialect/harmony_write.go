@@ -8,13 +8,11 @@ import (
 )
 
 var harmonyForm = form{
-	call:   appendHarmonyCall,
+	call:   harmonyCall,
 	layout: harmonyLayout,
-	result: appendHarmonyResult,
-	tools: func(dst []byte, tools []*lathe.ToolSpec) []byte {
-		dst = appendNamespace(dst, tools)
-		dst = append(dst, "\n\n"...)
-		return append(dst, harmonyToolsLine...)
+	result: harmonyResult,
+	tools: func(tools []*lathe.ToolSpec) string {
+		return namespace(tools) + "\n\n" + harmonyToolsLine
 	},
 	native: true,
 	clean:  cleanHarmony,
@@ -22,21 +20,13 @@ var harmonyForm = form{
 
 const harmonyToolsLine = "Calls to these tools must go to the commentary channel: 'functions'."
 
-// appendHarmonyCall appends a call from the role on; the caller has appended `<|start|>`.
-func appendHarmonyCall(dst []byte, c lathe.ToolCall, args string) []byte {
-	dst = append(dst, "assistant to=functions."...)
-	dst = appendName(dst, c.Name)
-	dst = append(dst, "<|channel|>commentary <|constrain|>json<|message|>"...)
-	dst = append(dst, cleanArguments(args)...)
-	return append(dst, "<|call|>"...)
+// harmonyCall returns a call from the role on; the caller has written `<|start|>`.
+func harmonyCall(c lathe.ToolCall, args string) string {
+	return "assistant to=functions." + safeName(c.Name) + "<|channel|>commentary <|constrain|>json<|message|>" + cleanArguments(args) + "<|call|>"
 }
 
-func appendHarmonyResult(dst []byte, r lathe.ToolResult) []byte {
-	dst = append(dst, "<|start|>functions."...)
-	dst = appendName(dst, r.Name)
-	dst = append(dst, " to=assistant<|channel|>commentary<|message|>"...)
-	dst = append(dst, cleanHarmony(r.Content)...)
-	return append(dst, "<|end|>"...)
+func harmonyResult(r lathe.ToolResult) string {
+	return "<|start|>functions." + safeName(r.Name) + " to=assistant<|channel|>commentary<|message|>" + cleanHarmony(r.Content) + "<|end|>"
 }
 
 // cleanArguments splits special tokens in argument text. In valid JSON they can only be inside strings, where `\u003c` replaces `<`.

@@ -31,18 +31,18 @@ func fits(t *lathe.ToolSpec, args []byte) bool {
 	if rawjson.Check(t.Schema, rawjson.Limits{}) != nil || rawjson.Check(args, rawjson.Limits{}) != nil {
 		return false
 	}
-	properties, _ := rawjson.Get(t.Schema, "properties")
+	properties := rawjson.At(t.Schema, "properties")
 	for key := range rawjson.Members(args) {
-		if _, ok := rawjson.Get(properties, rawjson.Text(key)); !ok {
+		if rawjson.At(properties, rawjson.Text(key)) == nil {
 			return false
 		}
 	}
-	required, _ := rawjson.Get(t.Schema, "required")
+	required := rawjson.At(t.Schema, "required")
 	if !strings.HasPrefix(string(required), "[") {
 		return len(required) == 0
 	}
 	for key := range rawjson.Elements(required) {
-		if _, ok := rawjson.Get(args, rawjson.Text(key)); !ok {
+		if rawjson.At(args, rawjson.Text(key)) == nil {
 			return false
 		}
 	}

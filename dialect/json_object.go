@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -214,30 +215,32 @@ func (o *callObject) endKey(part string, end bool) objectStatus {
 		return o.innerKey()
 	}
 	for m, names := range [...][]string{o.form.names, o.form.args, o.form.ids} {
-		if rank := place(names, o.key); rank >= 0 {
+		if rank := slices.Index(names, string(o.key)); rank >= 0 {
 			return o.choose(objectMember(m), rank)
 		}
 	}
-	if o.form.closed && !o.r.open && place(o.form.others, o.key) < 0 {
+	if o.form.closed && !o.r.open && !slices.Contains(o.form.others, string(o.key)) {
 		return objectForeign
 	}
-	o.foreign = o.foreign || place(plainMembers, o.key) < 0
+	o.foreign = o.foreign || !slices.Contains(plainMembers, string(o.key))
 	return objectMore
 }
 
 // innerKey handles a key of an object that has the member form.inner: that member itself, a key beside it, or a key inside it.
 func (o *callObject) innerKey() objectStatus {
-	switch key := string(o.key); {
+	key := string(o.key)
+	id := slices.Index(o.form.ids, key)
+	switch {
 	case !o.inner:
 		o.member = objectInner
 	case o.base > 1 && key == o.form.names[0]:
 		return o.choose(objectName, 0)
 	case o.base > 1 && key == o.form.args[0]:
 		return o.choose(objectArgs, 0)
-	case o.base > 1, place(o.form.others, o.key) < 0 && place(o.form.ids, o.key) < 0:
+	case o.base > 1, id < 0 && !slices.Contains(o.form.others, key):
 		return objectBroken
-	case place(o.form.ids, o.key) >= 0:
-		return o.choose(objectID, place(o.form.ids, o.key))
+	case id >= 0:
+		return o.choose(objectID, id)
 	}
 	return objectMore
 }
@@ -254,16 +257,6 @@ func (o *callObject) enter(object bool) objectStatus {
 	o.inner, o.inValue = true, false
 	o.base, o.js.outer = 2, ownLevels+1
 	return objectMore
-}
-
-// place returns the index of key in names, or -1.
-func place(names []string, key []byte) int {
-	for i, name := range names {
-		if name == string(key) {
-			return i
-		}
-	}
-	return -1
 }
 
 // choose selects the member for the name or the arguments. It ignores a less preferred name after a preferred one. A duplicate member, or

@@ -227,7 +227,7 @@ func (p *jsonParser) keep(s string) {
 	if p.lost {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(p.raw)))]
 	}
-	p.raw = appendKept(p.raw, s)
+	p.raw = append(p.raw, s...)
 }
 
 // lose shortens the text of the attempt to maxExcerptBytes; the rest is only counted.

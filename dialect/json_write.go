@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,8 +15,8 @@ import (
 // the dialect tags.
 func jsonForm(f *jsonFamily, call, result string) form {
 	calls, results := newPattern(call), newPattern(result)
-	clean, escape := f.cleaner(), newEscaper(f.reservedMarks)
-	out := form{
+	clean, escape := newCleaner(f.reservedMarks), newEscaper(f.reservedMarks)
+	return form{
 		clean:  clean,
 		layout: func() *callLayout { return f.layout(call) },
 		arguments: func(args string) string {
@@ -23,29 +25,28 @@ func jsonForm(f *jsonFamily, call, result string) form {
 			}
 			return clean(args)
 		},
-		result: func(dst []byte, r lathe.ToolResult) []byte {
-			r.Content = clean(r.Content)
-			return appendTagResult(dst, r)
+		result: func(r lathe.ToolResult) string {
+			if r.Content = clean(r.Content); result == "" {
+				return tagResult(r)
+			}
+			return results.fill(f.fields(r.Name, r.CallID), r.Content)
 		},
-		call: func(dst []byte, c lathe.ToolCall, args string) []byte {
-			return calls.append(dst, f.fields(c.Name, c.ID), jsonArguments(args))
+		call: func(c lathe.ToolCall, args string) string {
+			return calls.fill(f.fields(c.Name, c.ID), jsonArguments(args))
 		},
 	}
-	if result != "" {
-		out.result = func(dst []byte, r lathe.ToolResult) []byte {
-			return results.append(dst, f.fields(r.Name, r.CallID), clean(r.Content))
-		}
-	}
-	return out
 }
 
 // jsonArguments returns args if it is JSON, else args as a JSON string.
 func jsonArguments(args string) string {
 	if _, err := rawjson.Scan([]byte(args), 0); err != nil {
-		return string(rawjson.AppendQuote(nil, args))
+		return quoteJSON(args)
 	}
 	return args
 }
+
+// quoteJSON returns text as a JSON string.
+func quoteJSON(text string) string { return string(rawjson.AppendQuote(nil, text)) }
 
 // callFields are the parts of a call that a pattern contains, except its text.
 type callFields struct{ name, id string }
@@ -74,30 +75,27 @@ var places = strings.NewReplacer("[CALL_ID]", "[CALL_ID]", "[ARGS]", "[ARGS]", `
 
 func newPattern(text string) pattern { return strings.Split(places.Replace(text), "\x00") }
 
-func (p pattern) append(dst []byte, c callFields, text string) []byte {
-	for i, s := range p {
-		switch {
-		case i%2 == 0:
-			dst = append(dst, s...)
-		case s == "N":
-			dst = rawjson.AppendQuote(dst, c.name)
-		case s == "n":
-			dst = appendName(dst, c.name)
-		case s == "I":
-			dst = rawjson.AppendQuote(dst, c.id)
-		case s == "i":
-			dst = appendName(dst, c.id)
-		case s == "T":
-			dst = rawjson.AppendQuote(dst, text)
+// fill returns the pattern with the fields and the text in their places.
+func (p pattern) fill(c callFields, text string) string {
+	out := slices.Clone(p)
+	for i := 1; i < len(out); i += 2 {
+		switch out[i] {
+		case "N":
+			out[i] = quoteJSON(c.name)
+		case "n":
+			out[i] = safeName(c.name)
+		case "I":
+			out[i] = quoteJSON(c.id)
+		case "i":
+			out[i] = safeName(c.id)
+		case "T":
+			out[i] = quoteJSON(text)
 		default:
-			dst = append(dst, text...)
+			out[i] = text
 		}
 	}
-	return dst
+	return strings.Join(out, "")
 }
-
-// cleaner returns a function that inserts a space into each reserved mark of text from outside, so that no parser reads it as a mark.
-func (f *jsonFamily) cleaner() func(string) string { return newCleaner(f.reservedMarks) }
 
 // reservedMarks returns the marks that must be escaped in text from outside when a prompt is written.
 func (f *jsonFamily) reservedMarks() []string {
@@ -127,10 +125,7 @@ func newEscaper(list func() []string) func(string) string {
 				continue
 			}
 			last := i + n - 1
-			b.WriteString(s[from:last])
-			b.WriteString(`\u00`)
-			b.WriteByte("0123456789abcdef"[s[last]>>4])
-			b.WriteByte("0123456789abcdef"[s[last]&15])
+			fmt.Fprintf(&b, `%s\u%04x`, s[from:last], s[last])
 			from, i = last+1, last
 		}
 		if from == 0 {
@@ -151,8 +146,7 @@ func newCleaner(list func() []string) func(string) string {
 		from := 0
 		for i := set.index(s, 0); i < len(s); i = set.index(s, i+1) {
 			if id, _ := set.at(s[i:], ""); id >= 0 {
-				b.WriteString(s[from : i+1])
-				b.WriteByte(' ')
+				b.WriteString(s[from:i+1] + " ")
 				from = i + 1
 			}
 		}
@@ -170,11 +164,11 @@ func mistralForm() form {
 		`[TOOL_RESULTS]{"content": "JSON", "call_id": "ID"}[/TOOL_RESULTS]`)
 	f.layout = func() *callLayout { return mistralFamily.layout("[TOOL_CALLS]NAMEIDARGS") } // ID stands for optionalID
 	short, call := newPattern("[TOOL_CALLS]NAME[ARGS]ARGS"), f.call
-	f.call = func(dst []byte, c lathe.ToolCall, args string) []byte {
+	f.call = func(c lathe.ToolCall, args string) string {
 		if fields := mistralFamily.fields(c.Name, c.ID); fields.id == "" {
-			return short.append(dst, fields, jsonArguments(args))
+			return short.fill(fields, jsonArguments(args))
 		}
-		return call(dst, c, args)
+		return call(c, args)
 	}
 	return f
 }

@@ -6,14 +6,38 @@ const maxJSONDepth = 1024
 // A jsonScan reads one JSON value (RFC 8259) in pieces, byte by byte, and finds its end, or the first byte that breaks the grammar. It
 // does not check for duplicate keys, surrogates or UTF-8. The zero value is ready to use.
 type jsonScan struct {
-	state  jsonState
-	outer  int    // the number of outermost levels at which scan returns after each step, so that the caller sees every token
-	key    bool   // the string being read is an object's key
-	lax    bool   // accept line ends and tabs in strings, and a comma before a closing bracket: the runner repairs these
-	lit    string // the rest of true, false or null that must follow
-	hex    int    // number of digits missing in a \u escape
+	state jsonState
+	outer int    // the number of outermost levels at which scan returns after each step, so that the caller sees every token
+	key   bool   // the string being read is an object's key
+	lax   bool   // accept line ends and tabs in strings, and a comma before a closing bracket: the runner repairs these
+	lit   string // the rest of true, false or null that must follow
+	hex   int    // number of digits missing in a \u escape
+	levels
+}
+
+// levels are the open objects and arrays around the next byte.
+type levels struct {
 	depth  int
 	object [maxJSONDepth / 64]uint64 // one bit for each level: 1 is an object, 0 an array
+}
+
+// open begins an object or an array. It returns false if there are maxJSONDepth levels already.
+func (l *levels) open(object bool) bool {
+	if l.depth == maxJSONDepth {
+		return false
+	}
+	bit := uint64(1) << (l.depth % 64)
+	l.object[l.depth/64] &^= bit
+	if object {
+		l.object[l.depth/64] |= bit
+	}
+	l.depth++
+	return true
+}
+
+// inObject reports whether the innermost level is an object.
+func (l *levels) inObject() bool {
+	return l.object[(l.depth-1)/64]&(1<<((l.depth-1)%64)) != 0
 }
 
 type jsonState uint8
@@ -93,7 +117,7 @@ func (j *jsonScan) scan(s string) int {
 		case jsonDone, jsonBad:
 			return i
 		default:
-			if space(c) && j.spaced() || j.step(c) {
+			if space(c) && j.state <= jsonAfter || j.step(c) { // white space is allowed up to jsonAfter
 				i++
 			}
 		}
@@ -103,9 +127,6 @@ func (j *jsonScan) scan(s string) int {
 	}
 	return len(s)
 }
-
-// spaced reports whether white space is allowed next.
-func (j *jsonScan) spaced() bool { return j.state <= jsonAfter }
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
@@ -124,7 +145,7 @@ func (j *jsonScan) step(c byte) bool {
 			j.state, j.key = jsonString, true
 			return true
 		}
-		if c == '}' && j.mayClose() {
+		if c == '}' && (j.state == jsonFirstKey || j.lax) {
 			return j.closeLevel(true)
 		}
 	case jsonColon:
@@ -173,44 +194,41 @@ func (j *jsonScan) step(c byte) bool {
 // value reads the first byte of a value.
 func (j *jsonScan) value(c byte) bool {
 	switch {
-	case c == '{' || c == '[':
-		if j.depth == maxJSONDepth {
-			break
-		}
-		bit := uint64(1) << (j.depth % 64)
+	case (c == '{' || c == '[') && j.open(c == '{'):
+		j.state = jsonFirstVal
 		if c == '{' {
-			j.object[j.depth/64] |= bit
 			j.state = jsonFirstKey
-		} else {
-			j.object[j.depth/64] &^= bit
-			j.state = jsonFirstVal
 		}
-		j.depth++
-		return true
 	case c == '"':
 		j.state, j.key = jsonString, false
-		return true
-	case c == 't':
-		j.state, j.lit = jsonLiteral, "rue"
-		return true
-	case c == 'f':
-		j.state, j.lit = jsonLiteral, "alse"
-		return true
-	case c == 'n':
-		j.state, j.lit = jsonLiteral, "ull"
-		return true
+	case c == 't' || c == 'f' || c == 'n':
+		j.state, j.lit = jsonLiteral, wordRest(c)
 	case c == '-':
 		j.state = jsonMinus
-		return true
 	case c == '0':
 		j.state = jsonZero
-		return true
 	case '1' <= c && c <= '9':
 		j.state = jsonInt
-		return true
+	default:
+		j.state = jsonBad
+		return false
 	}
-	j.state = jsonBad
-	return false
+	return true
+}
+
+// wordRest returns the rest of the word true, false, null, True, False or None that begins with c, or "" for other bytes.
+func wordRest(c byte) string {
+	switch c {
+	case 't', 'T':
+		return "rue"
+	case 'f', 'F':
+		return "alse"
+	case 'n':
+		return "ull"
+	case 'N':
+		return "one"
+	}
+	return ""
 }
 
 // number reads the next byte of a number. The byte that ends the number is not part of it and is read in the next state.
@@ -246,9 +264,6 @@ func (j *jsonScan) number(c byte) bool {
 	return next != jsonBad
 }
 
-// mayClose reports whether a closing brace is allowed instead of a key.
-func (j *jsonScan) mayClose() bool { return j.state == jsonFirstKey || j.lax }
-
 // afterComma returns the state after a comma.
 func (j *jsonScan) afterComma() jsonState {
 	switch {
@@ -258,11 +273,6 @@ func (j *jsonScan) afterComma() jsonState {
 		return jsonFirstVal
 	}
 	return jsonValue
-}
-
-// inObject reports whether the innermost level is an object.
-func (j *jsonScan) inObject() bool {
-	return j.object[(j.depth-1)/64]&(1<<((j.depth-1)%64)) != 0
 }
 
 // closeLevel ends the innermost level; object says that the byte was a brace.

@@ -15,10 +15,9 @@ type literal struct {
 	bare bool
 
 	state  literalState
-	depth  int
-	object [maxJSONDepth / 64]uint64 // one bit for each level: 1 is a dict, 0 a list
-	key    bool                      // the string being read is a key
-	quote  byte                      // the quote that ends the string; unused between marks
+	levels      // dicts and lists
+	key    bool // the string being read is a key
+	quote  byte // the quote that ends the string; unused between marks
 	triple bool
 	ends   int      // number of consecutive quotes read in a triple-quoted string
 	num    jsonScan // scanner of a number
@@ -112,7 +111,7 @@ func (l *literal) bad() { l.state = literalBad }
 // flush emits the bytes read up to offset i.
 func (l *literal) flush(i int) {
 	if l.from < i {
-		emitUTF8(l.emit, l.s[l.from:i])
+		l.emit(string([]rune(l.s[l.from:i]))) // each byte that is not UTF-8 becomes U+FFFD
 	}
 	l.from = i
 }
@@ -160,7 +159,7 @@ func (l *literal) step(c byte) {
 			l.close(true)
 		case c == '"' || c == '\'':
 			l.emitGap()
-			l.open(c, true)
+			l.openString(c, true)
 		case l.bare && keyByte(c):
 			l.emitGap()
 			l.put(`"`, 0)
@@ -178,7 +177,7 @@ func (l *literal) step(c byte) {
 		case keyByte(c) || c == '\'':
 			l.i++
 		case c == '"' || c == '\\':
-			l.put(escapes[c], 1)
+			l.put(escaped(string(c)), 1)
 		default:
 			l.bad()
 		}
@@ -240,18 +239,10 @@ func (l *literal) drop() {
 
 // emitGap emits the buffered comma and white space, because a value follows.
 func (l *literal) emitGap() {
-	if len(l.held) == 0 {
-		return
+	if len(l.held) > 0 {
+		l.emit(string(l.held))
+		l.held = l.held[:0]
 	}
-	switch gap := string(l.held); gap {
-	case ",":
-		l.emit(",")
-	case ", ":
-		l.emit(", ")
-	default:
-		l.emit(gap)
-	}
-	l.held = l.held[:0]
 }
 
 // dropGap discards the comma before a closing bracket.
@@ -287,10 +278,6 @@ func (l *literal) after(c byte) {
 	default:
 		l.bad()
 	}
-}
-
-func (l *literal) inObject() bool {
-	return l.object[(l.depth-1)/64]&(1<<((l.depth-1)%64)) != 0
 }
 
 func (l *literal) close(object bool) {

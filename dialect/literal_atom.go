@@ -16,39 +16,25 @@ func (l *literal) value(c byte) {
 	switch {
 	case l.state == literalBad:
 	case c == '{' || c == '[':
-		if l.depth == maxJSONDepth {
+		if !l.open(c == '{') {
 			l.bad()
 			return
 		}
-		bit := uint64(1) << (l.depth % 64)
 		l.state = literalFirst
-		l.object[l.depth/64] &^= bit
 		if c == '{' {
-			l.object[l.depth/64] |= bit
 			l.state = literalKey
 		}
-		l.depth++
 		l.i++
 	case c == '"' || c == '\'':
-		l.open(c, false)
+		l.openString(c, false)
 	case l.bare && l.depth > 0:
 		l.mark = l.i
 		l.state = literalBare
 	case c == '-' || '0' <= c && c <= '9':
 		l.num.state, l.num.depth = jsonValue, 0
 		l.state = literalNumber
-	case c == 't' || c == 'f' || c == 'n' || c == 'T' || c == 'F' || c == 'N':
-		l.none = false
-		switch c {
-		case 't', 'T':
-			l.word = "rue"
-		case 'f', 'F':
-			l.word = "alse"
-		case 'n':
-			l.word = "ull"
-		case 'N':
-			l.word, l.none = "one", true
-		}
+	case wordRest(c) != "":
+		l.state, l.word, l.none = literalWord, wordRest(c), c == 'N'
 		switch c {
 		case 'T':
 			l.put("t", 1)
@@ -59,7 +45,6 @@ func (l *literal) value(c byte) {
 		default:
 			l.i++
 		}
-		l.state = literalWord
 	default:
 		l.bad()
 	}

@@ -2,8 +2,8 @@ package dialect
 
 import "unicode/utf8"
 
-// open begins a string after its opening quote.
-func (l *literal) open(quote byte, key bool) {
+// openString begins a string after its opening quote.
+func (l *literal) openString(quote byte, key bool) {
 	if l.state == literalBad {
 		return
 	}
@@ -54,7 +54,7 @@ func (l *literal) endString() {
 func (l *literal) raw() {
 	l.i += plainRun(l.s[l.i:])
 	if l.i < len(l.s) {
-		l.put(escapes[l.s[l.i]], 1)
+		l.put(escaped(l.s[l.i:l.i+1]), 1)
 	}
 }
 
@@ -80,31 +80,15 @@ func (l *literal) text() {
 		l.endString()
 	case l.ends > 0:
 		for ; l.ends > 0; l.ends-- {
-			l.emit(quoteText(l.quote))
+			l.emit(escaped(string(l.quote)))
 		}
 	case c == '\\':
 		l.mark = l.i
 		l.i++
 		l.state = literalEscape
 	default:
-		l.put(escapes[c], 1)
+		l.put(escaped(string(c)), 1)
 	}
-}
-
-// quotedRune returns r as it is written in a JSON string.
-func quotedRune(r rune) string {
-	if r < 0x20 || r == '"' || r == '\\' {
-		return escapes[r]
-	}
-	return string(r)
-}
-
-// quoteText returns a quote as it is written in a JSON string.
-func quoteText(quote byte) string {
-	if quote == '"' {
-		return `\"`
-	}
-	return "'"
 }
 
 // escape reads the byte after a backslash, or after the first or second quote of a string.
@@ -125,7 +109,7 @@ func (l *literal) escape(c byte) {
 		l.emit(`"`)
 		l.endString()
 	case literalEscape:
-		l.escaped(c)
+		l.escapedByte(c)
 	case literalHex, literalByte, literalRune:
 		d, ok := hexDigit(c)
 		if !ok {
@@ -146,7 +130,7 @@ func (l *literal) escape(c byte) {
 				l.bad()
 				return
 			}
-			l.emit(quotedRune(l.code))
+			l.emit(escaped(string(l.code)))
 		}
 		l.state = literalString
 	case literalOctal:
@@ -157,13 +141,13 @@ func (l *literal) escape(c byte) {
 			l.from = l.i
 			return
 		}
-		l.emit(quotedRune(l.code))
+		l.emit(escaped(string(l.code)))
 		l.state = literalString
 	}
 }
 
-// escaped reads the byte after a backslash. Escapes of JSON are emitted unchanged.
-func (l *literal) escaped(c byte) {
+// escapedByte reads the byte after a backslash. Escapes of JSON are emitted unchanged.
+func (l *literal) escapedByte(c byte) {
 	split := l.mark == l.i // the backslash was the last byte of the piece before
 	l.state = literalString
 	switch c {

@@ -26,47 +26,10 @@ type mask struct {
 // lineSigns may precede a fence on its line: they begin quotes and lists.
 const lineSigns = ">-*+0123456789.)"
 
-// maskBytes are the bytes that may change the state of a mask, apart from the first bytes of a line.
-var maskBytes = [256]bool{'`': true, '~': true, '\n': true, '\\': true, '{': true, '%': true, '}': true}
-
-// stopBytes are the bytes that may change the state of a mask or of its quotation, apart from the first bytes of a line.
-var stopBytes = func() (stop [256]bool) {
-	for c := range stop {
-		stop[c] = maskBytes[c] || quoteBytes[c]
-	}
-	return stop
-}()
-
 // text scans s, the next part of the text.
 func (m *mask) text(s string) {
-	for i := 0; i < len(s); {
-		n := i
-		if m.run == 0 && !m.escaped && m.quotation.idle() {
-			for n < len(s) && !stopBytes[s[n]] {
-				n++
-			}
-		}
-		if n == i {
-			m.byte(s[i])
-			i++
-			continue
-		}
-		if !m.inked || m.closing {
-			m.ink(s[i:n])
-		}
-		m.quotation.skip(s[i:n])
-		m.prev = s[n-1]
-		i = n
-	}
-}
-
-// ink scans bytes that only make the line not empty.
-func (m *mask) ink(s string) {
-	for i := 0; i < len(s) && (!m.inked || m.closing); i++ {
-		if c := s[i]; !space(c) {
-			m.inked = m.inked || strings.IndexByte(lineSigns, c) < 0
-			m.closing = false
-		}
+	for _, c := range []byte(s) {
+		m.byte(c)
 	}
 }
 

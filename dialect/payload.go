@@ -72,7 +72,7 @@ func (p *payload) keep(s string) {
 	if p.bad != "" {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(p.raw)))]
 	}
-	p.raw = appendKept(p.raw, s)
+	p.raw = append(p.raw, s...)
 }
 
 func (p *payload) read(s string) {

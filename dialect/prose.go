@@ -90,7 +90,7 @@ func (p *prose) text(s string) {
 	}
 	p.mask.text(s)
 	if t := &p.r.thought; t.mentions && len(t.text) <= maxThoughtBytes {
-		t.text = appendKept(t.text, s[:min(len(s), maxThoughtBytes+1-len(t.text))])
+		t.text = append(t.text, s[:min(len(s), maxThoughtBytes+1-len(t.text))]...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -25,7 +26,7 @@ func newPythonicForm(f pythonicForm) *pythonicForm {
 	f.list, f.openID, f.shut = f.drops, -1, -1
 	if f.open != "" {
 		f.openID, f.shut = len(f.drops), len(f.drops)+1
-		f.list = append(f.list[:len(f.list):len(f.list)], f.open, f.close)
+		f.list = append(slices.Clip(f.list), f.open, f.close)
 	}
 	f.marks = newMarks(false, withThink(f.list, plainThink)...)
 	return &f
@@ -34,7 +35,7 @@ func newPythonicForm(f pythonicForm) *pythonicForm {
 func (f *pythonicForm) parser(o Options) Parser {
 	list, set := f.list, f.marks
 	if f.bare && len(o.Tools) > 0 {
-		list = list[:len(list):len(list)]
+		list = slices.Clip(list)
 		for _, t := range o.Tools {
 			list = append(list, "["+t.Name+"(")
 		}

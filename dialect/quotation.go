@@ -43,23 +43,6 @@ const (
 
 const maxTagName = len("/code")
 
-// quoteBytes are the bytes that may change the state of a quotation, apart from the first bytes of a line: the last bytes of quotation
-// marks, and `<`.
-var quoteBytes = [256]bool{'"': true, '<': true, 0x9c: true, 0x9d: true, 0x9e: true, 0xab: true, 0xbb: true}
-
-// idle reports whether only quoteBytes and line ends can change the state.
-func (q *quotation) idle() bool { return !q.fresh && !q.inTag && q.begun }
-
-// skip scans bytes that do not change the state.
-func (q *quotation) skip(s string) {
-	if len(s) > 1 {
-		q.before = s[len(s)-2]
-	} else {
-		q.before = q.prev
-	}
-	q.prev = s[len(s)-1]
-}
-
 // noteCall handles a mark that begins a call inside the quotation, where it is text.
 func (q *quotation) noteCall() { q.hasCall = q.close != 0 }
 

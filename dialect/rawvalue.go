@@ -77,7 +77,7 @@ func (v *rawValue) string() {
 	v.mode = valueString
 	v.emitPrefix()
 	v.r.args(`"`)
-	v.r.quotedArgs(string(v.text))
+	v.r.args(escaped(string(v.text)))
 }
 
 // inString reports whether the next byte belongs to a string of a literal, in a value of known type.
@@ -89,7 +89,7 @@ func (v *rawValue) inString() bool {
 func (v *rawValue) add(s string) {
 	switch v.mode {
 	case valueString:
-		v.r.quotedArgs(s)
+		v.r.args(escaped(s))
 	case valueNull:
 		v.text = append(v.text, s...)
 		if t := string(v.text); !strings.HasPrefix("null", t) && !(v.python && strings.HasPrefix("None", t)) {

@@ -122,15 +122,6 @@ func brokenTail(s string) int {
 	return 0
 }
 
-// appendKept appends s to the stored text of a call. It doubles the capacity, because the text arrives in many small pieces and append
-// grows a large slice by a quarter only.
-func appendKept(kept []byte, s string) []byte {
-	if len(s) > cap(kept)-len(kept) {
-		kept = slices.Grow(kept, max(len(s), cap(kept)))
-	}
-	return append(kept, s...)
-}
-
 // emit appends a delta of text, or joins text to the last one.
 func (r *reader) emit(kind lathe.DeltaKind, text string) {
 	if text == "" || r.joins && kind == lathe.DeltaText && len(r.out)-r.from >= maxPieces && r.join(text) {
@@ -189,22 +180,6 @@ func (r *reader) start(id, name string, deprecated bool) {
 	r.open = true
 }
 
-// quotedArgs emits text with the escapes of a JSON string, without the quotes, as argument text of the open call. The pieces are
-// parts of text or constants.
-func (r *reader) quotedArgs(text string) {
-	for text != "" {
-		n := plainRun(text)
-		if n > 0 {
-			emitUTF8(r.args, text[:n])
-		}
-		if n == len(text) {
-			return
-		}
-		r.args(escapes[text[n]])
-		text = text[n+1:]
-	}
-}
-
 // args emits the next piece of the open call's arguments, unless the call is unreadable.
 func (r *reader) args(text string) {
 	if text != "" && !r.unreadable {
@@ -247,10 +222,8 @@ func head(s string) string {
 // toolName returns the name of the offered tool that name denotes, with or without residue of the format. If none exists, it returns
 // name without the residue.
 func (r *reader) toolName(name []byte) string {
-	for _, t := range r.opts.Tools {
-		if t.Name == string(name) {
-			return t.Name
-		}
+	if r.knows(string(name)) {
+		return string(name)
 	}
 	meant, ok := text.ResolveToolName(string(name), r.knows)
 	if ok {
@@ -272,10 +245,5 @@ func (r *reader) Anomalies() Anomalies { return Anomalies{ToolName: r.mended} }
 func (r *reader) knows(name string) bool { return offered(r.opts.Tools, name) }
 
 func offered(tools []*lathe.ToolSpec, name string) bool {
-	for _, t := range tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 }

@@ -8,7 +8,7 @@ var taggedDialects = []*Dialect{
 		models: []string{"qwen3-coder", "qwen3.5", "qwen3.6", "qwen3.8", "nemotron-3", "nemotron3", "step-3.5", "mimo-v2"},
 		marks:  []string{"<tool_call>\n<function=", "<tool_call><function="},
 		parser: qwenGrammar.parser,
-		form:   qwenGrammar.form(appendToolResponse),
+		form:   qwenGrammar.form(toolResponseText),
 	},
 	{
 		name:   "seed-oss",
@@ -22,13 +22,13 @@ var taggedDialects = []*Dialect{
 		models: []string{"glm-", "longcat", "hunyuan", "hy3"},
 		marks:  glmGrammar.wrap,
 		parser: glmGrammar.parser,
-		form:   glmGrammar.form(appendToolResponse),
+		form:   glmGrammar.form(toolResponseText),
 	},
 	{
 		name:   "laguna",
 		models: []string{"laguna"},
 		parser: glmGrammar.parser,
-		form:   glmGrammar.form(appendToolResponse),
+		form:   glmGrammar.form(toolResponseText),
 	},
 	{
 		name:   "minimax-m2",
@@ -49,34 +49,34 @@ var taggedDialects = []*Dialect{
 		models: []string{"gemma-4", "gemma4"},
 		marks:  []string{"<|tool_call>"},
 		parser: gemma4.parser,
-		form:   cleanForm(gemma4.callLayout, gemma4.appendCall, nil, append(gemma4.marks.list, "<|turn>", "<tool_response|>")),
+		form:   cleanForm(gemma4.callLayout, gemma4.call, nil, append(gemma4.marks.list, "<|turn>", "<tool_response|>")),
 	},
 	{
 		name:   "functiongemma",
 		models: []string{"functiongemma", "function-gemma"},
 		marks:  []string{"<start_function_call>"},
 		parser: functionGemma.parser,
-		form:   cleanForm(functionGemma.callLayout, functionGemma.appendCall, functionGemma.appendResponse, append(functionGemma.marks.list, "<start_of_turn>")),
+		form:   cleanForm(functionGemma.callLayout, functionGemma.call, functionGemma.response, append(functionGemma.marks.list, "<start_of_turn>")),
 	},
 	{
 		name:   "pythonic",
 		models: []string{"llama-4", "llama4"},
 		parser: llamaPython.parser,
-		form:   cleanForm(llamaPython.callLayout, llamaPython.appendCall, nil, llamaPython.marks.list),
+		form:   cleanForm(llamaPython.callLayout, llamaPython.call, nil, llamaPython.marks.list),
 	},
 	{
 		name:   "lfm2",
 		models: []string{"lfm2"},
 		marks:  []string{"<|tool_call_start|>"},
 		parser: lfmPython.parser,
-		form:   cleanForm(lfmPython.callLayout, lfmPython.appendCall, nil, lfmPython.marks.list),
+		form:   cleanForm(lfmPython.callLayout, lfmPython.call, nil, lfmPython.marks.list),
 	},
 	{
 		name:   "olmo3",
 		models: []string{"olmo-3", "olmo3"},
 		marks:  []string{"<function_calls>"},
 		parser: olmoPython.parser,
-		form:   cleanForm(olmoPython.callLayout, olmoPython.appendCall, nil, olmoPython.marks.list),
+		form:   cleanForm(olmoPython.callLayout, olmoPython.call, nil, olmoPython.marks.list),
 	},
 	{
 		name:   "glimmer",
@@ -115,7 +115,7 @@ var olmoPython = newPythonicForm(pythonicForm{
 	drops: []string{"<|im_end|>", "<|endoftext|>"},
 })
 
-// toolResponse are the tags that [appendToolResponse] writes.
+// toolResponse are the tags that [toolResponseText] writes.
 var toolResponse = []string{"<tool_response>", "</tool_response>"}
 
 var qwenGrammar = newGrammar(grammar{

@@ -21,10 +21,7 @@ type tagged struct {
 	whole   bool // the arguments are complete: one JSON value replaced all parameters
 
 	value  rawValue
-	fresh  bool   // nothing of the value was read: a line break that follows belongs to the opening tag
-	empty  bool   // the value has at most a line break, which belongs to the opening tag
-	tail   string // buffered line break, or its beginning, at the end of the value
-	strips bool   // tail belongs to the closing tag and is removed
+	lines  valueLines
 	pend   []byte // buffered text that may close the value
 	closed bool   // pend also closes the call
 	inner  int    // number of unclosed parameter tags inside the value

@@ -73,7 +73,7 @@ func (t *tagged) peeking(text string, mark int, r role) {
 // of a declared parameter that has no value yet, the tag opens that parameter. Otherwise it is part of the value, and the call is
 // unreadable unless a closing tag inside the value matches it.
 func (t *tagged) peeked(key string, types valueTypes) {
-	if !t.atLine() || t.inner+t.inWraps+t.inCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
+	if !t.lines.atLine() || t.inner+t.inWraps+t.inCalls > 0 || t.params.has(key) || !declares(t.schema(t.name), key) {
 		t.notClosed()
 		t.inner++
 		return
@@ -135,8 +135,8 @@ func (t *tagged) notClosed() {
 func (t *tagged) endValue(last, missing bool, r role, text string) {
 	t.keep(string(t.pend))
 	t.keep(text)
-	if t.tail == "\r" || !t.strips && !missing {
-		t.addTail()
+	if t.lines.tail == "\r" || !t.lines.strips && !missing {
+		t.addValue(t.lines.flush())
 	}
 	t.state = taggedBody
 	if t.whole = t.value.end(last); t.inner > 0 {
@@ -164,15 +164,13 @@ func (t *tagged) closeValue() {
 
 // cutValue ends a call whose value the end of the text truncates.
 func (t *tagged) cutValue() {
-	if t.state == taggedClose {
-		if t.tail == "\r" || !t.strips {
-			t.addTail()
-		}
+	closes := t.state == taggedClose
+	if !t.lines.strips || closes && t.lines.tail == "\r" {
+		t.addValue(t.lines.flush())
+	}
+	if closes {
 		t.value.end(false)
 	} else {
-		if !t.strips {
-			t.addTail()
-		}
 		t.value.cut()
 	}
 	t.end(true)

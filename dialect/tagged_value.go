@@ -15,8 +15,8 @@ func (t *tagged) param(types valueTypes) bool {
 	alone := t.g.single && len(t.params.ends) == 1 && (string(key) == "arguments" || string(key) == "input") && len(schema) > 0 &&
 		!declares(schema, string(key))
 	t.value.begin(prefix, types, alone)
-	t.state, t.fresh, t.empty, t.tail = taggedValue, t.g.newline, t.g.newline, ""
-	t.inner, t.inWraps, t.inCalls, t.strips = 0, 0, 0, t.g.newline && !t.g.paired
+	t.state, t.inner, t.inWraps, t.inCalls = taggedValue, 0, 0, 0
+	t.lines = valueLines{fresh: t.g.newline, empty: t.g.newline, strips: t.g.newline && !t.g.paired}
 	return true
 }
 
@@ -34,10 +34,10 @@ func (t *tagged) inValue(text string, r role) {
 	case r == roleParam && t.g.keyClose != nil:
 		t.maybe(taggedPeekKey, text)
 		t.token = t.token[:0]
-	case r == roleParam && t.atLine():
+	case r == roleParam && t.lines.atLine():
 		t.maybe(taggedPeek, text)
 		t.token, t.quoted = t.token[:0], 0
-	case (r == roleCallClose || r == roleWrapClose && t.wrapped) && !inside && t.atLine():
+	case (r == roleCallClose || r == roleWrapClose && t.wrapped) && !inside && t.lines.atLine():
 		t.maybe(taggedEnding, text)
 		t.closed = r == roleWrapClose || !t.wrapped
 	default:
@@ -51,8 +51,15 @@ func (t *tagged) piece(s string) {
 	for s != "" {
 		n := t.fit(s)
 		t.keep(s[:n])
-		t.data(s[:n])
+		t.addValue(t.lines.add(s[:n]))
 		s = s[n:]
+	}
+}
+
+// addValue adds text to the value.
+func (t *tagged) addValue(s string) {
+	if s != "" {
+		t.value.add(s)
 	}
 }
 
@@ -76,43 +83,55 @@ func (t *tagged) maybe(state taggedState, text string) {
 	t.state = state
 }
 
-// atLine reports whether the value so far ends at the beginning of a line.
-func (t *tagged) atLine() bool { return strings.HasSuffix(t.tail, "\n") || t.empty && !t.fresh }
+// valueLines are the line breaks at both ends of a value, which may belong to its tags.
+type valueLines struct {
+	fresh  bool   // nothing of the value was read: a line break that follows belongs to the opening tag
+	empty  bool   // the value has at most a line break, which belongs to the opening tag
+	tail   string // buffered line break, or its beginning, at the end of the value
+	strips bool   // tail belongs to the closing tag and is removed
+}
 
-// data reads the next part of the value. It buffers a line break at the end, which may belong to the closing tag.
-func (t *tagged) data(s string) {
+// atLine reports whether the value so far ends at the beginning of a line.
+func (l *valueLines) atLine() bool { return strings.HasSuffix(l.tail, "\n") || l.empty && !l.fresh }
+
+// add reads the next part of the value and returns the text that is known to belong to it. It buffers a line break at the end, which may
+// belong to the closing tag.
+func (l *valueLines) add(s string) string {
 	if s == "" {
-		return
+		return ""
 	}
-	if t.fresh { // the line break belongs to the opening tag
-		if t.tail == "" && s == "\r" {
-			t.tail = "\r"
-			return
+	if l.fresh { // the line break belongs to the opening tag
+		if l.tail == "" && s == "\r" {
+			l.tail = "\r"
+			return ""
 		}
-		t.fresh = false
+		l.fresh = false
 		n := len(s)
 		if s[0] == '\n' {
-			s, t.tail = s[1:], ""
-		} else if t.tail == "" {
+			s, l.tail = s[1:], ""
+		} else if l.tail == "" {
 			s = strings.TrimPrefix(s, "\r\n")
 		}
-		t.strips = t.strips || len(s) < n
+		l.strips = l.strips || len(s) < n
 		if s == "" {
-			return
+			return ""
 		}
 	}
-	t.empty = false
-	if t.tail == "\r" && s[0] == '\n' {
-		t.tail, s = "\r\n", s[1:]
-		if s == "" {
-			return
-		}
+	l.empty = false
+	if l.tail == "\r" && s == "\n" {
+		l.tail = "\r\n"
+		return ""
 	}
-	t.addTail()
-	t.tail = lineEnd(s)
-	if s = s[:len(s)-len(t.tail)]; s != "" {
-		t.value.add(s)
-	}
+	text := l.flush() + s
+	l.tail = lineEnd(s)
+	return strings.TrimSuffix(text, l.tail)
+}
+
+// flush returns the buffered line break, as part of the value.
+func (l *valueLines) flush() string {
+	tail := l.tail
+	l.tail = ""
+	return tail
 }
 
 // lineEnd returns the line break, or its beginning, that s ends with; "" if none exists.
@@ -123,14 +142,6 @@ func lineEnd(s string) string {
 		}
 	}
 	return ""
-}
-
-// addTail makes the buffered line break part of the value.
-func (t *tagged) addTail() {
-	if t.tail != "" {
-		t.value.add(t.tail)
-		t.tail = ""
-	}
 }
 
 // endCall closes the call at a mark of role r.

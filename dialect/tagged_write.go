@@ -19,63 +19,56 @@ type layout struct {
 
 // form returns the form of a dialect of this grammar; result may be nil. In text from outside, the tags inside a call are not escaped,
 // because any page of XML may contain them.
-func (g *grammar) form(result func(dst []byte, r lathe.ToolResult) []byte) form {
+func (g *grammar) form(result func(r lathe.ToolResult) string) form {
 	var list []string
 	for i, text := range g.list {
 		if r := g.roles[i]; r == roleWrap || r == roleWrapClose || r >= roleStart || g.typed {
 			list = append(list, text)
 		}
 	}
-	f := cleanForm(g.callLayout, func(dst []byte, c lathe.ToolCall, args string) []byte {
-		return g.appendCall(dst, c, args, nil)
-	}, result, append(append(list, g.think[0], g.think[1]), g.reserved...))
-	f.typed = func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte {
-		return g.appendCall(dst, c, args, func(key string, tag valueTypes) valueTypes { return parameterTypes(schema, key, tag) })
+	f := cleanForm(g.callLayout, func(c lathe.ToolCall, args string) string { return g.callText(c, args, nil) }, result,
+		append(append(list, g.think[0], g.think[1]), g.reserved...))
+	f.typed = func(c lathe.ToolCall, args string, schema []byte) string {
+		return g.callText(c, args, func(key string, tag valueTypes) valueTypes { return parameterTypes(schema, key, tag) })
 	}
 	return f
 }
 
-// cleanForm returns a form that splits the given marks in text from outside.
-func cleanForm(layout func() *callLayout, call func([]byte, lathe.ToolCall, string) []byte, result func([]byte, lathe.ToolResult) []byte, marks []string) form {
+// cleanForm returns a form that splits the given marks in text from outside. result may be nil.
+func cleanForm(layout func() *callLayout, call func(lathe.ToolCall, string) string, result func(lathe.ToolResult) string, marks []string) form {
 	clean := newCleaner(func() []string { return marks })
 	if result == nil {
-		result = appendTagResult
+		result = tagResult
 	}
-	return form{call: call, clean: clean, layout: layout, result: func(dst []byte, r lathe.ToolResult) []byte {
+	return form{call: call, clean: clean, layout: layout, result: func(r lathe.ToolResult) string {
 		r.Content = clean(r.Content)
-		return result(dst, r)
+		return result(r)
 	}}
 }
 
-// appendCall appends a call with a parameter for each member of the arguments. If a tag cannot contain a key, or a value would end early
-// or be read as another one, it writes all arguments as one JSON object instead, which the parser of every grammar reads. types returns
-// the types as which a value is read; nil skips that comparison.
-func (g *grammar) appendCall(dst []byte, c lathe.ToolCall, args string, types func(key string, tag valueTypes) valueTypes) []byte {
+// callText returns a call with a parameter for each member of the arguments. If a tag cannot contain a key, or a value would end early or
+// be read as another one, it writes all arguments as one JSON object instead, which the parser of every grammar reads. types returns the
+// types as which a value is read; nil skips that comparison.
+func (g *grammar) callText(c lathe.ToolCall, args string, types func(key string, tag valueTypes) valueTypes) string {
 	l := &g.layout
-	dst = append(dst, l.name...)
-	dst = appendName(dst, c.Name)
-	dst = append(dst, l.params...)
+	head := l.name + safeName(c.Name) + l.params
 	if args = strings.TrimSpace(args); !isObject(args) {
-		dst = l.appendParam(dst, "arguments", args, false)
-		return append(dst, l.end...)
+		return head + l.param("arguments", args, false) + l.end
 	}
-	begin := len(dst)
-	n := 0
+	var params []string
 	for key, value := range rawjson.Members([]byte(args)) {
 		name, _ := rawjson.AppendUnquote(nil, key)
 		text, isString := value, value[0] == '"'
 		if isString {
 			text, _ = rawjson.AppendUnquote(nil, value)
 		}
-		if n++; n > maxParameters || !g.allowsKey(string(name)) || !g.allowsValue(string(text)) ||
+		if len(params) == maxParameters || !g.allowsKey(string(name)) || !g.allowsValue(string(text)) ||
 			types != nil && !g.readsSame(string(text), value, types(string(name), g.tagTypes(isString))) {
-			dst = append(dst[:begin], args...)
-			dst = append(dst, '\n')
-			break
+			return head + args + "\n" + l.end
 		}
-		dst = l.appendParam(dst, string(name), string(text), !isString)
+		params = append(params, l.param(string(name), string(text), !isString))
 	}
-	return append(dst, l.end...)
+	return head + strings.Join(params, "") + l.end
 }
 
 // allowsKey reports whether the tag of a parameter can contain the key.
@@ -127,22 +120,16 @@ func (g *grammar) readsSame(text string, value []byte, types valueTypes) bool {
 	return err == nil && string(unquoted) == text
 }
 
-func (l *layout) appendParam(dst []byte, key, value string, json bool) []byte {
-	dst = append(dst, l.key...)
-	dst = append(dst, key...)
+func (l *layout) param(key, value string, json bool) string {
+	tag := l.value
 	if json && l.jsonValue != "" {
-		dst = append(dst, l.jsonValue...)
-	} else {
-		dst = append(dst, l.value...)
+		tag = l.jsonValue
 	}
-	dst = append(dst, value...)
-	return append(dst, l.valueEnd...)
+	return l.key + key + tag + value + l.valueEnd
 }
 
-// appendToolResponse appends a result in the tags `<tool_response>` and `</tool_response>`, with its content on separate lines. The
-// caller has split the marks in the content with spaces: if a mark is a token of the model, a backslash before it would not prevent that.
-func appendToolResponse(dst []byte, r lathe.ToolResult) []byte {
-	dst = append(dst, "<tool_response>\n"...)
-	dst = append(dst, maskTags(r.Content)...)
-	return append(dst, "\n</tool_response>"...)
+// toolResponseText returns a result in the tags `<tool_response>` and `</tool_response>`, with its content on separate lines. The caller
+// has split the marks in the content with spaces: if a mark is a token of the model, a backslash before it would not prevent that.
+func toolResponseText(r lathe.ToolResult) string {
+	return "<tool_response>\n" + maskTags(r.Content) + "\n</tool_response>"
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -24,7 +25,7 @@ var (
 	tagsCalls   = append([]string{"</tool>"}, tagOpenings...)
 	tagsMarks   = newMarks(true, withThink(tagsCalls, plainThink)...)
 	// Including the deprecated short form.
-	oldTagsCalls = append(tagsCalls[:len(tagsCalls):len(tagsCalls)], "<tool:")
+	oldTagsCalls = append(slices.Clip(tagsCalls), "<tool:")
 	oldTagsMarks = newMarks(true, withThink(oldTagsCalls, plainThink)...)
 )
 
@@ -164,7 +165,7 @@ func (t *tags) attempt() {
 		n := t.js.scan(t.in[:min(len(t.in), t.opts.MaxPayloadBytes-t.body)])
 		part := t.take(n)
 		t.body += n
-		t.raw = appendKept(t.raw, part)
+		t.raw = append(t.raw, part...)
 		t.args(part)
 		switch {
 		case t.js.state == jsonDone:

@@ -1,14 +1,14 @@
 package dialect
 
 import (
-	"strings"
+	"regexp"
 
 	"github.com/lathe-run/lathe"
 )
 
-var tagsForm = form{call: appendTagCall, layout: tagsLayout, clean: cleanTags, explained: true, result: func(dst []byte, r lathe.ToolResult) []byte {
+var tagsForm = form{call: tagCallText, layout: tagsLayout, clean: cleanTags, explained: true, result: func(r lathe.ToolResult) string {
 	r.Content = cleanTurns(r.Content)
-	return appendTagResult(dst, r)
+	return tagResult(r)
 }}
 
 // turnMarks are the marks that templates of models write between turns and around results, except those of the form `<|…|>`, which every
@@ -30,58 +30,31 @@ var cleanTurns = newCleaner(func() []string { return turnMarks })
 // cleanTags splits the marks of all models in text from outside, and masks the tags of calls and results.
 func cleanTags(s string) string { return maskTags(cleanTurns(s)) }
 
-func appendTagCall(dst []byte, c lathe.ToolCall, args string) []byte {
-	dst = append(dst, `<tool name="`...)
-	dst = appendName(dst, c.Name)
-	dst = append(dst, `" args>`...)
-	dst = append(dst, args...)
-	return append(dst, "</tool>"...)
+func tagCallText(c lathe.ToolCall, args string) string {
+	return `<tool name="` + safeName(c.Name) + `" args>` + args + "</tool>"
 }
 
-// appendTagResult appends `<tool_result name="NAME">…</tool_result>`, with a backslash before the tags of calls and results in the
-// content.
-func appendTagResult(dst []byte, r lathe.ToolResult) []byte {
-	dst = append(dst, `<tool_result name="`...)
-	dst = appendName(dst, r.Name)
-	dst = append(dst, '"')
+// tagResult returns `<tool_result name="NAME">…</tool_result>`, with a backslash before the tags of calls and results in the content.
+func tagResult(r lathe.ToolResult) string {
+	mark := ""
 	if r.IsError {
-		dst = append(dst, " error"...)
+		mark = " error"
 	}
-	dst = append(dst, '>')
-	dst = append(dst, maskTags(r.Content)...)
-	return append(dst, "</tool_result>"...)
+	return `<tool_result name="` + safeName(r.Name) + `"` + mark + ">" + maskTags(r.Content) + "</tool_result>"
 }
+
+var toolTag = regexp.MustCompile("(?i)</?tool")
 
 // maskTags inserts a backslash before each `<tool` and `</tool`.
-func maskTags(s string) string {
-	var b strings.Builder
-	from := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] != '<' {
-			continue
-		}
-		rest := strings.TrimPrefix(s[i+1:min(len(s), i+len("</tool"))], "/")
-		if len(rest) >= len("tool") && strings.EqualFold(rest[:len("tool")], "tool") {
-			b.WriteString(s[from:i])
-			b.WriteByte('\\')
-			from = i
-		}
-	}
-	if from == 0 && b.Len() == 0 {
-		return s
-	}
-	b.WriteString(s[from:])
-	return b.String()
-}
+func maskTags(s string) string { return toolTag.ReplaceAllString(s, `\$0`) }
 
-// appendName appends a tool's name. A model may have invented the name: bytes that names cannot contain become underscores.
-func appendName(dst []byte, name string) []byte {
-	for i := range len(name) {
-		if c := name[i]; isNameByte(c) {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '_')
+// safeName returns a tool's name. A model may have invented the name: bytes that names cannot contain become underscores.
+func safeName(name string) string {
+	b := []byte(name)
+	for i, c := range b {
+		if !isNameByte(c) {
+			b[i] = '_'
 		}
 	}
-	return dst
+	return string(b)
 }

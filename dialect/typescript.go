@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -14,37 +15,32 @@ const (
 	maxTypes     = 4096
 )
 
-// appendNamespace appends tools in harmony's form: a section with one TypeScript type for each tool.
-func appendNamespace(dst []byte, tools []*lathe.ToolSpec) []byte {
-	dst = append(dst, "# Tools\n\n## functions\n\nnamespace functions {\n\n"...)
+// namespace returns tools in harmony's form: a section with one TypeScript type for each tool.
+func namespace(tools []*lathe.ToolSpec) string {
+	var b strings.Builder
+	b.WriteString("# Tools\n\n## functions\n\nnamespace functions {\n\n")
 	for _, t := range tools {
-		dst = appendComment(dst, "", t.Description)
-		dst = append(dst, "type "...)
-		dst = appendName(dst, t.Name)
-		dst = append(dst, " = ("...)
-		schema := rawjson.AppendCompact(nil, t.Schema)
-		if props, ok := rawjson.Get(schema, "properties"); ok && string(props) != "{}" {
-			dst = append(dst, "_: "...)
+		schema, arguments := rawjson.AppendCompact(nil, t.Schema), ""
+		if properties := string(rawjson.At(schema, "properties")); properties != "" && properties != "{}" {
 			w := typeWriter{root: schema}
-			dst = w.value(dst, schema, "", 0)
+			arguments = "_: " + w.value(schema, "", 0)
 		}
-		dst = append(dst, ") => any;\n\n"...)
+		b.WriteString(comment("", t.Description) + "type " + safeName(t.Name) + " = (" + arguments + ") => any;\n\n")
 	}
-	return append(dst, "} // namespace functions"...)
+	return b.String() + "} // namespace functions"
 }
 
-// appendComment appends each line of text as a TypeScript comment. It appends nothing if text is blank.
-func appendComment(dst []byte, indent, text string) []byte {
+// comment returns each line of text as a TypeScript comment, or "" if text is blank.
+func comment(indent, text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return dst
+		return ""
 	}
+	out := ""
 	for line := range strings.SplitSeq(cleanHarmony(text), "\n") {
-		dst = append(dst, indent...)
-		dst = append(dst, strings.TrimRight("// "+line, " \r")...)
-		dst = append(dst, '\n')
+		out += indent + strings.TrimRight("// "+line, " \r") + "\n"
 	}
-	return dst
+	return out
 }
 
 // A typeWriter writes one schema as TypeScript types. It omits keywords that it does not support; the runner validates arguments by the
@@ -54,174 +50,152 @@ type typeWriter struct {
 	types int    // number of types written so far
 }
 
-// value appends the type of schema.
-func (w *typeWriter) value(dst, schema []byte, indent string, depth int) []byte {
+// value returns the type of schema.
+func (w *typeWriter) value(schema []byte, indent string, depth int) string {
 	schema = w.resolve(schema)
 	w.types++
-	if depth > maxTypeDepth || w.types > maxTypes || len(schema) == 0 || schema[0] != '{' {
-		return append(dst, "any"...)
+	if depth > maxTypeDepth || w.types > maxTypes || rawjson.Kind(schema) != '{' {
+		return "any"
 	}
-	if variants := oneOf(schema); variants != nil {
-		for i, v := range variants {
-			if i > 0 {
-				dst = append(dst, " | "...)
-			}
-			dst = w.value(dst, v, indent, depth+1)
+	var types []string
+	for _, v := range oneOf(schema) {
+		types = append(types, w.value(v, indent, depth+1))
+	}
+	if types != nil {
+		return union(types)
+	}
+	if c := rawjson.At(schema, "const"); c != nil {
+		return literalText(c)
+	}
+	for v := range rawjson.Elements(rawjson.At(schema, "enum")) {
+		types = append(types, literalText(v))
+	}
+	names := rawjson.At(schema, "type")
+	switch {
+	case types != nil:
+	case rawjson.Kind(names) == '[':
+		for name := range rawjson.Elements(names) {
+			types = append(types, w.named(schema, rawjson.Text(name), indent, depth))
 		}
-		return dst
+		return union(types)
+	default:
+		types = append(types, w.named(schema, rawjson.Text(names), indent, depth))
 	}
-	if c, ok := rawjson.Get(schema, "const"); ok {
-		return appendLiteral(dst, c)
+	text := union(types)
+	if string(rawjson.At(schema, "nullable")) == "true" && !strings.Contains(text, "null") {
+		text += " | null"
 	}
-	n := len(dst)
-	list, _ := rawjson.Get(schema, "enum")
-	for v := range rawjson.Elements(list) {
-		if len(dst) > n {
-			dst = append(dst, " | "...)
-		}
-		dst = appendLiteral(dst, v)
-	}
-	if len(dst) > n {
-		return w.nullable(dst, schema, n)
-	}
-	types, _ := rawjson.Get(schema, "type")
-	if len(types) > 0 && types[0] == '[' {
-		for name := range rawjson.Elements(types) {
-			if len(dst) > n {
-				dst = append(dst, " | "...)
-			}
-			dst = w.named(dst, schema, rawjson.Text(name), indent, depth)
-		}
-		return dst
-	}
-	return w.nullable(w.named(dst, schema, rawjson.Text(types), indent, depth), schema, n)
+	return text
 }
 
-// nullable appends null to the type at dst[n:], if schema has nullable set.
-func (w *typeWriter) nullable(dst, schema []byte, n int) []byte {
-	if null, ok := rawjson.Get(schema, "nullable"); ok && string(null) == "true" && !strings.Contains(string(dst[n:]), "null") {
-		return append(dst, " | null"...)
-	}
-	return dst
-}
+func union(types []string) string { return strings.Join(types, " | ") }
 
-// named appends the type with the JSON Schema name name.
-func (w *typeWriter) named(dst, schema []byte, name, indent string, depth int) []byte {
+// named returns the type with the JSON Schema name name.
+func (w *typeWriter) named(schema []byte, name, indent string, depth int) string {
 	switch name {
 	case "object":
-		return w.object(dst, schema, indent, depth)
+		return w.object(schema, indent, depth)
 	case "array":
-		items, ok := rawjson.Get(schema, "items")
-		if !ok {
-			return append(dst, "any[]"...)
+		items := rawjson.At(schema, "items")
+		if items == nil {
+			return "any[]"
 		}
-		item := string(w.value(nil, items, indent, depth+1))
+		item := w.value(items, indent, depth+1)
 		if strings.Contains(item, " | ") && !strings.HasSuffix(item, "}") {
 			item = "(" + item + ")"
 		}
-		return append(append(dst, item...), "[]"...)
+		return item + "[]"
 	case "integer", "number":
-		return append(dst, "number"...)
+		return "number"
 	case "string", "boolean", "null":
-		return append(dst, name...)
+		return name
 	default:
-		if _, ok := rawjson.Get(schema, "properties"); ok {
-			return w.object(dst, schema, indent, depth)
+		if rawjson.At(schema, "properties") != nil {
+			return w.object(schema, indent, depth)
 		}
-		return append(dst, "any"...)
+		return "any"
 	}
 }
 
-// object appends the type of an object with its properties.
-func (w *typeWriter) object(dst, schema []byte, indent string, depth int) []byte {
-	props, ok := rawjson.Get(schema, "properties")
-	if !ok || props[0] != '{' {
-		return append(dst, "object"...)
-	}
-	if text := member(schema, "description"); text != "" {
-		dst = appendComment(dst, indent, text)
+// object returns the type of an object with its properties.
+func (w *typeWriter) object(schema []byte, indent string, depth int) string {
+	properties := rawjson.At(schema, "properties")
+	if rawjson.Kind(properties) != '{' {
+		return "object"
 	}
 	required := map[string]bool{}
-	list, _ := rawjson.Get(schema, "required")
-	for name := range rawjson.Elements(list) {
+	for name := range rawjson.Elements(rawjson.At(schema, "required")) {
 		required[rawjson.Text(name)] = true
 	}
-	dst = append(dst, "{\n"...)
-	for key, value := range rawjson.Members(props) {
+	var b strings.Builder
+	b.WriteString(comment(indent, rawjson.TextAt(schema, "description")) + "{\n")
+	for key, value := range rawjson.Members(properties) {
 		name := rawjson.Text(key)
-		dst = w.property(dst, name, value, !required[name], indent, depth+1)
+		b.WriteString(w.property(name, value, !required[name], indent, depth+1))
 	}
-	dst = append(dst, indent...)
-	return append(dst, '}')
+	return b.String() + indent + "}"
 }
 
-// property appends one property of an object, with its description, examples and default as comments.
-func (w *typeWriter) property(dst []byte, name string, schema []byte, optional bool, indent string, depth int) []byte {
+// property returns one property of an object, with its description, examples and default as comments.
+func (w *typeWriter) property(name string, schema []byte, optional bool, indent string, depth int) string {
 	schema = w.resolve(schema)
-	if title := member(schema, "title"); title != "" {
-		dst = appendComment(dst, indent, title)
-		dst = append(append(dst, indent...), "//\n"...)
+	text := ""
+	if title := rawjson.TextAt(schema, "title"); title != "" {
+		text = comment(indent, title) + indent + "//\n"
 	}
-	isObject := member(schema, "type") == "object"
-	if !isObject { // w.object writes the description of an object
-		dst = appendComment(dst, indent, member(schema, "description"))
+	if !isObjectType(schema) { // w.object writes the description of an object
+		text += comment(indent, rawjson.TextAt(schema, "description"))
 	}
-	if list, ok := rawjson.Get(schema, "examples"); ok && list[0] == '[' {
-		dst = append(append(dst, indent...), "// Examples:\n"...)
+	if list := rawjson.At(schema, "examples"); rawjson.Kind(list) == '[' {
+		text += indent + "// Examples:\n"
 		for v := range rawjson.Elements(list) {
-			dst = appendComment(dst, indent, "- "+string(appendLiteral(nil, v)))
+			text += comment(indent, "- "+literalText(v))
 		}
 	}
 	fallback := defaultOf(schema)
 	variants := oneOf(schema)
-	if variants != nil && fallback != "" {
-		dst = appendComment(dst, indent, fallback)
-	}
-	dst = append(dst, indent...)
-	dst = appendPropertyName(dst, name)
-	if optional {
-		dst = append(dst, '?')
-	}
-	dst = append(dst, ':')
 	if variants != nil {
-		return w.variants(dst, variants, indent, depth)
+		text += comment(indent, fallback)
 	}
-	dst = append(dst, ' ')
-	dst = w.value(dst, schema, indent+"    ", depth)
-	dst = append(dst, ',')
+	text += indent + propertyName(name)
+	if optional {
+		text += "?"
+	}
+	if variants != nil {
+		return text + ":" + w.variants(variants, indent, depth)
+	}
+	text += ": " + w.value(schema, indent+"    ", depth) + ","
 	if fallback != "" {
-		dst = append(append(dst, " // "...), fallback...)
+		text += " // " + fallback
 	}
-	return append(dst, '\n')
+	return text + "\n"
 }
 
-// variants appends the types of a union, one on each line, with its description as a comment.
-func (w *typeWriter) variants(dst []byte, variants [][]byte, indent string, depth int) []byte {
-	dst = append(dst, '\n')
+// variants returns the types of a union, one on each line, with its description as a comment.
+func (w *typeWriter) variants(variants [][]byte, indent string, depth int) string {
+	text := "\n"
 	for _, v := range variants {
 		v = w.resolve(v)
-		dst = append(append(dst, indent...), " | "...)
-		dst = w.value(dst, v, indent+"    ", depth+1)
-		var comment []string
-		if text := member(v, "description"); text != "" && member(v, "type") != "object" {
-			comment = append(comment, strings.Join(strings.Fields(cleanHarmony(text)), " "))
+		text += indent + " | " + w.value(v, indent+"    ", depth+1)
+		description, fallback := rawjson.TextAt(v, "description"), defaultOf(v)
+		if isObjectType(v) {
+			description = ""
 		}
-		if fallback := defaultOf(v); fallback != "" {
-			comment = append(comment, fallback)
+		if words := strings.TrimSpace(strings.Join(strings.Fields(cleanHarmony(description)), " ") + " " + fallback); words != "" {
+			text += " // " + words
 		}
-		if len(comment) > 0 {
-			dst = append(append(dst, " // "...), strings.Join(comment, " ")...)
-		}
-		dst = append(dst, '\n')
+		text += "\n"
 	}
-	return append(append(dst, indent...), ",\n"...)
+	return text + indent + ",\n"
 }
+
+func isObjectType(schema []byte) bool { return rawjson.TextAt(schema, "type") == "object" }
 
 // resolve returns the schema to which schema refers, or schema itself if it has no reference into the document; nil if there are too many
 // references.
 func (w *typeWriter) resolve(schema []byte) []byte {
 	for range maxTypeDepth {
-		ref, _ := rawjson.Get(schema, "$ref")
+		ref := rawjson.At(schema, "$ref")
 		if !strings.HasPrefix(rawjson.Text(ref), "#/") {
 			return schema
 		}
@@ -233,12 +207,8 @@ func (w *typeWriter) resolve(schema []byte) []byte {
 // oneOf returns the variants of a union, or nil if schema is no union.
 func oneOf(schema []byte) [][]byte {
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if list, ok := rawjson.Get(schema, key); ok && list[0] == '[' {
-			var out [][]byte
-			for v := range rawjson.Elements(list) {
-				out = append(out, v)
-			}
-			return out
+		if list := rawjson.At(schema, key); rawjson.Kind(list) == '[' {
+			return slices.Collect(rawjson.Elements(list))
 		}
 	}
 	return nil
@@ -246,32 +216,24 @@ func oneOf(schema []byte) [][]byte {
 
 // defaultOf returns `default: …`, with the value of an enum unquoted; "" if there is no default.
 func defaultOf(schema []byte) string {
-	v, ok := rawjson.Get(schema, "default")
-	if !ok {
+	v := rawjson.At(schema, "default")
+	switch {
+	case v == nil:
 		return ""
-	}
-	if _, isEnum := rawjson.Get(schema, "enum"); isEnum && v[0] == '"' {
+	case rawjson.At(schema, "enum") != nil && v[0] == '"':
 		return "default: " + cleanHarmony(rawjson.Text(v))
 	}
-	return "default: " + string(appendLiteral(nil, v))
+	return "default: " + literalText(v)
 }
 
-// appendLiteral appends a JSON value on one line.
-func appendLiteral(dst, v []byte) []byte {
-	return append(dst, replaceTokens(string(rawjson.AppendCompact(nil, v)), "< ")...)
-}
+// literalText returns a JSON value on one line.
+func literalText(v []byte) string { return cleanHarmony(rawjson.CompactText(v)) }
 
-func appendPropertyName(dst []byte, name string) []byte {
+func propertyName(name string) string {
 	for i := range len(name) {
 		if !isNameByte(name[i]) || name[i] == '-' || name[i] == '.' || name[i] == ':' {
-			return append(dst, cleanHarmony(string(rawjson.AppendQuote(nil, name)))...)
+			return cleanHarmony(quoteJSON(name))
 		}
 	}
-	return append(dst, name...)
-}
-
-// member returns the string member key; "" if none exists.
-func member(schema []byte, key string) string {
-	v, _ := rawjson.Get(schema, key)
-	return rawjson.Text(v)
+	return name
 }

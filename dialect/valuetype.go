@@ -38,13 +38,7 @@ func schemaOf(tools []*lathe.ToolSpec, name string) []byte {
 
 // declares reports whether schema declares the property.
 func declares(schema []byte, property string) bool {
-	_, ok := rawjson.Get(properties(schema), property)
-	return ok
-}
-
-func properties(schema []byte) []byte {
-	p, _ := rawjson.Get(schema, "properties")
-	return p
+	return rawjson.At(schema, "properties", property) != nil
 }
 
 // parameterTypes returns the types as which a value is read: those of the schema, unless the tag states that it is no string, or the
@@ -58,9 +52,9 @@ func parameterTypes(schema []byte, key string, tag valueTypes) valueTypes {
 
 // propertyTypes returns the types that schema allows for the property.
 func propertyTypes(schema []byte, property string) valueTypes {
-	s, ok := rawjson.Get(properties(schema), property)
-	if !ok {
-		s, _ = rawjson.Get(schema, "additionalProperties")
+	s := rawjson.At(schema, "properties", property)
+	if s == nil {
+		s = rawjson.At(schema, "additionalProperties")
 	}
 	return allowed(schema, s)
 }
@@ -77,25 +71,22 @@ func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
 		return 0
 	}
 	*parts--
-	t, _ := rawjson.Get(s, "type")
-	types := typeNames(t)
+	types := typeNames(rawjson.At(s, "type"))
 	if types == 0 {
-		ref, _ := rawjson.Get(s, "$ref")
-		types = allowedWithin(root, resolve(root, ref), depth+1, parts)
+		types = allowedWithin(root, resolve(root, rawjson.At(s, "$ref")), depth+1, parts)
 	}
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
 		if types != 0 {
 			break
 		}
-		list, _ := rawjson.Get(s, key)
-		for e := range rawjson.Elements(list) {
+		for e := range rawjson.Elements(rawjson.At(s, key)) {
 			types |= allowedWithin(root, e, depth+1, parts)
 		}
 	}
 	if types == 0 {
 		types = constTypes(s)
 	}
-	if n, ok := rawjson.Get(s, "nullable"); ok && types != 0 && string(n) == "true" {
+	if types != 0 && string(rawjson.At(s, "nullable")) == "true" {
 		types |= typeNull
 	}
 	return types
@@ -104,7 +95,7 @@ func allowedWithin(root, s []byte, depth int, parts *int) valueTypes {
 // typeNames returns the types of the keyword type: a name or a list of names. It accepts names beyond JSON Schema that the templates of
 // models use.
 func typeNames(t []byte) valueTypes {
-	if len(t) > 0 && t[0] == '[' {
+	if rawjson.Kind(t) == '[' {
 		var types valueTypes
 		for e := range rawjson.Elements(t) {
 			types |= typeNames(e)
@@ -128,25 +119,23 @@ func typeNames(t []byte) valueTypes {
 func constTypes(s []byte) valueTypes {
 	var types valueTypes
 	add := func(v []byte) {
-		switch {
-		case len(v) == 0:
-		case v[0] == '"':
+		switch rawjson.Kind(v) {
+		case 0:
+		case '"':
 			types |= typeString
-		case v[0] == 'n':
+		case 'n':
 			types |= typeNull
 		default:
 			types |= typeOther
 		}
 	}
-	c, _ := rawjson.Get(s, "const")
-	add(c)
-	list, _ := rawjson.Get(s, "enum")
-	for e := range rawjson.Elements(list) {
+	add(rawjson.At(s, "const"))
+	for e := range rawjson.Elements(rawjson.At(s, "enum")) {
 		add(e)
 	}
 	if types == 0 {
 		for _, key := range [...]string{"properties", "items"} {
-			if _, ok := rawjson.Get(s, key); ok {
+			if rawjson.At(s, key) != nil {
 				return typeOther
 			}
 		}

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -9,19 +11,19 @@ import (
 
 // A form describes how a dialect writes prompts. The text that it writes contains no marks that come from outside.
 type form struct {
-	// call appends one call. args is never blank.
-	call func(dst []byte, c lathe.ToolCall, args string) []byte
-	// typed appends a call of a tool whose schema is known; nil: call is used.
-	typed func(dst []byte, c lathe.ToolCall, args string, schema []byte) []byte
+	// call returns one call as text. args is never blank.
+	call func(c lathe.ToolCall, args string) string
+	// typed returns a call of a tool whose schema is known; nil: call is used.
+	typed func(c lathe.ToolCall, args string, schema []byte) string
 	// layout returns the callLayout of call, for constraints.
 	layout func() *callLayout
-	// result appends one tool result; nil: in the form of the dialect tags.
-	result func(dst []byte, r lathe.ToolResult) []byte
-	// tools appends the description of the tools; nil: the scaffold and a line with an example of call.
-	tools func(dst []byte, tools []*lathe.ToolSpec) []byte
+	// result returns one tool result as text.
+	result func(r lathe.ToolResult) string
+	// tools returns the description of the tools; nil: the scaffold and a line with an example of call.
+	tools func(tools []*lathe.ToolSpec) string
 	// native: the servers of these models write calls and results of the history themselves, so they stay parts of their messages.
 	native bool
-	// clean removes the dialect's marks from text of users and tools; nil: the text is unchanged.
+	// clean removes the dialect's marks from text of users and tools.
 	clean func(text string) string
 	// explained: system text is not cleaned, because its author may describe the syntax of calls.
 	explained bool
@@ -32,21 +34,16 @@ type form struct {
 // AppendTools appends text for a model that describes the tools and how to call them. Equal tools in the same order give equal bytes.
 func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	if d.form.tools != nil {
-		return d.form.tools(dst, tools)
+		return append(dst, d.form.tools(tools)...)
 	}
-	scaffold := string(appendScaffold(nil, tools))
-	if d.form.clean != nil {
-		scaffold = d.form.clean(scaffold)
-	}
-	dst = append(dst, scaffold...)
-	dst = append(dst, "To call a tool, write: "...)
-	return d.form.call(dst, lathe.ToolCall{ID: "call00001", Name: "NAME"}, `{"argument":"value"}`)
+	example := d.form.call(lathe.ToolCall{ID: "call00001", Name: "NAME"}, `{"argument":"value"}`)
+	return append(dst, d.form.clean(scaffold(tools))+"To call a tool, write: "+example...)
 }
 
 // AppendCall appends a call as the model writes it. In a dialect whose values have no types, the parser may read a value as one of another type;
 // [Dialect.Rewrite], which has the schemas of the tools, avoids that.
 func (d *Dialect) AppendCall(dst []byte, c lathe.ToolCall) []byte {
-	return d.form.call(dst, c, argumentsOf(c))
+	return append(dst, d.form.call(c, argumentsOf(c))...)
 }
 
 // argumentsOf returns the arguments of c; "{}" if they are blank.
@@ -57,39 +54,31 @@ func argumentsOf(c lathe.ToolCall) string {
 	return c.Arguments
 }
 
-// appendCallOf appends a call of one of tools so that a parser with these tools reads the same arguments.
-func (d *Dialect) appendCallOf(dst []byte, c lathe.ToolCall, tools []*lathe.ToolSpec) []byte {
+// callOf returns a call of one of tools as text from which a parser with these tools reads the same arguments.
+func (d *Dialect) callOf(c lathe.ToolCall, tools []*lathe.ToolSpec) string {
 	if d.form.typed == nil {
-		return d.AppendCall(dst, c)
+		return d.form.call(c, argumentsOf(c))
 	}
-	return d.form.typed(dst, c, argumentsOf(c), schemaOf(tools, c.Name))
+	return d.form.typed(c, argumentsOf(c), schemaOf(tools, c.Name))
 }
 
 // AppendResult appends the result of a call in the form that the model expects.
 func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
-	if d.form.result != nil {
-		return d.form.result(dst, r)
-	}
-	return appendTagResult(dst, r)
+	return append(dst, d.form.result(r)...)
 }
 
-// appendScaffold appends the list of tools, each with name, description and schema on lines of their own.
-func appendScaffold(dst []byte, tools []*lathe.ToolSpec) []byte {
-	dst = append(dst, "TOOLS:\n"...)
+// scaffold returns the list of tools, each with name, description and schema on lines of their own.
+func scaffold(tools []*lathe.ToolSpec) string {
+	var b strings.Builder
+	b.WriteString("TOOLS:\n")
 	for _, t := range tools {
-		dst = append(dst, "- name: "...)
-		dst = append(dst, t.Name...)
-		dst = append(dst, "\n  description: "...)
-		dst = append(dst, strings.Join(strings.Fields(t.Description), " ")...)
-		dst = append(dst, "\n  schema: "...)
-		if len(t.Schema) == 0 {
-			dst = append(dst, `{"type":"object","properties":{}}`...)
-		} else {
-			dst = rawjson.AppendCompact(dst, t.Schema)
+		schema := `{"type":"object","properties":{}}`
+		if len(t.Schema) > 0 {
+			schema = rawjson.CompactText(t.Schema)
 		}
-		dst = append(dst, '\n')
+		fmt.Fprintf(&b, "- name: %s\n  description: %s\n  schema: %s\n", t.Name, strings.Join(strings.Fields(t.Description), " "), schema)
 	}
-	return append(dst, "END TOOLS\n"...)
+	return b.String() + "END TOOLS\n"
 }
 
 // Rewrite returns req in the form for a server without tool support: the tools are text at the end of the system text, calls are text of
@@ -111,28 +100,22 @@ func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {
 		tools = ""
 	}
 	for i, m := range req.Messages {
-		results := len(out.Messages) > 0 && i > 0 && req.Messages[i-1].Role == lathe.RoleTool
 		switch {
-		case m.Role == lathe.RoleAssistant && !d.form.native:
+		case m.Role == lathe.RoleAssistant && d.form.native, d.form.explained && isSystem(m.Role):
+		case m.Role == lathe.RoleAssistant:
 			m.Parts = d.assistant(m.Parts, req.Tools)
 		case m.Role == lathe.RoleTool && !d.form.native:
 			m = d.results(m)
-			if last := len(out.Messages) - 1; results {
-				out.Messages[last].Parts = append(out.Messages[last].Parts, m.Parts...)
-				continue
-			}
-		case m.Role == lathe.RoleUser && results && !d.form.native: // the templates of some models require alternating roles
-			if d.form.clean != nil {
-				m.Parts = d.cleaned(m.Parts)
-			}
-			last := len(out.Messages) - 1
-			out.Messages[last].Parts = append(out.Messages[last].Parts, m.Parts...)
-			continue
-		case m.Role != lathe.RoleAssistant && d.form.clean != nil && !(d.form.explained && isSystem(m.Role)):
+		default:
 			m.Parts = d.cleaned(m.Parts)
 		}
 		if i == 0 && tools != "" {
-			m.Parts = append(m.Parts[:len(m.Parts):len(m.Parts)], lathe.Text{Text: "\n\n" + tools})
+			m.Parts = append(slices.Clip(m.Parts), lathe.Text{Text: "\n\n" + tools})
+		}
+		if m.Role == lathe.RoleUser && i > 0 && req.Messages[i-1].Role == lathe.RoleTool && !d.form.native {
+			last := &out.Messages[len(out.Messages)-1] // the results; the templates of some models require alternating roles
+			last.Parts = append(last.Parts, m.Parts...)
+			continue
 		}
 		out.Messages = append(out.Messages, m)
 	}
@@ -144,24 +127,22 @@ func isSystem(r lathe.Role) bool { return r == lathe.RoleSystem || r == lathe.Ro
 // assistant returns parts with the calls as text. It omits unreadable calls, whose text is in the message already: a server without tool
 // support must not receive them in `tool_calls`.
 func (d *Dialect) assistant(parts []lathe.Part, tools []*lathe.ToolSpec) []lathe.Part {
-	var out []lathe.Part
-	for i, p := range parts {
+	isCall := func(p lathe.Part) bool { _, ok := p.(lathe.ToolCall); return ok }
+	if !slices.ContainsFunc(parts, isCall) {
+		return parts
+	}
+	out := make([]lathe.Part, 0, len(parts)) // not nil, even if all calls are unreadable
+	for _, p := range parts {
 		c, ok := p.(lathe.ToolCall)
 		switch {
-		case ok && out == nil:
-			out = append(make([]lathe.Part, 0, len(parts)), parts[:i]...) // not nil, even if i is 0
-		case !ok && out != nil:
+		case !ok:
 			out = append(out, p)
-		}
-		if ok && c.ParseError == "" {
+		case c.ParseError == "":
 			if d.form.arguments != nil {
 				c.Arguments = d.form.arguments(c.Arguments)
 			}
-			out = append(out, lathe.Text{Text: string(d.appendCallOf(nil, c, tools))})
+			out = append(out, lathe.Text{Text: d.callOf(c, tools)})
 		}
-	}
-	if out == nil {
-		return parts
 	}
 	return out
 }
@@ -175,7 +156,7 @@ func (d *Dialect) results(m lathe.Message) lathe.Message {
 			out.Parts = append(out.Parts, p)
 			continue
 		}
-		out.Parts = append(out.Parts, lathe.Text{Text: string(append(d.AppendResult(nil, r), '\n'))})
+		out.Parts = append(out.Parts, lathe.Text{Text: d.form.result(r) + "\n"})
 		for _, b := range r.Blobs {
 			out.Parts = append(out.Parts, b)
 		}
@@ -185,33 +166,23 @@ func (d *Dialect) results(m lathe.Message) lathe.Message {
 
 // cleaned returns parts without marks; it is parts itself if nothing changes.
 func (d *Dialect) cleaned(parts []lathe.Part) []lathe.Part {
-	var out []lathe.Part
-	for i, p := range parts {
-		var q lathe.Part
+	out, changed := slices.Clone(parts), false
+	clean := func(text string) string {
+		cleaned := d.form.clean(text)
+		changed = changed || cleaned != text
+		return cleaned
+	}
+	for i, p := range out {
 		switch p := p.(type) {
 		case lathe.Text:
-			if text := d.form.clean(p.Text); text != p.Text {
-				p.Text = text
-				q = p
-			} else {
-				continue
-			}
+			p.Text = clean(p.Text)
+			out[i] = p
 		case lathe.ToolResult:
-			if text := d.form.clean(p.Content); text != p.Content {
-				p.Content = text
-				q = p
-			} else {
-				continue
-			}
-		default:
-			continue
+			p.Content = clean(p.Content)
+			out[i] = p
 		}
-		if out == nil {
-			out = append(out, parts...)
-		}
-		out[i] = q
 	}
-	if out == nil {
+	if !changed {
 		return parts
 	}
 	return out

@@ -146,9 +146,9 @@ func (e *entry) setFlags(arg []byte) int32 {
 		name string
 		on   bool
 	}{{"set", true}, {"clear", false}} {
-		list, _ := rawjson.Get(arg, change.name)
+		list := rawjson.At(arg, change.name)
 		names, ok := stringList(list)
-		if len(list) > 0 && !ok {
+		if list != nil && !ok {
 			return -einval
 		}
 		if slices.Contains(names, nonblock) {

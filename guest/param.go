@@ -53,14 +53,11 @@ func readParam(arg []byte) (key string, value json.RawMessage, ok bool) {
 	if !rawjson.IsObject(arg, rawjson.Limits{}) {
 		return "", nil, false
 	}
-	raw, _ := rawjson.Get(arg, "key")
-	if key = rawjson.Text(raw); key == "" {
-		return "", nil, false
+	if value = bytes.Clone(rawjson.At(arg, "value")); value == nil {
+		value = json.RawMessage("null")
 	}
-	if raw, ok = rawjson.Get(arg, "value"); !ok {
-		return key, json.RawMessage("null"), true
-	}
-	return key, bytes.Clone(raw), true
+	key = rawjson.TextAt(arg, "key")
+	return key, value, key != ""
 }
 
 // set implements SET_PARAM of a session and returns an error number. null removes a parameter. A number above its cap is set to the cap.
@@ -232,9 +229,7 @@ func readChoice(value []byte) (c lathe.ToolChoice, ok bool) {
 		c.Mode = rawjson.Text(value)
 		return c, c.Mode == lathe.ChoiceAuto || c.Mode == lathe.ChoiceNone || c.Mode == lathe.ChoiceRequired
 	case '{':
-		inner, _ := rawjson.Get(value, "function")
-		name, _ := rawjson.Get(inner, "name")
-		c.Mode, c.Name = lathe.ChoiceFunction, rawjson.Text(name)
+		c.Mode, c.Name = lathe.ChoiceFunction, rawjson.TextAt(value, "function", "name")
 		return c, c.Name != ""
 	}
 	return c, false

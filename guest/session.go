@@ -117,19 +117,17 @@ func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 		return nil, "it is no object"
 	}
 	def := text
-	if inner, ok := rawjson.Get(text, "function"); ok {
+	if inner := rawjson.At(text, "function"); inner != nil {
 		if def = inner; def[0] != '{' {
 			return nil, "its function is no object"
 		}
 	}
 	spec = &lathe.ToolSpec{Allowlist: []string{"*"}, Origin: origin, Concurrency: 1}
-	name, _ := rawjson.Get(def, "name")
-	if spec.Name = strings.TrimSpace(rawjson.Text(name)); spec.Name == "" {
+	if spec.Name = strings.TrimSpace(rawjson.TextAt(def, "name")); spec.Name == "" {
 		return nil, "it has no name"
 	}
-	description, _ := rawjson.Get(def, "description")
-	spec.Description = rawjson.Text(description)
-	if schema, _ := rawjson.Get(def, "parameters"); string(schema) != "null" {
+	spec.Description = rawjson.TextAt(def, "description")
+	if schema := rawjson.At(def, "parameters"); string(schema) != "null" {
 		spec.Schema = bytes.Clone(schema)
 	}
 	return spec, ""
@@ -137,7 +135,7 @@ func readFunction(text []byte) (spec *lathe.ToolSpec, why string) {
 
 // stringList returns the strings of a JSON array; ok is false if raw is no array, or has other elements.
 func stringList(raw []byte) (list []string, ok bool) {
-	if len(raw) == 0 || raw[0] != '[' {
+	if rawjson.Kind(raw) != '[' {
 		return nil, false
 	}
 	list = []string{} // not nil: an empty list differs from none

@@ -58,10 +58,10 @@ func union(old, now []string) []string {
 // returned.
 func mergeObjects(old, now []byte) []byte {
 	old, now = trimmed(old), trimmed(now)
-	if len(old) == 0 || old[0] != '{' {
+	if rawjson.Kind(old) != '{' {
 		old = []byte("{}")
 	}
-	if len(now) == 0 || now[0] != '{' {
+	if rawjson.Kind(now) != '{' {
 		return slices.Clone(now)
 	}
 	out := []byte{'{'}

@@ -145,7 +145,7 @@ func TestAllocations(t *testing.T) {
 		name string
 		rt   *canned
 		want float64
-	}{{"50 deltas", cannedStream(50), 60}, {"2000 deltas", cannedStream(2000), 64}, {"JSON", cannedJSON(), 60}} {
+	}{{"50 deltas", cannedStream(50), 72}, {"2000 deltas", cannedStream(2000), 84}, {"JSON", cannedJSON(), 60}} {
 		m := open(t, c.rt, nil)
 		got := testing.AllocsPerRun(50, func() { drain(t, ctx, m, r) })
 		t.Logf("%s: %v allocations", c.name, got)

@@ -80,10 +80,7 @@ func (c *constrainer) build(d *dialect.Dialect, tools []*lathe.ToolSpec, choice 
 		return out
 	}
 	out.members, out.dropped = members, nil
-	for _, path := range made.Loosened {
-		if len(out.dropped) == wire.MaxDropped {
-			break
-		}
+	for _, path := range made.Loosened[:min(len(made.Loosened), wire.MaxDropped)] {
 		out.dropped = append(out.dropped, constraintPath+"."+path)
 	}
 	return out

@@ -51,13 +51,13 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 	c.setAPI(r.Header, betas(c, &own, &opts), own.APIVersion)
 	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
-		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})
+		return 0, c.aborted(0, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCountBytes))
 	switch status := resp.StatusCode; {
 	case err != nil:
-		return 0, c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Status: status, Message: c.clean(err.Error()), Err: &cleaned{c.clean(err.Error()), err}})
+		return 0, c.aborted(status, err)
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
 		c.countsNot.Store(true)
 		return 0, lathe.CodeInvalidRequest.Wrap(c.op, errors.ErrUnsupported)
@@ -69,4 +69,10 @@ func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, erro
 		return 0, c.failure(c.protocol(resp.StatusCode, "the response is not a number of tokens", nil))
 	}
 	return tokens, nil
+}
+
+// aborted returns the error of a request that the network or the timeout ended.
+func (c *Chat) aborted(status int, err error) error {
+	message := c.clean(err.Error())
+	return c.failure(&lathe.UpstreamError{Kind: lathe.UpstreamAborted, Status: status, Message: message, Err: &cleaned{message, err}})
 }

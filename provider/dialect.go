@@ -124,10 +124,9 @@ func (t *textModel) dialectOf(model string) *dialect.Dialect {
 	if t.dialect.Name() != "auto" {
 		return t.dialect
 	}
-	if name, ok := dialect.ForModel(model); ok {
-		if d, ok := dialect.Lookup(name); ok {
-			return d
-		}
+	name, _ := dialect.ForModel(model)
+	if d, ok := dialect.Lookup(name); ok {
+		return d
 	}
 	return t.dialect
 }
@@ -187,7 +186,11 @@ func (t *textModel) rewritten(d *dialect.Dialect, req *lathe.Request, tools []*l
 	var own lathe.Request
 	switch {
 	case t.native, t.opts.RecoverLeakedCalls:
-		own = *withReadableCalls(req)
+		own = *req
+		own.Messages = slices.Clone(req.Messages)
+		for i := range own.Messages {
+			own.Messages[i].Parts = readable(own.Messages[i].Parts)
+		}
 	case plain:
 		own = *req
 		own.Tools, own.ToolChoice, own.ParallelToolCalls = nil, lathe.ToolChoice{}, nil
@@ -215,11 +218,9 @@ func (t *textModel) writtenIn(d *dialect.Dialect, messages []lathe.Message) *dia
 		return d
 	}
 	for i := range messages {
-		for _, p := range messages[i].Parts {
-			if c, ok := p.(lathe.ToolCall); ok {
-				if found, ok := dialect.Lookup(c.Dialect); ok {
-					return found
-				}
+		for _, c := range messages[i].Calls() {
+			if found, ok := dialect.Lookup(c.Dialect); ok {
+				return found
 			}
 		}
 	}
@@ -231,12 +232,7 @@ func isStructured(d *dialect.Dialect) bool { return d.Name() == "harmony" }
 
 // speaksOfCalls reports whether the history contains results of calls: the model may write further calls.
 func speaksOfCalls(messages []lathe.Message) bool {
-	for i := range messages {
-		if messages[i].Role == lathe.RoleTool {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(messages, func(m lathe.Message) bool { return m.Role == lathe.RoleTool })
 }
 
 // unreadableTurns returns how many of the model's last turns in a row had an unreadable call. A message of the user ends the row. It

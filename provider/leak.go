@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -144,10 +145,5 @@ func (l *leaks) giveUp() string {
 }
 
 func (l *leaks) offered(name string) bool {
-	for _, t := range l.r.opts.Tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.r.opts.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 }

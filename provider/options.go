@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lathe-run/lathe/internal/httpname"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/secret"
@@ -234,7 +235,7 @@ func (o *Options) header(codec wire.Upstream) (http.Header, error) {
 		h[keyName] = []string{before + o.Key.Reveal()}
 	}
 	for name, value := range o.Headers {
-		if !validHeaderName(name) {
+		if !httpname.IsToken(name) {
 			return nil, fmt.Errorf("header %.40q: not a header name", name)
 		}
 		if !validHeaderValue(value.Reveal()) {
@@ -255,21 +256,6 @@ func (o *Options) header(codec wire.Upstream) (http.Header, error) {
 	return h, nil
 }
 
-func validHeaderName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
-		}
-	}
-	return s != ""
-}
-
 func validHeaderValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ type pausedTurn struct {
 // join appends an answer to those before it. It returns the joined answers, and whether the server has paused the turn.
 func (t *pausedTurn) join(c *Chat, f *lathe.Finish) (_ *lathe.Finish, again bool) {
 	if before := t.whole; before != nil {
-		f.Message.Parts = append(before.Message.Parts[:len(before.Message.Parts):len(before.Message.Parts)], f.Message.Parts...)
+		f.Message.Parts = slices.Concat(before.Message.Parts, f.Message.Parts)
 		f.Usage.Add(before.Usage)
 		f.Dropped = before.Dropped
 		f.Faults = sumFaults(before.Faults, f.Faults)
@@ -49,7 +50,7 @@ func (t *pausedTurn) next(c *Chat, req *lathe.Request) (*lathe.Request, error) {
 	}
 	t.continued++
 	more := *req
-	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], t.whole.Message)
+	more.Messages = append(slices.Clip(req.Messages), t.whole.Message)
 	return &more, nil
 }
 
@@ -65,10 +66,7 @@ func (t *pausedTurn) failed(err *lathe.Error) *lathe.Error {
 // sumCosts returns the sum of two costs, of which nil is unknown; nil if both are.
 func sumCosts(a, b *float64) *float64 {
 	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
-		return a
+		return cmp.Or(a, b)
 	}
 	sum := *a + *b
 	return &sum

@@ -228,12 +228,7 @@ func (r *reading) finish(of *lathe.Finish) {
 		return
 	}
 	f.Message.Parts = r.parts(f.Message.Parts)
-	calls := 0
-	for _, p := range f.Message.Parts {
-		if _, ok := p.(lathe.ToolCall); ok {
-			calls++
-		}
-	}
+	calls := len(f.Message.Calls())
 	switch f.Reason {
 	case lathe.FinishLength, lathe.FinishContentFilter:
 	case lathe.FinishToolCalls:
@@ -285,7 +280,7 @@ func (r *reading) parts(given []lathe.Part) []lathe.Part {
 
 // faults returns the faults of the server and those that the parser counted.
 func (r *reading) faults(given []lathe.Fault) []lathe.Fault {
-	out := given[:len(given):len(given)]
+	out := slices.Clip(given)
 	if c, ok := r.parser.(dialect.Counter); ok {
 		a := c.Anomalies()
 		if a.ToolName > 0 {

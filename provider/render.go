@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -46,8 +47,8 @@ func choiceNote(req *lathe.Request, tools []*lathe.ToolSpec) string {
 
 // lastAnswer returns the index of the last answer, which is an assistant message with text and without calls, or -1.
 func lastAnswer(messages []lathe.Message) int {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if m := &messages[i]; m.Role == lathe.RoleAssistant && m.Text() != "" && len(m.Calls()) == 0 {
+	for i, m := range slices.Backward(messages) {
+		if m.Role == lathe.RoleAssistant && m.Text() != "" && len(m.Calls()) == 0 {
 			return i
 		}
 	}
@@ -63,10 +64,10 @@ func structured(messages []lathe.Message, answered int) []lathe.Message {
 		if m.Role != lathe.RoleAssistant {
 			continue
 		}
-		if i <= answered && slices.ContainsFunc(m.Parts, isReasoning) {
-			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isReasoning)
-		}
 		m.Parts = readable(m.Parts)
+		if i <= answered {
+			m.Parts = slices.DeleteFunc(m.Parts, isReasoning)
+		}
 	}
 	return out
 }
@@ -78,36 +79,15 @@ func isUnreadable(p lathe.Part) bool {
 	return ok && c.ParseError != ""
 }
 
-// readable replaces unreadable calls by calls without arguments. So each result still belongs to a call; the unreadable text is in the
+// readable returns a copy of parts with calls without arguments in place of unreadable ones. So each result still belongs to a call; the unreadable text is in the
 // message already.
 func readable(parts []lathe.Part) []lathe.Part {
-	if !slices.ContainsFunc(parts, isUnreadable) {
-		return parts
-	}
 	parts = slices.Clone(parts)
 	for i, p := range parts {
-		if isUnreadable(p) {
-			c := p.(lathe.ToolCall)
-			if c.Name == "" {
-				c.Name = "unknown"
-			}
-			c.Arguments = "{}"
+		if c, ok := p.(lathe.ToolCall); ok && c.ParseError != "" {
+			c.Name, c.Arguments = cmp.Or(c.Name, "unknown"), "{}"
 			parts[i] = c
 		}
 	}
 	return parts
-}
-
-// withReadableCalls returns req with readable calls; it is req itself if it has no unreadable ones.
-func withReadableCalls(req *lathe.Request) *lathe.Request {
-	has := func(m lathe.Message) bool { return slices.ContainsFunc(m.Parts, isUnreadable) }
-	if !slices.ContainsFunc(req.Messages, has) {
-		return req
-	}
-	out := *req
-	out.Messages = slices.Clone(req.Messages)
-	for i := range out.Messages {
-		out.Messages[i].Parts = readable(out.Messages[i].Parts)
-	}
-	return &out
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -116,42 +117,30 @@ func errorMember(body []byte, name string) string {
 	if rawjson.Check(body, rawjson.Limits{}) != nil {
 		return ""
 	}
-	for _, path := range [...][]string{{"error"}, {"response", "error"}, {}} {
-		inner, ok := body, true
-		for _, step := range path {
-			if inner, ok = rawjson.Get(inner, step); !ok {
-				break
-			}
-		}
-		if v, has := rawjson.Get(inner, name); ok && has {
+	for _, v := range [...][]byte{rawjson.At(body, "error", name), rawjson.At(body, "response", "error", name), rawjson.At(body, name)} {
+		if v != nil {
 			return strings.Trim(string(v), `"`)
 		}
 	}
 	return ""
 }
 
+var durationPart = lazy.Regexp(`^([0-9.]+) *([a-z]+) *`)
+
 // leadingDuration parses the duration at the beginning of s: numbers with units, such as 20m5s, 1.5s, 350ms or 3 seconds.
 func leadingDuration(s string) (sum time.Duration) {
 	for range 4 { // days, hours, minutes, seconds
-		n := 0
-		for n < len(s) && (s[n] >= '0' && s[n] <= '9' || s[n] == '.') {
-			n++
-		}
-		number, err := strconv.ParseFloat(strings.TrimSuffix(s[:n], "."), 64)
-		if n == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
+		part := durationPart().FindStringSubmatch(s)
+		if part == nil {
 			return sum
 		}
-		s = strings.TrimLeft(s[n:], " ")
-		end := 0
-		for end < len(s) && s[end] >= 'a' && s[end] <= 'z' {
-			end++
-		}
-		unit := durationUnit(s[:end])
-		if unit == 0 {
+		number, err := strconv.ParseFloat(strings.TrimSuffix(part[1], "."), 64)
+		unit := durationUnit(part[2])
+		if err != nil && !errors.Is(err, strconv.ErrRange) || unit == 0 {
 			return sum
 		}
 		sum += bounded(number * float64(unit))
-		s = strings.TrimLeft(s[end:], " ")
+		s = s[len(part[0]):]
 	}
 	return sum
 }

@@ -82,7 +82,7 @@ func (a *exchange) acceptTools(m *Model) *problem {
 // isForCode reports whether only code that the vendor's server executes may call the tool.
 func isForCode(t *lathe.ToolSpec) bool {
 	callers := wire.MemberValue(t.Extra, "allowed_callers")
-	if wire.Kind(callers) != '[' {
+	if rawjson.Kind(callers) != '[' {
 		return false
 	}
 	n := 0

@@ -56,10 +56,10 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 		return fmt.Sprintf("%s did not work: %s", name, msg)
 	}
 	args := []byte(call.Arguments)
-	if v, ok := rawjson.Get(raw, "currentTime"); ok {
+	if v := rawjson.At(raw, "currentTime"); v != nil {
 		return currentTime(args, rawjson.Text(v))
 	}
-	if v, ok := rawjson.Get(raw, "result"); ok {
+	if v := rawjson.At(raw, "result"); v != nil {
 		if e, ok := argument(args, "expression"); ok {
 			return fmt.Sprintf("%s = %s.", e, plain(v))
 		}
@@ -76,14 +76,11 @@ func report(call lathe.ToolCall, r lathe.ToolResult) string {
 
 // failure returns the message of a failed result, such as {"ok":false,"error":{"message":…}}; ok is false for other results.
 func failure(raw []byte) (string, bool) {
-	e, ok := rawjson.Get(raw, "error")
-	if !ok {
-		return "", false
-	}
-	if m, ok := rawjson.Get(e, "message"); ok {
+	e := rawjson.At(raw, "error")
+	if m := rawjson.At(e, "message"); m != nil {
 		return clip(rawjson.Text(m)), true
 	}
-	return clip(plain(e)), true
+	return clip(plain(e)), e != nil
 }
 
 func currentTime(args []byte, stamp string) string {
@@ -103,16 +100,13 @@ func argument(args []byte, name string) (string, bool) {
 	if rawjson.Check(args, rawjson.Limits{}) != nil {
 		return "", false
 	}
-	v, ok := rawjson.Get(args, name)
-	if !ok || v[0] != '"' {
-		return "", false
-	}
-	return rawjson.Text(v), true
+	v := rawjson.At(args, name)
+	return rawjson.Text(v), rawjson.Kind(v) == '"'
 }
 
 // plain returns a JSON value as text: a string without its quotes, any other value unchanged.
 func plain(raw []byte) string {
-	if len(raw) > 0 && raw[0] == '"' {
+	if rawjson.Kind(raw) == '"' {
 		return rawjson.Text(raw)
 	}
 	return string(raw)

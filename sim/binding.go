@@ -35,13 +35,12 @@ func (x *exchange) before() string {
 func before(body []byte, i int) string {
 	var b []byte
 	for _, name := range []string{"system", "tools"} {
-		if v, ok := rawjson.Get(body, name); ok {
+		if v := rawjson.At(body, name); v != nil {
 			b = appendUncached(append(b, name...), v)
 		}
 	}
-	messages, _ := rawjson.Get(body, "messages")
 	n := 0
-	for m := range rawjson.Elements(messages) {
+	for m := range rawjson.Elements(rawjson.At(body, "messages")) {
 		if n++; i >= 0 && n > i {
 			break
 		}
@@ -74,30 +73,20 @@ func appendUncached(dst, v []byte) []byte {
 
 // refusedBinding returns the error of a request in which something before a block of thinking has changed, or nil.
 func refusedBinding(body []byte, h http.Header) *wire.APIError {
-	thinking, _ := rawjson.Get(body, "thinking")
-	binding, chosen := rawjson.Get(thinking, "block_binding")
-	if chosen && !slices.ContainsFunc(h.Values("Anthropic-Beta"), func(v string) bool { return strings.Contains(v, bindingBeta) }) {
+	binding := rawjson.At(body, "thinking", "block_binding")
+	if binding != nil && !slices.ContainsFunc(h.Values("Anthropic-Beta"), func(v string) bool { return strings.Contains(v, bindingBeta) }) {
 		return badRequest("thinking.block_binding: Extra inputs are not permitted")
 	}
-	if behavior, _ := rawjson.Get(binding, "prefix_mismatch_behavior"); rawjson.Text(behavior) == "drop_block" {
+	if rawjson.TextAt(binding, "prefix_mismatch_behavior") == "drop_block" {
 		return nil
 	}
-	messages, _ := rawjson.Get(body, "messages")
 	i := -1
-	for m := range rawjson.Elements(messages) {
+	for m := range rawjson.Elements(rawjson.At(body, "messages")) {
 		i++
-		content, _ := rawjson.Get(m, "content")
-		if content == nil || content[0] != '[' {
-			continue
-		}
 		j := -1
-		for block := range rawjson.Elements(content) {
+		for block := range rawjson.Elements(rawjson.At(m, "content")) {
 			j++
-			data, ok := rawjson.Get(block, "signature")
-			if !ok {
-				continue
-			}
-			if s, ok := readSignature(rawjson.Text(data)); ok && s.before != "" && s.before != before(body, i) {
+			if s, ok := readSignature(rawjson.TextAt(block, "signature")); ok && s.before != "" && s.before != before(body, i) {
 				return badRequest(fmt.Sprintf("messages.%d.content.%d: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "+
 					"Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".", i, j))
 			}

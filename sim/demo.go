@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -45,11 +46,11 @@ func structured(req *lathe.Request, prompt string) string {
 	if len(format) == 0 || rawjson.Check(format, rawjson.Limits{}) != nil {
 		return ""
 	}
-	if inner, ok := rawjson.Get(format, "json_schema"); ok && inner[0] == '{' {
+	if inner := rawjson.At(format, "json_schema"); rawjson.Kind(inner) == '{' {
 		format = inner
 	}
-	schema, _ := rawjson.Get(format, "schema")
-	if len(schema) == 0 || schema[0] != '{' {
+	schema := rawjson.At(format, "schema")
+	if rawjson.Kind(schema) != '{' {
 		return ""
 	}
 	return fillArguments(&lathe.ToolSpec{Schema: schema}, prompt)
@@ -261,13 +262,16 @@ func score(clause string, said map[string]bool, t *lathe.ToolSpec) int {
 	return n
 }
 
+var (
+	word  = lazy.Regexp(`[0-9A-Za-z\x{80}-\x{10FFFF}]+`)
+	camel = lazy.Regexp(`([a-z])([A-Z])`)
+)
+
 // words returns the words of s that are not stopWords, in lower case and without a plural s, each once.
 func words(s string) []string {
 	var out []string
 	seen := map[string]bool{}
-	for _, w := range strings.FieldsFunc(splitCamel(s), func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 127)
-	}) {
+	for _, w := range word().FindAllString(camel().ReplaceAllString(s, "$1 $2"), -1) {
 		w = strings.ToLower(w)
 		if stopWords()[w] || len(w) < 2 {
 			continue
@@ -281,15 +285,4 @@ func words(s string) []string {
 		}
 	}
 	return out
-}
-
-func splitCamel(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if i > 0 && s[i] >= 'A' && s[i] <= 'Z' && s[i-1] >= 'a' && s[i-1] <= 'z' {
-			b.WriteByte(' ')
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

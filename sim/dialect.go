@@ -213,16 +213,14 @@ func readDefinitions(text []byte) []*lathe.ToolSpec {
 		if err != nil || rawjson.Check(text[i:end], rawjson.Limits{}) != nil {
 			continue
 		}
-		name, named := rawjson.Get(text[i:end], "name")
-		schema, ok := rawjson.Get(text[i:end], "parameters")
-		if !ok {
-			schema, ok = rawjson.Get(text[i:end], "input_schema")
+		name, schema := rawjson.At(text[i:end], "name"), rawjson.At(text[i:end], "parameters")
+		if schema == nil {
+			schema = rawjson.At(text[i:end], "input_schema")
 		}
-		if !named || !ok || name[0] != '"' || schema[0] != '{' {
+		if rawjson.Kind(name) != '"' || rawjson.Kind(schema) != '{' {
 			continue // an inner object may be a definition
 		}
-		description, _ := rawjson.Get(text[i:end], "description")
-		tools = append(tools, &lathe.ToolSpec{Name: rawjson.Text(name), Description: rawjson.Text(description), Schema: bytes.Clone(schema)})
+		tools = append(tools, &lathe.ToolSpec{Name: rawjson.Text(name), Description: rawjson.TextAt(text[i:end], "description"), Schema: bytes.Clone(schema)})
 		i = end - 1
 	}
 	return tools

@@ -32,8 +32,7 @@ func setIn(object, outer, name, value string) string {
 
 // get returns the value of a member as JSON; "" if none exists, or object is no object.
 func get(object, name string) string {
-	v, _ := rawjson.Get([]byte(object), name)
-	return string(v)
+	return string(rawjson.At([]byte(object), name))
 }
 
 // textOf returns the text of a member that is a string; "" otherwise.

@@ -160,8 +160,7 @@ func resultFailed(r lathe.ToolResult) bool {
 	if !rawjson.IsObject(raw, rawjson.Limits{}) {
 		return r.IsError
 	}
-	ok, found := rawjson.Get(raw, "ok")
-	return found && string(ok) == "false"
+	return string(rawjson.At(raw, "ok")) == "false"
 }
 
 // maxTries is the maximal number of times that the evaluation model repeats one call.

@@ -104,7 +104,7 @@ func limited(body []byte) []byte {
 	if !rawjson.IsObject(body, rawjson.Limits{}) {
 		return body
 	}
-	if _, has := rawjson.Get(body, "max_tokens"); has {
+	if rawjson.At(body, "max_tokens") != nil {
 		return body
 	}
 	i := rawjson.SkipSpace(body, 0) + 1

@@ -6,7 +6,9 @@ import (
 	"unicode"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A parameter is one property of a tool's schema, with the keywords that the demo model uses.
@@ -25,14 +27,12 @@ func parameters(schema []byte) []parameter {
 	if len(schema) == 0 || rawjson.Check(schema, rawjson.Limits{}) != nil {
 		return nil
 	}
-	props, _ := rawjson.Get(schema, "properties")
-	list, _ := rawjson.Get(schema, "required")
 	required := map[string]bool{}
-	for e := range rawjson.Elements(list) {
+	for e := range rawjson.Elements(rawjson.At(schema, "required")) {
 		required[rawjson.Text(e)] = true
 	}
 	var out []parameter
-	for key, raw := range rawjson.Members(props) {
+	for key, raw := range rawjson.Members(rawjson.At(schema, "properties")) {
 		p := parameter{name: rawjson.Text(key), schema: raw}
 		p.required = required[p.name]
 		p.read(raw)
@@ -43,24 +43,20 @@ func parameters(schema []byte) []parameter {
 }
 
 func (p *parameter) read(raw []byte) {
-	types, _ := rawjson.Get(raw, "type")
+	types := rawjson.At(raw, "type")
 	p.kind = rawjson.Text(types)
 	for e := range rawjson.Elements(types) {
 		if s := rawjson.Text(e); s != "null" && p.kind == "" {
 			p.kind = s
 		}
 	}
-	enum, _ := rawjson.Get(raw, "enum")
-	for v := range rawjson.Elements(enum) {
+	for v := range rawjson.Elements(rawjson.At(raw, "enum")) {
 		if v[0] == '"' {
 			p.enum = append(p.enum, rawjson.Text(v))
 		}
 	}
-	fallback, _ := rawjson.Get(raw, "default")
-	p.fallback = string(fallback)
-	items, _ := rawjson.Get(raw, "items")
-	kind, _ := rawjson.Get(items, "type")
-	p.items = rawjson.Text(kind)
+	p.fallback = string(rawjson.At(raw, "default"))
+	p.items = rawjson.TextAt(raw, "items", "type")
 }
 
 // kindOf returns the kind of a parameter: for strings it depends on the parameter's name.
@@ -94,7 +90,7 @@ func fillArguments(t *lathe.ToolSpec, clause string) string {
 			return clause[i:end]
 		}
 	}
-	return string(fillObject(nil, t.Schema, &source{clause: clause, numbers: numbersIn(clause), quoted: quotedIn(clause)}, 0))
+	return string(fillObject(t.Schema, &source{clause: clause, numbers: numbersIn(clause), quoted: quotedIn(clause)}, 0))
 }
 
 // A source contains the values that a clause offers. Each number and quotation is used once.
@@ -106,23 +102,14 @@ type source struct {
 
 const maxFillDepth = 4
 
-func fillObject(dst, schema []byte, src *source, depth int) []byte {
-	dst = append(dst, '{')
-	first := true
+func fillObject(schema []byte, src *source, depth int) []byte {
+	object := wire.JSON("{")
 	for _, p := range parameters(schema) {
-		v, ok := src.value(&p, depth)
-		if !ok {
-			continue
+		if v, ok := src.value(&p, depth); ok {
+			object = object.Val(p.name, v)
 		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = rawjson.AppendQuote(dst, p.name)
-		dst = append(dst, ':')
-		dst = append(dst, v...)
 	}
-	return append(dst, '}')
+	return object.Lit("}")
 }
 
 // value returns the JSON value of p. ok is false if the clause offers none and p is optional.
@@ -161,7 +148,7 @@ func (s *source) value(p *parameter, depth int) (raw []byte, ok bool) {
 		if !p.required || depth >= maxFillDepth {
 			return s.defaultOr(p, "{}")
 		}
-		return fillObject(nil, p.schema, s, depth+1), true
+		return fillObject(p.schema, s, depth+1), true
 	case "expression":
 		if e := arithmetic(s.clause); e != "" {
 			return text(e)
@@ -201,27 +188,17 @@ func (s *source) defaultOr(p *parameter, required string) ([]byte, bool) {
 
 // array returns an array of all numbers or all quoted texts that are left in the clause.
 func (s *source) array(p *parameter) ([]byte, bool) {
-	dst := []byte{'['}
-	add := func(v []byte) {
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, v...)
-	}
+	var values []string
 	switch p.items {
 	case "number", "integer":
-		for _, n := range s.numbers {
-			add([]byte(n))
-		}
-		s.numbers = nil
+		values, s.numbers = s.numbers, nil
 	case "string", "":
 		for _, q := range s.quoted {
-			add(rawjson.AppendQuote(nil, q))
+			values = append(values, quote(q))
 		}
 		s.quoted = nil
 	}
-	dst = append(dst, ']')
-	return dst, len(dst) > 2 || p.required
+	return []byte("[" + strings.Join(values, ",") + "]"), len(values) > 0 || p.required
 }
 
 // named returns the value in `name=value`, `name: value` or `name "value"` in the clause.
@@ -301,40 +278,30 @@ func jsonNumber(s string) string {
 // quotedIn returns the texts in double quotes or backquotes, in order.
 func quotedIn(clause string) []string {
 	var out []string
-	for i := 0; i < len(clause); i++ {
-		if q := clause[i]; q == '"' || q == '`' {
-			j := strings.IndexByte(clause[i+1:], q)
-			if j < 0 {
-				break
-			}
-			out = append(out, clause[i+1:i+1+j])
-			i += j + 1
+	for {
+		i := strings.IndexAny(clause, "\"`")
+		if i < 0 {
+			return out
 		}
+		text, rest, closed := strings.Cut(clause[i+1:], clause[i:i+1])
+		if !closed {
+			return out
+		}
+		out, clause = append(out, text), rest
 	}
-	return out
 }
+
+var expression = lazy.Regexp(`[-(.0-9][-+*/%^(). 0-9]*`)
 
 // arithmetic returns the longest arithmetic expression in a clause; "" if the clause has no operator.
 func arithmetic(clause string) string {
-	s := clause
-	for _, r := range [][2]string{{" times ", " * "}, {" plus ", " + "}, {" minus ", " - "}, {" divided by ", " / "}, {"×", "*"}, {"÷", "/"}, {"−", "-"}} {
-		s = strings.ReplaceAll(s, r[0], r[1])
-	}
+	s := strings.NewReplacer(" times ", " * ", " plus ", " + ", " minus ", " - ", " divided by ", " / ", "×", "*", "÷", "/", "−", "-").Replace(clause)
 	best := ""
-	for i := 0; i < len(s); {
-		if !isDigit(s[i]) && s[i] != '(' && s[i] != '-' && s[i] != '.' {
-			i++
-			continue
-		}
-		j := i
-		for j < len(s) && (isDigit(s[j]) || strings.IndexByte("+-*/%^(). ", s[j]) >= 0) {
-			j++
-		}
-		e := strings.TrimRight(s[i:j], " .+-*/%^(")
+	for _, e := range expression().FindAllString(s, -1) {
+		e = strings.TrimRight(e, " .+-*/%^(")
 		if strings.ContainsFunc(e, unicode.IsDigit) && strings.ContainsAny(strings.TrimLeft(e, "-"), "+-*/%^") && len(e) > len(best) {
 			best = e
 		}
-		i = j + 1
 	}
 	return best
 }

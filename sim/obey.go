@@ -264,17 +264,10 @@ func callObject(text string) (name, args string, ok bool) {
 		return "", "", false
 	}
 	obj := []byte(text[:end])
-	rawName, hasName := rawjson.Get(obj, "name")
-	rawArgs, hasArgs := rawjson.Get(obj, "arguments")
-	if !hasArgs {
-		rawArgs, hasArgs = rawjson.Get(obj, "parameters")
+	arguments := rawjson.At(obj, "arguments")
+	if arguments == nil {
+		arguments = rawjson.At(obj, "parameters")
 	}
-	if !hasName || !hasArgs || len(rawName) < 3 || rawName[0] != '"' {
-		return "", "", false
-	}
-	args = string(rawArgs)
-	if args[0] == '"' {
-		args = string(rawjson.AppendUnquoteLossy(nil, rawArgs))
-	}
-	return string(rawjson.AppendUnquoteLossy(nil, rawName)), args, strings.HasPrefix(args, "{")
+	name, args = rawjson.TextAt(obj, "name"), plain(arguments)
+	return name, args, name != "" && strings.HasPrefix(args, "{")
 }

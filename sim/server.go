@@ -91,7 +91,7 @@ func (s *Sim) generateContent(w http.ResponseWriter, r *http.Request) {
 	}
 	x := s.read(generateContent, w, r, func(body []byte) (*wire.ClientRequest, error) {
 		if method == "countTokens" && rawjson.IsObject(body, rawjson.Limits{}) {
-			if inner, ok := rawjson.Get(body, "generateContentRequest"); ok {
+			if inner := rawjson.At(body, "generateContentRequest"); inner != nil {
 				body = inner
 			}
 		}

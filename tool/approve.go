@@ -43,7 +43,7 @@ func approve(ctx context.Context, c *call) ending {
 		c.parked = c.Parked // the answer can be read only once, so it is read when it can be used
 		return parked
 	}
-	req := &lathe.ApprovalRequest{CallInfo: *c.describe(new(description)), Verdict: c.verdict,
+	req := &lathe.ApprovalRequest{CallInfo: *c.describe(), Verdict: c.verdict,
 		Digest:    digest.ArgsDigest(w.info.RunID, c.ID, c.tool, c.entry.spec.Schema, c.args),
 		ExpiresAt: w.r.now().Add(w.limits.ApprovalTTL)}
 	if c.asked() {

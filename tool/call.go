@@ -15,7 +15,6 @@ type call struct {
 	turn    int
 	seq     int
 	emit    func(event.Data)
-	kept    *kept
 	content string // content of the tool message
 
 	order
@@ -103,16 +102,6 @@ type failure struct {
 	limitKey string     // the config key of the limit that ended the call
 	cause    string     // text for operators
 	err      error      // error of the last attempt
-}
-
-// kept contains the values of a call that others may retain: its events, and the arguments of policies and journals. It is one allocation.
-type kept struct {
-	description
-
-	proposed event.ToolCallProposed
-	planned  event.ToolCallPlanned
-	executed event.ToolCallExecuted
-	result   event.ToolCallResult
 }
 
 // finish sets the code of a call that a stage has ended. The output of the tool is then dropped.

@@ -80,7 +80,7 @@ func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (
 	if err := s.search.check(); err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("tool: new set", err)
 	}
-	s.now.Store(&registry{})
+	s.now.Store(&registry{byName: map[string]*entry{}, backends: map[string]*backend{}})
 	if err := s.Add(tools...); err != nil {
 		return nil, err
 	}

@@ -206,7 +206,7 @@ func reportError(ctx context.Context, c *call, code lathe.Code, err error) {
 		return
 	}
 	defer func() { _ = recover() }()
-	report(ctx, c.describe(new(description)), err)
+	report(ctx, c.describe(), err)
 }
 
 // maxLoggedError is the maximum length of an error text in the log, in bytes.

@@ -124,9 +124,8 @@ func checkShow(out reflect.Type, show []string) error {
 	if err != nil {
 		return nil //nolint:nilerr // what the output is shows when it is written
 	}
-	more, _ := rawjson.Get(s, "additionalProperties")
-	fields, _ := rawjson.Get(s, "properties")
-	if string(more) != "false" {
+	fields := rawjson.At(s, "properties")
+	if string(rawjson.At(s, "additionalProperties")) != "false" {
 		return nil
 	}
 	var names []string

@@ -19,14 +19,11 @@ func authorize(c *call) ending {
 	if end := checkTokens(c); end != proceed {
 		return end
 	}
-	opts, d, used := &c.w.r.opts, &c.kept.description, c.used
-	if c.judged { // a second verdict, after the arguments were edited: the policy may have retained the first description
-		d = new(description)
-	}
+	opts, used := &c.w.r.opts, c.used
 	if c.planned == nil {
 		used = slices.Clone([]lathe.ToolUse(c.w.used))
 	}
-	c.info = c.describe(d)
+	c.info = c.describe()
 	c.info.Used = used
 	c.verdict, c.judged = judgeCall(opts.Policy, c.info), true
 	switch c.verdict.Decision {
@@ -45,21 +42,15 @@ func authorize(c *call) ending {
 	return fail(lathe.CodePolicyDenied)
 }
 
-// A description is the argument for policies, journals, approvers and error handlers. They may retain it: it does not change after it was
-// passed to them.
-type description struct {
-	info  lathe.CallInfo
-	asked lathe.ToolCall // info.Call points to it
-}
-
-// describe sets the fields of d, which must be new. Args is nil until the arguments have been parsed.
-func (c *call) describe(d *description) *lathe.CallInfo {
-	d.asked = c.ToolCall
-	d.info = lathe.CallInfo{Run: c.w.info, Turn: c.turn, Seq: c.seq, Call: &d.asked, Tool: c.spec()}
+// describe returns a description of the call for policies, journals, approvers and error handlers, which may retain it. Args is nil until
+// the arguments have been parsed.
+func (c *call) describe() *lathe.CallInfo {
+	asked := c.ToolCall
+	info := &lathe.CallInfo{Run: c.w.info, Turn: c.turn, Seq: c.seq, Call: &asked, Tool: c.spec()}
 	if c.parsed {
-		d.info.Args = c.args
+		info.Args = c.args
 	}
-	return &d.info
+	return info
 }
 
 // spec returns the definition of the called tool, also of one that the client executes. It is never nil.

@@ -18,22 +18,20 @@ func plan(c *call) {
 	if c.Parked != nil {
 		return
 	}
-	k := c.kept
 	hash := digest.ArgsPreview(hashedText(c), w.r.hash, w.r.opts.HashKey)
 	if c.ParseError == "" {
 		dialect := c.Dialect
 		if dialect == "" {
 			dialect = "native"
 		}
-		k.proposed = event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
-			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: cmp.Or(c.Written, c.Name), RawArgs: c.Arguments}
-		c.emit(&k.proposed)
+		c.emit(&event.ToolCallProposed{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Dialect: dialect, DeprecatedSyntax: c.Deprecated,
+			Recovered: c.Recovered, Client: c.foreign, ArgsBytes: len(c.Arguments), ArgsPreviewHash: hash, RawName: cmp.Or(c.Written, c.Name), RawArgs: c.Arguments})
 	}
-	k.planned = event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
+	planned := &event.ToolCallPlanned{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, ArgsPreviewHash: hash}
 	if c.entry != nil {
-		k.planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
+		planned.ArgsSchemaVersion = c.entry.spec.SchemaVersion
 	}
-	c.emit(&k.planned)
+	c.emit(planned)
 }
 
 // hashedText returns the text for args_preview_hash: the object with which the call is executed, so that equal calls have equal hashes.
@@ -63,27 +61,26 @@ func record(c *call) {
 		c.detail = c.w.secrets.hide(c, c.detail)
 	}
 	c.content = answer(c)
-	k := c.kept
 	if c.ran || c.source == fromCache {
-		k.executed = event.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
+		executed := &event.ToolCallExecuted{ToolCallID: c.ID, ToolName: c.tool, Seq: c.seq, Success: c.code == "",
 			LatencyMS: c.latency.Milliseconds(), OutputTruncated: c.truncated, OutputSizeBytes: c.size, Cached: c.source == fromCache, Attempts: c.attempts}
 		if c.rc != 0 {
 			rc := c.rc
-			k.executed.RC = &rc
+			executed.RC = &rc
 		}
 		if child := c.child; child != nil {
 			usage := child.Usage
-			k.executed.ChildRunID, k.executed.ChildUsage, k.executed.ChildCost = child.RunID, &usage, child.Cost
+			executed.ChildRunID, executed.ChildUsage, executed.ChildCost = child.RunID, &usage, child.Cost
 		}
-		c.emit(&k.executed)
+		c.emit(executed)
 	}
-	k.result = event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
+	result := &event.ToolCallResult{ToolCallID: c.ID, Tool: c.tool, Seq: c.seq, Status: "ok", LatencyMS: c.latency.Milliseconds(),
 		Client: c.foreign, Repaired: c.repair != "", Repair: c.repair, PolicyRule: c.verdict.Rule, Limit: c.limitKey, Result: c.content, Blobs: c.blobs}
 	if c.code != "" {
-		k.result.Status, k.result.ErrorType, k.result.Message, k.result.Cause = "error", c.code, textOf(c.code), text.Cut(c.cause, maxCause)
+		result.Status, result.ErrorType, result.Message, result.Cause = "error", c.code, textOf(c.code), text.Cut(c.cause, maxCause)
 	}
 	if c.judged {
-		k.result.PolicyDecision = c.verdict.Decision.String()
+		result.PolicyDecision = c.verdict.Decision.String()
 	}
-	c.emit(&k.result)
+	c.emit(result)
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/secret"
 )
@@ -69,14 +70,9 @@ func newSecretStore(s *Secrets) (*secretStore, error) {
 	return v, nil
 }
 
-func validSecretName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c != '.' && !validName(s[i:i+1]) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 128 && s != secret.Found
-}
+var secretName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
+
+func validSecretName(s string) bool { return secretName().MatchString(s) && s != secret.Found }
 
 // runSecrets are the secrets of one run: those of the runner, and found keys by token.
 type runSecrets struct {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
 )
@@ -93,17 +94,10 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 	defer s.mu.Unlock()
 	old := s.now.Load()
 	next := &registry{
-		byName:   make(map[string]*entry, len(old.byName)+len(tools)),
-		sorted:   slices.Clone(old.sorted),
-		backends: make(map[string]*backend, len(old.backends)),
-
+		byName:    maps.Clone(old.byName),
+		sorted:    slices.Clone(old.sorted),
+		backends:  maps.Clone(old.backends),
 		startRuns: old.startRuns,
-	}
-	for name, e := range old.byName {
-		next.byName[name] = e
-	}
-	for name, b := range old.backends {
-		next.backends[name] = b
 	}
 	var errs []error
 	for i, t := range tools {
@@ -247,7 +241,7 @@ func compileArgs(raw []byte) (*schema.Lazy, error) {
 	if raw[rawjson.SkipSpace(raw, 0)] != '{' {
 		return nil, errors.New("not an object")
 	}
-	if typ, ok := rawjson.Get(raw, "type"); ok && string(typ) != `"object"` {
+	if typ := rawjson.At(raw, "type"); typ != nil && string(typ) != `"object"` {
 		return nil, errors.New("the arguments are an object: its type must be \"object\"")
 	}
 	return schema.CompileLazily(raw)
@@ -320,18 +314,9 @@ func definitionSize(s *lathe.ToolSpec) int {
 	return frame + len(s.Name) + len(rawjson.AppendQuote(space[:0], s.Description)) + params
 }
 
-func validName(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return true
-}
+var toolName = lazy.Regexp(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func validName(s string) bool { return toolName().MatchString(s) }
 
 func origin(s *lathe.ToolSpec) string {
 	if s.Origin == "" {

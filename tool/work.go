@@ -124,7 +124,7 @@ func (w *Work) suspends(ctx context.Context, c *Call, out *Outcome) bool {
 
 // begin sets the fields of c. The seq of a call is its position in call order.
 func (w *Work) begin(ctx context.Context, c *call, turn int, in *Call, parkBehind bool) {
-	c.Call, c.turn, c.parkBehind, c.kept = *in, turn, parkBehind, new(kept)
+	c.Call, c.turn, c.parkBehind = *in, turn, parkBehind
 	if in.Parked != nil {
 		c.seq = in.Parked.Seq
 	} else {

@@ -189,14 +189,14 @@ func readObject(text string) (tagCall, bool) {
 		return tagCall{}, false
 	}
 	id := stringIn(b, "id")
-	if fn, ok := rawjson.Get(b, "function"); ok && stringIn(b, "name") == "" && len(fn) > 0 && fn[0] == '{' {
+	if fn := rawjson.At(b, "function"); rawjson.Kind(fn) == '{' && stringIn(b, "name") == "" {
 		b = fn
-	} else if ok || !hasOnlyArgs(b) {
+	} else if fn != nil || !hasOnlyArgs(b) {
 		return tagCall{}, false
 	}
 	c := tagCall{id: id, name: stringIn(b, "name"), dialect: tagDialect}
 	for _, key := range [...]string{"arguments", "parameters", "args"} {
-		if raw, ok := rawjson.Get(b, key); ok {
+		if raw := rawjson.At(b, key); raw != nil {
 			c.args = string(raw)
 			break
 		}
@@ -206,18 +206,11 @@ func readObject(text string) (tagCall, bool) {
 
 // hasOnlyArgs reports whether an object has its arguments under `args` and not under `arguments` or `parameters`.
 func hasOnlyArgs(b []byte) bool {
-	_, args := rawjson.Get(b, "args")
-	_, arguments := rawjson.Get(b, "arguments")
-	_, parameters := rawjson.Get(b, "parameters")
-	return args && !arguments && !parameters
+	return rawjson.At(b, "args") != nil && rawjson.At(b, "arguments") == nil && rawjson.At(b, "parameters") == nil
 }
 
 func stringIn(obj []byte, key string) string {
-	raw, ok := rawjson.Get(obj, key)
-	if !ok || len(raw) == 0 || raw[0] != '"' {
-		return ""
-	}
-	text, err := rawjson.AppendUnquote(nil, raw)
+	text, err := rawjson.AppendUnquote(nil, rawjson.At(obj, key))
 	if err != nil {
 		return ""
 	}

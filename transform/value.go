@@ -130,7 +130,7 @@ func compactEnvelope(content string) string {
 		return content
 	}
 	b = b[at:]
-	if ok, _ := rawjson.Get(b, "ok"); string(ok) != "true" && string(ok) != "false" {
+	if ok := rawjson.At(b, "ok"); string(ok) != "true" && string(ok) != "false" {
 		return content
 	}
 	out, dropped := []byte{'{'}, false

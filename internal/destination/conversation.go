@@ -398,28 +398,21 @@ func marked(title, text string) string {
 
 // blocks returns the text of a document of the Messages API whose source is a list of text blocks; ok is false for other parts.
 func blocks(part lathe.Opaque) (text string, ok bool) {
-	source, _ := rawjson.Get(part.JSON, "source")
-	content, _ := rawjson.Get(source, "content")
-	if member(part.JSON, "type") != "document" || member(source, "type") != "content" {
+	content := rawjson.At(part.JSON, "source", "content")
+	if rawjson.TextAt(part.JSON, "type") != "document" || rawjson.TextAt(part.JSON, "source", "type") != "content" {
 		return "", false
 	}
 	var texts []string
 	for el := range rawjson.Elements(content) {
-		if member(el, "type") != "text" {
+		if rawjson.TextAt(el, "type") != "text" {
 			return "", false
 		}
-		texts = append(texts, member(el, "text"))
+		texts = append(texts, rawjson.TextAt(el, "text"))
 	}
 	if text = strings.Join(texts, "\n\n"); len(texts) == 0 {
 		text = rawjson.Text(content)
 	}
-	return marked(member(part.JSON, "title"), text), text != ""
-}
-
-// member returns the string value of a member of an object, or "" if the object lacks it or its value is no string.
-func member(object []byte, name string) string {
-	v, _ := rawjson.Get(object, name)
-	return rawjson.Text(v)
+	return marked(rawjson.TextAt(part.JSON, "title"), text), text != ""
 }
 
 // wireOf returns the wire of a message; the default is OpenAI Chat.

@@ -23,7 +23,7 @@ func (r *Row) FitSchema(schema []byte) (_ []byte, changes []string) {
 	}
 	schema, changes = plainRoot(inlined(schema, schema), r.Schema == openAI)
 	if r.Schema == openAI {
-		if v, ok := rawjson.Get(schema, "properties"); !ok || v[0] != '{' {
+		if rawjson.Kind(rawjson.At(schema, "properties")) != '{' {
 			schema = rawjson.Without(schema, "properties")
 			schema = append(slices.Clip(schema[:len(schema)-1]), `,"properties":{}}`...)
 		}
@@ -40,17 +40,17 @@ var unions = []string{"allOf", "anyOf", "oneOf"}
 func plainRoot(schema []byte, values bool) (_ []byte, changes []string) {
 	left := []string{"type", "properties", "required"} // members that are written separately or left out
 	for _, key := range [...]string{"anyOf", "oneOf", "allOf", "enum", "not"} {
-		if _, found := rawjson.Get(schema, key); found && (values || slices.Contains(unions, key)) {
+		if rawjson.At(schema, key) != nil && (values || slices.Contains(unions, key)) {
 			changes = append(changes, "."+key)
 			left = append(left, key)
 		}
 	}
-	typ, typed := rawjson.Get(schema, "type")
+	typ := rawjson.At(schema, "type")
 	object := string(typ) == `"object"`
 	if object && len(changes) == 0 {
 		return schema, nil
 	}
-	if typed && !object {
+	if typ != nil && !object {
 		changes = append(changes, ".type")
 	}
 	m := merged{root: schema, names: map[string]bool{}, needed: map[string]bool{}}
@@ -98,8 +98,7 @@ func (m *merged) add(schema []byte, depth int) (required []string) {
 		return nil
 	}
 	schema = inlined(m.root, schema)
-	properties, _ := rawjson.Get(schema, "properties")
-	for key, v := range rawjson.Members(properties) {
+	for key, v := range rawjson.Members(rawjson.At(schema, "properties")) {
 		name := rawjson.Text(key)
 		if m.names[name] {
 			continue
@@ -110,12 +109,11 @@ func (m *merged) add(schema []byte, depth int) (required []string) {
 		}
 		m.properties = append(append(append(m.properties, key...), ':'), v...)
 	}
-	list, _ := rawjson.Get(schema, "required")
-	for el := range rawjson.Elements(list) {
+	for el := range rawjson.Elements(rawjson.At(schema, "required")) {
 		required = append(required, rawjson.Text(el))
 	}
 	for _, key := range unions {
-		if list, _ := rawjson.Get(schema, key); depth > 0 {
+		if list := rawjson.At(schema, key); depth > 0 {
 			required = append(required, m.addBranches(list, key == "allOf", depth-1)...)
 		}
 	}
@@ -153,14 +151,12 @@ const maxReferences = 8
 // notes.
 func inlined(root, schema []byte) []byte {
 	for range maxReferences {
-		ref, _ := rawjson.Get(schema, "$ref")
-		list, name, ok := strings.Cut(strings.TrimPrefix(rawjson.Text(ref), "#/"), "/")
+		list, name, ok := strings.Cut(strings.TrimPrefix(rawjson.TextAt(schema, "$ref"), "#/"), "/")
 		if !ok || list != "$defs" && list != "definitions" || strings.ContainsAny(name, "/~%") {
 			return schema
 		}
-		definitions, _ := rawjson.Get(root, list)
-		target, _ := rawjson.Get(definitions, name)
-		if len(target) == 0 || target[0] != '{' {
+		target := rawjson.At(root, list, name)
+		if rawjson.Kind(target) != '{' {
 			return schema
 		}
 		out := []byte{'{'}
@@ -177,9 +173,9 @@ func inlined(root, schema []byte) []byte {
 		}
 		for key, v := range rawjson.Members(target) {
 			name := rawjson.Text(key)
-			had, both := rawjson.Get(schema, name)
+			had := rawjson.At(schema, name)
 			switch {
-			case name == "$ref" || !both:
+			case name == "$ref" || had == nil:
 				put(key, v)
 			case string(had) != string(v) && !slices.Contains(notes, name):
 				return schema
@@ -208,7 +204,7 @@ func appendSpelled(dst, schema []byte, depth int) []byte {
 	if string(schema) == "true" {
 		return append(dst, "{}"...)
 	}
-	if depth == 0 || len(schema) == 0 || schema[0] != '{' {
+	if depth == 0 || rawjson.Kind(schema) != '{' {
 		return append(dst, schema...)
 	}
 	dst = append(dst, '{')

@@ -44,22 +44,20 @@ func readField(name string, raw []byte) (*Field, error) {
 	case "integer", "number", "boolean":
 	case "array":
 		low, high = "minItems", "maxItems"
-		items, ok := rawjson.Get(raw, "items")
-		if !ok || items[0] != '{' {
+		if from = rawjson.At(raw, "items"); rawjson.Kind(from) != '{' {
 			return nil, ErrForm
 		}
-		from = items
 	default:
 		return nil, ErrForm
 	}
-	f.min, f.max = number(raw, low), number(raw, high)
+	f.min, f.max = rat(rawjson.At(raw, low)), rat(rawjson.At(raw, high))
 	if err := f.readChoices(from); err != nil {
 		return nil, err
 	}
 	if f.Type == "array" && f.Choices == nil || f.Choices != nil && f.Type != "array" && f.Type != "string" {
 		return nil, ErrForm
 	}
-	if v, ok := rawjson.Get(raw, "default"); ok && string(v) != "null" {
+	if v := rawjson.At(raw, "default"); v != nil && string(v) != "null" {
 		f.Default = append(json.RawMessage(nil), v...)
 		if f.Check(f.Default) != nil {
 			return nil, ErrForm
@@ -80,16 +78,16 @@ func (f *Field) readChoices(raw []byte) error {
 		return nil
 	}
 	for _, member := range []string{"enum", "oneOf", "anyOf"} {
-		list, ok := rawjson.Get(raw, member)
-		if !ok {
+		list := rawjson.At(raw, member)
+		if list == nil {
 			continue
 		}
 		if list[0] != '[' || f.Choices != nil {
 			return ErrForm
 		}
-		names := [][]byte{}
-		if n, ok := rawjson.Get(raw, "enumNames"); ok && n[0] == '[' && member == "enum" {
-			names = slices.Collect(rawjson.Elements(n))
+		var names [][]byte
+		if member == "enum" {
+			names = slices.Collect(rawjson.Elements(rawjson.At(raw, "enumNames")))
 		}
 		f.Choices = []Choice{}
 		i := 0
@@ -103,8 +101,7 @@ func (f *Field) readChoices(raw []byte) error {
 				if e[0] != '{' {
 					return ErrForm
 				}
-				title, _ = rawjson.Get(e, "title")
-				e, _ = rawjson.Get(e, "const")
+				title, e = rawjson.At(e, "title"), rawjson.At(e, "const")
 			}
 			if err := add(e, title); err != nil {
 				return err
@@ -112,14 +109,6 @@ func (f *Field) readChoices(raw []byte) error {
 		}
 	}
 	return nil
-}
-
-func number(obj []byte, name string) *big.Rat {
-	v, ok := rawjson.Get(obj, name)
-	if !ok {
-		return nil
-	}
-	return rat(v)
 }
 
 // rat returns the value of a JSON number. It returns nil for anything else, and for numbers of more than 64 bytes or beyond 1e±300, which
@@ -131,10 +120,7 @@ func rat(raw []byte) *big.Rat {
 	if f, err := strconv.ParseFloat(string(raw), 64); err != nil || f > 1e300 || f < -1e300 || f != 0 && f < 1e-300 && f > -1e-300 {
 		return nil
 	}
-	r, ok := new(big.Rat).SetString(string(raw))
-	if !ok {
-		return nil
-	}
+	r, _ := new(big.Rat).SetString(string(raw)) // nil if it is none
 	return r
 }
 
@@ -243,17 +229,13 @@ func (f *Field) Parse(line string) (json.RawMessage, error) {
 	case "integer", "number":
 		v = []byte(line)
 	case "array":
-		v = []byte{'['}
+		var items []string
 		for item := range strings.SplitSeq(line, ",") {
-			if item = strings.TrimSpace(item); item == "" {
-				continue
+			if item = strings.TrimSpace(item); item != "" {
+				items = append(items, string(rawjson.AppendQuote(nil, item)))
 			}
-			if len(v) > 1 {
-				v = append(v, ',')
-			}
-			v = rawjson.AppendQuote(v, item)
 		}
-		v = append(v, ']')
+		v = []byte("[" + strings.Join(items, ",") + "]")
 	default:
 		v = rawjson.AppendQuote(nil, line)
 	}

@@ -35,31 +35,27 @@ func Read(schema []byte) (*Form, error) {
 	}
 	f := &Form{}
 	required := map[string]bool{}
-	if list, ok := rawjson.Get(schema, "required"); ok && list[0] == '[' {
-		for e := range rawjson.Elements(list) {
-			if name, ok := unquote(e); ok {
-				required[name] = true
-			}
+	for e := range rawjson.Elements(rawjson.At(schema, "required")) {
+		if name, ok := unquote(e); ok {
+			required[name] = true
 		}
 	}
-	properties, ok := rawjson.Get(schema, "properties")
-	if ok && properties[0] != '{' {
+	properties := rawjson.At(schema, "properties")
+	if properties != nil && properties[0] != '{' {
 		return nil, ErrForm
 	}
-	if ok {
-		for quoted, raw := range rawjson.Members(properties) {
-			name, ok := unquote(quoted)
-			if !ok || name == "" || len(name) > maxTextBytes || len(f.Fields) == maxFields {
-				return nil, ErrForm
-			}
-			field, err := readField(name, raw)
-			if err != nil {
-				return nil, err
-			}
-			field.Required = required[name]
-			delete(required, name)
-			f.Fields = append(f.Fields, *field)
+	for quoted, raw := range rawjson.Members(properties) {
+		name, ok := unquote(quoted)
+		if !ok || name == "" || len(name) > maxTextBytes || len(f.Fields) == maxFields {
+			return nil, ErrForm
 		}
+		field, err := readField(name, raw)
+		if err != nil {
+			return nil, err
+		}
+		field.Required = required[name]
+		delete(required, name)
+		f.Fields = append(f.Fields, *field)
 	}
 	if len(required) > 0 {
 		return nil, ErrForm // a required name is not among the properties
@@ -111,7 +107,7 @@ func members(answer json.RawMessage) (map[string]json.RawMessage, error) {
 }
 
 func unquote(raw []byte) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
+	if rawjson.Kind(raw) != '"' {
 		return "", false
 	}
 	b, err := rawjson.AppendUnquote(nil, raw)
@@ -120,7 +116,6 @@ func unquote(raw []byte) (string, bool) {
 
 // memberText returns the string of a member, cut to maxTextBytes. It returns "" if the member is missing or is not a string.
 func memberText(obj []byte, name string) string {
-	v, _ := rawjson.Get(obj, name)
-	s, _ := unquote(v)
+	s, _ := unquote(rawjson.At(obj, name))
 	return text.Clip(s, maxTextBytes)
 }

@@ -79,10 +79,7 @@ func (b *Builder) Value(schema, root []byte, style *Style, path string) string {
 	return c.value(schema, path, 0)
 }
 
-func get(schema []byte, key string) []byte {
-	v, _ := rawjson.Get(schema, key)
-	return v
-}
+func get(schema []byte, key string) []byte { return rawjson.At(schema, key) }
 
 func (c *compiler) value(schema []byte, path string, depth int) string {
 	schema = bytes.TrimSpace(schema)
@@ -92,7 +89,7 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 	case string(schema) == "false":
 		c.b.Fail(fmt.Errorf("%s: no value fits the schema false", path))
 		return Empty
-	case len(schema) == 0 || schema[0] != '{':
+	case rawjson.Kind(schema) != '{':
 		return c.any(path)
 	case depth > maxDepth:
 		c.b.Loosen(path, "depth")
@@ -101,11 +98,11 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 	if ref := get(schema, "$ref"); ref != nil {
 		return c.reference(schema, ref, path, depth)
 	}
-	if v, ok := rawjson.Get(schema, "const"); ok {
+	if v := get(schema, "const"); v != nil {
 		c.b.looseBeside(schema, path, "const", "type")
 		return Literal(c.constant(v))
 	}
-	if v, ok := rawjson.Get(schema, "enum"); ok {
+	if v := get(schema, "enum"); v != nil {
 		if values := c.enum(v, get(schema, "type"), path); values != "" {
 			c.b.looseBeside(schema, path, "enum", "type")
 			return values
@@ -143,9 +140,9 @@ func (c *compiler) value(schema []byte, path string, depth int) string {
 // typesOf returns the types that a schema names, or to which its other keywords belong; nil if it allows any type.
 func typesOf(schema []byte) (types []string) {
 	switch t := get(schema, "type"); {
-	case len(t) > 0 && t[0] == '"':
+	case rawjson.Kind(t) == '"':
 		return []string{rawjson.Text(t)}
-	case len(t) > 0 && t[0] == '[':
+	case rawjson.Kind(t) == '[':
 		for el := range rawjson.Elements(t) {
 			types = append(types, rawjson.Text(el))
 		}
@@ -543,7 +540,7 @@ func (c *compiler) list(schema []byte, path string, depth int) string {
 	if most == 0 || string(items) == "false" {
 		return empty
 	}
-	if len(items) > 0 && items[0] == '[' { // the form of draft 7, with one schema for each index
+	if rawjson.Kind(items) == '[' { // the form of draft 7, with one schema for each index
 		c.b.Loosen(path, "items")
 		items = nil
 	}

@@ -55,17 +55,9 @@ func (n *Names) Like(name string) string {
 
 // LikeKey returns the decoded text of key, a string literal, and the name that [Names.Like] finds for it, or "" twice.
 func (n *Names) LikeKey(key []byte) (member, name string) {
-	n.make()
-	if _, ok := n.exact[string(key[1:len(key)-1])]; ok { // fast path: most keys have no escapes
+	member = Text(key)
+	if name = n.Like(member); name == "" {
 		return "", ""
 	}
-	var buf [64]byte
-	text, err := unquote(buf[:0], key, keepSurrogates)
-	if err != nil {
-		return "", ""
-	}
-	if name = n.Like(string(text)); name == "" {
-		return "", ""
-	}
-	return string(text), name
+	return member, name
 }

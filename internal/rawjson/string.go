@@ -34,7 +34,7 @@ func AppendUnquoteLossy(dst, quoted []byte) []byte {
 
 // Text returns the decoded text of a JSON string, as [AppendUnquoteLossy] does, or "" for any other value.
 func Text(raw []byte) string {
-	if len(raw) == 0 || raw[0] != '"' {
+	if Kind(raw) != '"' {
 		return ""
 	}
 	if end, ascii := plainEnd(raw, 1); ascii && end == len(raw)-1 && raw[end] == '"' {

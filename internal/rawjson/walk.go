@@ -52,6 +52,27 @@ func Get(obj []byte, key string) (raw []byte, ok bool) {
 	return nil, false
 }
 
+// At returns the value at a path of member names in the JSON object obj, which must be valid, or nil if there is none. Of repeated members
+// it reads the first.
+func At(obj []byte, path ...string) []byte {
+	for _, key := range path {
+		obj, _ = Get(obj, key)
+	}
+	return obj
+}
+
+// TextAt returns the decoded text of the string at a path of member names, as [Text] does, or "" if there is none.
+func TextAt(obj []byte, path ...string) string { return Text(At(obj, path...)) }
+
+// Kind returns the first byte of a JSON value, which determines its type: '{', '[', '"', 't', 'f', 'n', a digit or '-'. It
+// returns 0 if v is empty.
+func Kind(v []byte) byte {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}
+
 // EqualKey reports whether the valid JSON string literal quoted represents the text s.
 func EqualKey(quoted []byte, s string) bool {
 	if len(quoted) < 2 {

@@ -138,8 +138,7 @@ func (t *relaxation) badName(named []byte) (bad bool) {
 }
 
 func has(obj []byte, name string) bool {
-	_, ok := rawjson.Get(obj, name)
-	return ok
+	return rawjson.At(obj, name) != nil
 }
 
 // schema appends the rewritten schema. at is its location.
@@ -147,9 +146,9 @@ func (t *relaxation) schema(dst, raw []byte, at string) []byte {
 	if raw[0] != '{' {
 		return append(dst, raw...)
 	}
-	branches, _ := rawjson.Get(raw, "if")
+	branches := rawjson.At(raw, "if")
 	isUnsure := branches != nil && t.unsure(branches)
-	names, _ := rawjson.Get(raw, "patternProperties")
+	names := rawjson.At(raw, "patternProperties")
 	isOpen := t.badName(names)
 	return rawjson.AppendEdited(dst, raw, func(name string, v []byte) (key, to []byte, keep bool) {
 		place := strings.TrimPrefix(at+"."+name, ".")

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // A Lazy is a schema that is known to be valid and is compiled at first use: compiling takes about 20 times as long as parsing, and of a
@@ -160,17 +162,17 @@ func (p *plain) schemas(v any) bool {
 	return true
 }
 
+var definition = lazy.Regexp(`^#/\$defs/([\w.-]+)$`)
+
 // target returns the name in $defs that a reference points to. ok is false for other references.
 func (p *plain) target(v any) (string, bool) {
 	ref, _ := v.(string)
-	name, ok := strings.CutPrefix(ref, "#/$defs/")
-	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
-	}) {
+	m := definition().FindStringSubmatch(ref)
+	if m == nil {
 		return "", false
 	}
-	_, ok = p.defs[name]
-	return name, ok
+	_, ok := p.defs[m[1]]
+	return m[1], ok
 }
 
 // ends reports whether the schemas that a definition applies to the same value never lead back to that definition. state is true for

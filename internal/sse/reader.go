@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
+	"strconv"
 	"sync"
 	"unicode/utf8"
 )
@@ -27,8 +27,6 @@ const (
 	bufSize   = 32 << 10
 	// maxPooled is the size of the largest buffer that returns to the pool.
 	maxPooled = 256 << 10
-	// maxTypes and maxTypeLen limit the event types whose strings a Reader reuses.
-	maxTypes, maxTypeLen = 64, 64
 	// maxEmptyReads is how often an io.Reader may return no bytes and no error in a row.
 	maxEmptyReads = 100
 )
@@ -75,7 +73,6 @@ type Reader struct {
 
 	lastID    string
 	lastRetry int
-	types     map[string]string
 	truncated bool
 
 	keep bool   // KeepRaw was called
@@ -101,7 +98,7 @@ func NewReader(src io.Reader, opts *Options) *Reader {
 
 // Reset makes the Reader read a new stream from src, with the same options and buffers.
 func (r *Reader) Reset(src io.Reader) {
-	*r = Reader{src: src, opts: r.opts, buf: r.buf, held: r.held[:0], types: r.types, cr: -1, lastRetry: -1, kept: r.kept[:0]}
+	*r = Reader{src: src, opts: r.opts, buf: r.buf, held: r.held[:0], cr: -1, lastRetry: -1, kept: r.kept[:0]}
 }
 
 // Release returns the Reader's buffer to the pool. The data of the last event is no longer valid, and only Reset may be called next.
@@ -313,14 +310,15 @@ func (r *Reader) field(line []byte) bool {
 	case "data":
 		return r.addData(value)
 	case "event":
-		r.typ = r.intern(value)
+		r.typ = r.text(value)
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 && string(value) != r.lastID {
 			r.lastID = r.text(value)
 		}
 	case "retry":
-		if ms, ok := digits(value); ok {
-			r.retry, r.lastRetry = ms, ms
+		// A number that consists of ASCII digits only. Larger numbers become the largest int32.
+		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+			r.retry, r.lastRetry = int(ms), int(ms)
 		}
 	}
 	return true
@@ -343,35 +341,9 @@ func (r *Reader) addData(value []byte) bool {
 	return true
 }
 
-func (r *Reader) intern(b []byte) string {
-	if s, ok := r.types[string(b)]; ok {
-		return s
-	}
-	s := r.text(b)
-	if len(r.types) < maxTypes && len(s) <= maxTypeLen {
-		if r.types == nil {
-			r.types = make(map[string]string)
-		}
-		r.types[s] = s
-	}
-	return s
-}
-
 func (r *Reader) text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}
 	return string(appendValid(nil, b))
-}
-
-// digits reads a number that consists of ASCII digits only. Larger numbers become the largest int32.
-func digits(b []byte) (int, bool) {
-	n := 0
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = min(n*10+int(c-'0'), math.MaxInt32)
-	}
-	return n, len(b) > 0
 }

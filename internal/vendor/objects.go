@@ -255,8 +255,7 @@ func (w *walker) member(object, key, v []byte) {
 
 // isOfAll reports whether a skill belongs to the vendor, which offers it to every account.
 func isOfAll(skill []byte) bool {
-	owner, _ := rawjson.Get(skill, "type")
-	return rawjson.Text(owner) == "anthropic"
+	return rawjson.TextAt(skill, "type") == "anthropic"
 }
 
 // named reports the objects that a value refers to, according to the row of its member.
@@ -277,8 +276,8 @@ func (w *walker) named(row *member, v []byte) {
 	case v[0] == '{' && row.form == anything:
 		w.found(row.kind, "")
 	case v[0] == '{' && (row.form == idOrWhole || row.form == wholeOnly):
-		if id, _ := rawjson.Get(v, "id"); rawjson.Text(id) != "" {
-			w.found(row.kind, rawjson.Text(id))
+		if id := rawjson.TextAt(v, "id"); id != "" {
+			w.found(row.kind, id)
 		}
 	}
 }
@@ -326,9 +325,7 @@ func (w *walker) item(el []byte) {
 }
 
 func (w *walker) itemOf(el []byte) {
-	id, _ := rawjson.Get(el, "id")
-	typ, _ := rawjson.Get(el, "type")
-	if o := (Object{Kind: item, ID: rawjson.Text(id)}); o.ID != "" && (w.answer || o.refers(el, rawjson.Text(typ))) {
+	if o := (Object{Kind: item, ID: rawjson.TextAt(el, "id")}); o.ID != "" && (w.answer || o.refers(el, rawjson.TextAt(el, "type"))) {
 		w.report(o)
 	}
 }
@@ -352,8 +349,8 @@ func (o *Object) refers(el []byte, typ string) bool {
 // hasAny reports whether one of the members has a value that is not empty.
 func hasAny(el []byte, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		v, _ := rawjson.Get(el, name)
-		if len(v) > 0 && v[0] == '[' {
+		v := rawjson.At(el, name)
+		if rawjson.Kind(v) == '[' {
 			return v[rawjson.SkipSpace(v, 1)] != ']'
 		}
 		return len(v) > 0 && string(v) != "null" && string(v) != `""`

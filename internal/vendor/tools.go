@@ -55,7 +55,7 @@ func Withhold(body []byte, list []string) Withheld {
 	w := withholder{list: list, seen: map[string]bool{}, names: map[string]string{}}
 	out := Withheld{Body: body}
 	top := body[rawjson.SkipSpace(body, 0):]
-	if len(top) == 0 || top[0] != '{' {
+	if rawjson.Kind(top) != '{' {
 		return out
 	}
 	w.array(get(top, "tools"), true) // collects the names of removed tools, which later blocks refer to
@@ -113,7 +113,7 @@ func (w *withholder) needs(typ string) bool {
 
 // declares reports whether an object declares a tool that must be removed, and records its type.
 func (w *withholder) declares(tool []byte) bool {
-	if len(tool) == 0 || tool[0] != '{' {
+	if rawjson.Kind(tool) != '{' {
 		return false
 	}
 	typ := text(tool, "type")
@@ -164,7 +164,7 @@ func (w *withholder) value(v []byte) (out []byte, changed bool) {
 
 // array removes elements of an array: if tools is true, the tools that are not allowed, else the blocks that add such a tool.
 func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
-	if len(v) == 0 || v[0] != '[' {
+	if rawjson.Kind(v) != '[' {
 		return v, false
 	}
 	out = []byte{'['}
@@ -193,7 +193,7 @@ func (w *withholder) array(v []byte, tools bool) (out []byte, changed bool) {
 // tool checks one element of a list of tools. drop: remove the whole element. For Gemini, whose elements have several tools as members,
 // kept is the element without the members that are not allowed.
 func (w *withholder) tool(el []byte) (kept []byte, changed, drop bool) {
-	if len(el) == 0 || el[0] != '{' {
+	if rawjson.Kind(el) != '{' {
 		return el, false, false
 	}
 	if text(el, "type") != "" {

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
-)
+import "github.com/lathe-run/lathe"
 
 // An Assembly is the part of an answer's state that is common to the assemblers of all wires. They embed it.
 type Assembly struct {
@@ -14,15 +11,11 @@ type Assembly struct {
 	Err       error         // final error: once set, nothing more is read
 	Out       []lathe.Delta // deltas that Take returns
 
-	size    int
-	scratch []byte
+	size int
 }
 
 // NewAssembly returns the state of an answer of which nothing was read. opts may be nil.
 func NewAssembly(opts *AssemblerOptions) Assembly { return Assembly{Opts: opts.WithDefaults()} }
-
-// Next returns the initial state for another answer with the same options. It reuses the memory of this one.
-func (a *Assembly) Next() Assembly { return Assembly{Opts: a.Opts, scratch: a.scratch[:0]} }
 
 // Take returns Out and empties it: the deltas that the caller added, and those emitted since the last call.
 func (a *Assembly) Take() []lathe.Delta {
@@ -61,13 +54,4 @@ func (a *Assembly) Grow(n int) {
 	if a.size += n; a.size > a.Opts.MaxBytes && a.Err == nil {
 		a.Err = ErrTooManyBytes
 	}
-}
-
-// Unquote returns the text of a JSON string, or nil for other values. The text is valid until the next call.
-func (a *Assembly) Unquote(v []byte) []byte {
-	if Kind(v) != '"' {
-		return nil
-	}
-	a.scratch = rawjson.AppendUnquoteLossy(a.scratch[:0], v)
-	return a.scratch
 }

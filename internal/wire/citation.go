@@ -28,12 +28,12 @@ func Citations(d *lathe.Delta, to lathe.Wire, before int) (list []json.RawMessag
 	}
 	text := []rune(t.Text)
 	for _, m := range t.Extra {
-		if m.Name != annotations && m.Name != citations || Kind(m.Value) != '[' {
+		if m.Name != annotations && m.Name != citations || rawjson.Kind(m.Value) != '[' {
 			continue
 		}
 		for el := range rawjson.Elements(m.Value) {
 			switch page, ok := readPage(el, len(text)); {
-			case Kind(el) != '{':
+			case rawjson.Kind(el) != '{':
 			case from == to:
 				list = append(list, shifted(rawjson.AppendCompact(nil, el), before))
 			case ok:
@@ -52,7 +52,7 @@ func shifted(el []byte, before int) []byte {
 	return rawjson.AppendEdited(nil, el, func(name string, v []byte) (key, to []byte, keep bool) {
 		switch name {
 		case "url_citation":
-			if Kind(v) == '{' {
+			if rawjson.Kind(v) == '{' {
 				return nil, shifted(v, before), true
 			}
 		case "start_index", "end_index":
@@ -72,7 +72,7 @@ type page struct {
 
 // readPage reads a citation of Messages, or an annotation of the other wires, of a text of size characters. ok is false if it has no URL.
 func readPage(v []byte, size int) (p page, ok bool) {
-	if inner, has := rawjson.Get(v, "url_citation"); has {
+	if inner := rawjson.At(v, "url_citation"); inner != nil {
 		v = inner
 	}
 	p.to = size
@@ -106,13 +106,11 @@ func (p *page) append(dst JSON, to lathe.Wire, text []rune, before int) JSON {
 		if quote == "" {
 			quote = string(text[p.from:min(p.to, p.from+maxQuote)])
 		}
-		return dst.Lit(`{"type":"web_search_result_location"`).Str("cited_text", quote).Str("url", p.url).Str("title", p.title).Str("encrypted_index", "").
-			Lit("}")
+		return dst.Raw(ObjectOf("type", "web_search_result_location", "cited_text", quote, "url", p.url, "title", p.title, "encrypted_index", ""))
 	}
-	dst = dst.Lit(`{"type":"url_citation"`)
+	members := []any{"start_index", before + p.from, "end_index", before + p.to, "url", p.url, "title", p.title}
 	if to == lathe.WireOpenAIChat {
-		dst = dst.Obj("url_citation")
+		members = []any{"url_citation", ObjectOf(members...)}
 	}
-	return dst.Num("start_index", int64(before+p.from)).Num("end_index", int64(before+p.to)).Str("url", p.url).Str("title", p.title).Lit("}").
-		If(to == lathe.WireOpenAIChat, "}")
+	return dst.Lit(`{"type":"url_citation"`).Fields(members...).Lit("}")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -218,7 +219,7 @@ func (f *Fit) says(m *lathe.Message, p lathe.Part) bool {
 // holdsContent reports whether a part of an answer has content for the model. Only records of the actions of a vendor's server have none.
 func holdsContent(m *lathe.Message, p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
-	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawType(o.JSON))
+	return !ok || m.Wire == lathe.WireResponses && !hostedItems.Has(rawjson.TextAt(o.JSON, "type"))
 }
 
 // hostedItems are the items of Responses that record actions of a vendor's server, and references. The answer after them contains the
@@ -232,12 +233,11 @@ func changesRequest(p lathe.Part) bool {
 	if !ok {
 		return false
 	}
-	switch rawType(o.JSON) {
+	switch rawjson.TextAt(o.JSON, "type") {
 	case "additional_tools", "configuration_update":
 		return true
 	case "tool_addition", "tool_removal":
-		tool, _ := rawjson.Get(o.JSON, "tool")
-		typ := rawType(tool)
+		typ := rawjson.TextAt(o.JSON, "tool", "type")
 		return typ == "tool_definition" || typ == "tool_reference"
 	}
 	return false
@@ -265,10 +265,7 @@ func withoutItems(m *lathe.Message) lathe.Message {
 	return out
 }
 
-func rawType(raw []byte) string {
-	v, _ := rawjson.Get(raw, "type")
-	return rawjson.Text(v)
-}
+var notInTypes = lazy.Regexp(`[^\w/+.* -]`)
 
 // typeOf returns the type of content for errors and markers, reduced to letters, digits and characters of media types, at most 64 bytes.
 func typeOf(p lathe.Part) string {
@@ -286,14 +283,9 @@ func typeOf(p lathe.Part) string {
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult: // every wire has a form for these
 	}
 	if typ == "" {
-		typ = rawType(raw)
+		typ = rawjson.TextAt(raw, "type")
 	}
-	typ = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/+-._* ", r) {
-			return r
-		}
-		return -1
-	}, typ)
+	typ = notInTypes().ReplaceAllString(typ, "")
 	if typ == "" {
 		return "file"
 	}

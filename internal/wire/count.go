@@ -28,7 +28,6 @@ func ReadCount(body []byte, name string) (tokens int64, ok bool) {
 	if !rawjson.IsObject(body, rawjson.Limits{}) {
 		return 0, false
 	}
-	v, _ := rawjson.Get(body, name)
-	n, err := strconv.ParseInt(string(v), 10, 64)
+	n, err := strconv.ParseInt(string(rawjson.At(body, name)), 10, 64)
 	return n, err == nil && n >= 0
 }

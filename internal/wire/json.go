@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 
@@ -63,29 +64,11 @@ func (j JSON) OptStr(name, text string) JSON {
 	return j.Str(name, text)
 }
 
-// Strs appends a member with an array of strings.
-func (j JSON) Strs(name string, texts []string) JSON {
-	j = j.Arr(name)
-	for _, text := range texts {
-		j = j.Next().Quote(text)
-	}
-	return append(j, ']')
-}
-
 // Num appends a member with an integer value.
 func (j JSON) Num(name string, n int64) JSON { return j.Key(name).Int(n) }
 
-// OptInt appends a member with an integer value, unless n is nil.
-func (j JSON) OptInt(name string, n *int) JSON {
-	if n == nil {
-		return j
-	}
-	return j.Num(name, int64(*n))
-}
-
-// Float appends a member with a number in the format of encoding/json, or with null for infinities and NaN.
-func (j JSON) Float(name string, f float64) JSON {
-	j = j.Key(name)
+// float appends a number in the format of encoding/json, or null for infinities and NaN.
+func (j JSON) float(f float64) JSON {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return j.Lit("null")
 	}
@@ -101,14 +84,6 @@ func (j JSON) Bool(name string, b bool) JSON { return strconv.AppendBool(j.Key(n
 
 // Val appends a member with an encoded value.
 func (j JSON) Val(name string, value []byte) JSON { return append(j.Key(name), value...) }
-
-// OptVal appends a member with an encoded value, unless the value is empty.
-func (j JSON) OptVal(name string, value []byte) JSON {
-	if len(value) == 0 {
-		return j
-	}
-	return j.Val(name, value)
-}
 
 // Members appends members unchanged, except for those without a value and those for whose names except returns true. Of members with equal
 // names it appends the last. A nil except excludes none.
@@ -147,29 +122,70 @@ func (j JSON) EndEvent() JSON { return append(j, "}\n\n"...) }
 // An Optional is a string that [JSON.Fields] does not append if it is empty.
 type Optional string
 
-// Fields appends members of an object. Each is a name and its value: a string, an [Optional], a number, a bool, or encoded
-// JSON, which is not appended if it is empty. It panics for other values.
-func (j JSON) Fields(members ...any) JSON {
+// Fields appends members of an object. Each is a name and its value: a string, an [Optional], a number, a bool, strings, encoded JSON, or a
+// pointer to a number or bool. A member is not appended if its value is a nil pointer, has no strings, or is empty JSON. Fields panics for
+// other values.
+func (j JSON) Fields(members ...any) JSON { return j.FieldsExcept(nil, members...) }
+
+// FieldsExcept does what Fields does, without the members for whose names except returns true. A nil except excludes none.
+func (j JSON) FieldsExcept(except func(name string) bool, members ...any) JSON {
 	for i := 1; i < len(members); i += 2 {
-		name, _ := members[i-1].(string)
-		switch v := members[i].(type) {
-		case string:
-			j = j.Str(name, v)
-		case Optional:
-			j = j.OptStr(name, string(v))
-		case int:
-			j = j.Num(name, int64(v))
-		case int64:
-			j = j.Num(name, v)
-		case bool:
-			j = j.Bool(name, v)
-		case JSON:
-			j = j.OptVal(name, v)
-		default:
-			panic("wire: a member of another type")
+		if name, _ := members[i-1].(string); except == nil || !except(name) {
+			j = j.field(name, members[i])
 		}
 	}
 	return j
+}
+
+func (j JSON) field(name string, value any) JSON {
+	switch v := value.(type) {
+	case string:
+		return j.Str(name, v)
+	case Optional:
+		return j.OptStr(name, string(v))
+	case int:
+		return j.Num(name, int64(v))
+	case int64:
+		return j.Num(name, v)
+	case bool:
+		return j.Bool(name, v)
+	case float64:
+		return j.Key(name).float(v)
+	case *int:
+		return optional(j, name, v)
+	case *int64:
+		return optional(j, name, v)
+	case *float64:
+		return optional(j, name, v)
+	case *bool:
+		return optional(j, name, v)
+	case []string:
+		if len(v) == 0 {
+			return j
+		}
+		j = j.Arr(name)
+		for _, text := range v {
+			j = j.Next().Quote(text)
+		}
+		return j.Lit("]")
+	case []byte:
+		return j.field(name, JSON(v))
+	case json.RawMessage:
+		return j.field(name, JSON(v))
+	case JSON:
+		if len(v) == 0 {
+			return j
+		}
+		return j.Val(name, v)
+	}
+	panic("wire: a member of another type")
+}
+
+func optional[T any](j JSON, name string, v *T) JSON {
+	if v == nil {
+		return j
+	}
+	return j.field(name, *v)
 }
 
 // ObjectOf returns an object with members; see [JSON.Fields].

@@ -19,12 +19,7 @@ import (
 // are relative to the element.
 type Reader struct {
 	*ClientRequest
-	path   []step
-	fields []field // memory of the objects being read
-
-	// Memory that suffices for most requests.
-	steps [2]step
-	few   [6]field
+	path []step
 }
 
 // A step is the element of an array that is being read: the path of the array, relative to the previous step, and the index.
@@ -49,10 +44,9 @@ func (r *Reader) ParseBody(names *rawjson.Names, read func(body Object)) (*Clien
 			r.Fail("", "The body is not acceptable JSON: %v.", bad)
 		}
 		v := r.Body[rawjson.SkipSpace(r.Body, 0):]
-		if Kind(v) != '{' {
+		if rawjson.Kind(v) != '{' {
 			r.Fail("", "The body must be a JSON object.")
 		}
-		r.path, r.fields = r.steps[:0], r.few[:0]
 		read(r.Object("", v, names))
 	}); err != nil {
 		return nil, err
@@ -107,22 +101,21 @@ func (r *Reader) Refer(at, format string, args ...any) {
 
 // elements calls yield for each element of the array v, whose path at is relative to the element being read.
 func (r *Reader) elements(at string, v []byte, yield func([]byte) bool) {
-	if Kind(v) != '[' {
+	if rawjson.Kind(v) != '[' {
 		r.Fail(at, "Must be an array.")
 	}
-	depth, used := len(r.path), len(r.fields)
+	depth := len(r.path)
 	r.path = append(r.path, step{at, 0})
 	for el := range rawjson.Elements(v) {
 		if !yield(el) {
 			break
 		}
 		r.path[depth].index++
-		r.fields = r.fields[:used]
 	}
 	r.path = r.path[:depth]
 }
 
-// An Object contains the members of an object that are not null. It is valid as long as the element that contains it is being read.
+// An Object contains the members of an object that are not null. Its methods may be called as long as the element that contains it is being read.
 type Object struct {
 	r      *Reader
 	at     string // path relative to the element being read
@@ -140,10 +133,10 @@ type field struct {
 // equals one of them under Unicode case folding is refused: a server that ignores case would read it instead of the member that was
 // checked.
 func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
-	if Kind(v) != '{' {
+	if rawjson.Kind(v) != '{' {
 		r.Fail(at, "Must be an object.")
 	}
-	start := len(r.fields)
+	o := Object{r: r, at: at}
 	for key, value := range rawjson.Members(v) {
 		name, ok := names.Exact(key)
 		if !ok {
@@ -151,10 +144,10 @@ func (r *Reader) Object(at string, v []byte, names *rawjson.Names) Object {
 			name = rawjson.Text(key)
 		}
 		if string(value) != "null" {
-			r.fields = append(r.fields, field{name: name, value: value})
+			o.fields = append(o.fields, field{name: name, value: value})
 		}
 	}
-	return Object{r, at, r.fields[start:len(r.fields):len(r.fields)]}
+	return o
 }
 
 // rejectAmbiguous fails if key, a JSON string, equals one of names under case folding.
@@ -261,11 +254,8 @@ func (o Object) Elements(name string) iter.Seq[[]byte] {
 // String returns the text of a member. It fails if the member is absent or no string. Invalid UTF-8 becomes U+FFFD.
 func (o Object) String(name string) string {
 	v := o.Get(name)
-	if Kind(v) != '"' {
+	if rawjson.Kind(v) != '"' {
 		o.Fail(name, "Must be a string.")
-	}
-	if s := word(v); s != "" {
-		return s
 	}
 	return rawjson.Text(v)
 }
@@ -284,7 +274,7 @@ func (o Object) Strings(name string) (list []string) {
 		return nil
 	}
 	for el := range o.Elements(name) {
-		if Kind(el) != '"' {
+		if rawjson.Kind(el) != '"' {
 			o.r.Fail("", "Must be a string.")
 		}
 		list = append(list, rawjson.Text(el))
@@ -295,7 +285,7 @@ func (o Object) Strings(name string) (list []string) {
 // RawObject returns the JSON text of a member. It fails if the value is not an object.
 func (o Object) RawObject(name string) []byte {
 	v := o.Get(name)
-	if Kind(v) != '{' {
+	if rawjson.Kind(v) != '{' {
 		o.Fail(name, "Must be an object.")
 	}
 	return v
@@ -369,12 +359,3 @@ func unless(ok bool, must string) string {
 	}
 	return must
 }
-
-// word returns the text of a JSON string that is one of words, and "" for others. It does not allocate.
-func word(v []byte) string {
-	s, _ := words.Exact(v)
-	return s
-}
-
-var words = rawjson.NewNames("user", "assistant", "model", "tool", "system", "text", "tool_use", "tool_result", "message", "input_text",
-	"output_text", "function_call", "function_call_output")

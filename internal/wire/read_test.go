@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 var testNames = rawjson.NewNames("stream", "list", "inner", "name", "topP", "top_p")
@@ -121,24 +120,5 @@ func TestObjectsHaveMembersByName(t *testing.T) {
 	}
 	if _, err := parse(`{"topP":1,"top_p":2}`, func(_ *Reader, o Object) { o.Rename(map[string]string{"topP": "topP", "top_p": "topP"}) }); err == nil || err.Code != "ambiguous_member" || err.Param != "top_p" {
 		t.Errorf("%+v", err)
-	}
-}
-
-// Words that most messages have make no allocation, and what is no such word is what the literal says.
-func TestCommonWordsAreNotCopied(t *testing.T) {
-	testdata.CountsAllocations(t)
-	for raw, want := range map[string]string{`"user"`: "user", `"function_call_output"`: "function_call_output", `""`: "", `"User"`: "User", `"\u0075ser"`: "user"} {
-		o := Object{fields: []field{{name: "a", value: []byte(raw)}}}
-		most := 0.0
-		if word(o.fields[0].value) == "" && want != "" {
-			most = 2
-		}
-		if n := testing.AllocsPerRun(10, func() {
-			if s := o.String("a"); s != want {
-				t.Errorf("%s is %q", raw, s)
-			}
-		}); n > most {
-			t.Errorf("%s makes %v allocations", raw, n)
-		}
 	}
 }

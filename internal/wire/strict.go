@@ -37,14 +37,10 @@ type StrictRules struct {
 }
 
 // StrictOpenAI are the rules of chat completions and Responses.
-var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ []byte) bool {
-	switch keyword {
-	case "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-		"minItems", "maxItems":
-		return true
-	}
-	return false
-}}
+var StrictOpenAI = StrictRules{RequireAll: true, Keeps: func(keyword string, _ []byte) bool { return openAIKeywords.Has(keyword) }}
+
+var openAIKeywords = rawjson.NewNames("pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+	"multipleOf", "minItems", "maxItems")
 
 // maxStrictChanges bounds the listed changes of one schema.
 const maxStrictChanges = 64
@@ -77,13 +73,11 @@ func (r *StrictRules) Strict(schema []byte) StrictSchema {
 // not be sent as strict.
 func (r *StrictRules) StrictArguments(schema []byte) (s StrictSchema, ok bool) {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
-	if typ, _ := rawjson.Get(schema, "type"); !rawjson.EqualKey(typ, "object") {
+	if !rawjson.EqualKey(rawjson.At(schema, "type"), "object") {
 		return s, false
 	}
-	for _, key := range [...]string{"anyOf", "oneOf", "allOf"} {
-		if _, found := rawjson.Get(schema, key); found {
-			return s, false
-		}
+	if has(schema, "anyOf") || has(schema, "oneOf") || has(schema, "allOf") {
+		return s, false
 	}
 	s = r.Strict(schema)
 	return s, s.Misfit == ""
@@ -110,7 +104,7 @@ func (s *stricter) misfit(path, keyword string) {
 }
 
 func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON {
-	if Kind(schema) != '{' || depth == 0 {
+	if rawjson.Kind(schema) != '{' || depth == 0 {
 		s.misfit(path, "")
 		return dst.Raw(schema)
 	}
@@ -195,23 +189,23 @@ func (s *stricter) append(dst JSON, schema []byte, path string, depth int) JSON 
 // checkObject reports whether a schema is that of an object, and whether it lacks additionalProperties. It records a misfit for an object
 // with arbitrary properties, and for optional properties if all must be required.
 func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool) {
-	typ, _ := rawjson.Get(schema, "type")
-	properties, _ := rawjson.Get(schema, "properties")
-	additional, closed := rawjson.Get(schema, "additionalProperties")
+	typ := rawjson.At(schema, "type")
+	properties := rawjson.At(schema, "properties")
+	additional := rawjson.At(schema, "additionalProperties")
+	closed := additional != nil
 	isObject = string(typ) == `"object"` || properties != nil || string(additional) == "false"
 	if !isObject {
-		if Kind(typ) == '[' && strings.Contains(string(typ), `"object"`) {
+		if rawjson.Kind(typ) == '[' && strings.Contains(string(typ), `"object"`) {
 			s.misfit(path, "type")
 		}
 		return false, false
 	}
-	if Kind(additional) == '{' || len(properties) <= len("{}") && (string(additional) == "true" || path != "" && !closed) {
+	if rawjson.Kind(additional) == '{' || len(properties) <= len("{}") && (string(additional) == "true" || path != "" && !closed) {
 		s.misfit(path, "additionalProperties")
 	}
 	if s.rules.RequireAll {
-		required, _ := rawjson.Get(schema, "required")
 		var names []string
-		for el := range rawjson.Elements(required) {
+		for el := range rawjson.Elements(rawjson.At(schema, "required")) {
 			names = append(names, rawjson.Text(el))
 		}
 		for key := range rawjson.Members(properties) {
@@ -223,7 +217,4 @@ func (s *stricter) checkObject(schema []byte, path string) (isObject, open bool)
 	return true, !closed
 }
 
-func has(schema []byte, key string) bool {
-	_, ok := rawjson.Get(schema, key)
-	return ok
-}
+func has(schema []byte, key string) bool { return rawjson.At(schema, key) != nil }

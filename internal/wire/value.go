@@ -43,18 +43,9 @@ func CountFault(faults []lathe.Fault, kind string, n int) []lathe.Fault {
 	return append(faults, lathe.Fault{Kind: kind, Count: n})
 }
 
-// Kind returns the first byte of a JSON value, which determines its type: '{', '[', '"', 't', 'f', 'n', a digit or '-'. It
-// returns 0 if v is empty.
-func Kind(v []byte) byte {
-	if len(v) == 0 {
-		return 0
-	}
-	return v[0]
-}
-
 // EmptyArray reports whether a value is an array without elements.
 func EmptyArray(v []byte) bool {
-	if Kind(v) != '[' {
+	if rawjson.Kind(v) != '[' {
 		return false
 	}
 	i := rawjson.SkipSpace(v, 1)
@@ -87,45 +78,25 @@ func within(at, path string) string {
 
 // OtherMembers returns copies of the members of obj that are not null and whose names are not in names.
 func OtherMembers(obj []byte, names ...string) (out []lathe.Member) {
-next:
 	for key, v := range rawjson.Members(obj) {
-		for _, name := range names {
-			if rawjson.EqualKey(key, name) {
-				continue next
-			}
-		}
-		if string(v) != "null" {
+		known := slices.ContainsFunc(names, func(name string) bool { return rawjson.EqualKey(key, name) })
+		if !known && string(v) != "null" {
 			out = append(out, lathe.Member{Name: rawjson.Text(key), Value: bytes.Clone(v)})
 		}
 	}
 	return out
 }
 
-// last returns the members that have a value, in their order. Of members with equal names it returns the last. It takes linear time, and
-// returns members itself if nothing is removed.
-func last(members []lathe.Member) []lathe.Member {
-	const few = 8 // up to this number, comparing each pair of names is faster than a map
-	last := func(i int) bool { return !Named(members[i+1:], members[i].Name) }
-	if len(members) > few {
-		at := make(map[string]int, len(members))
-		for i := range members {
-			at[members[i].Name] = i
-		}
-		last = func(i int) bool { return at[members[i].Name] == i }
+// last returns the members that have a value, in their order. Of members with equal names it returns the last.
+func last(members []lathe.Member) (kept []lathe.Member) {
+	at := map[string]int{}
+	for i, m := range members {
+		at[m.Name] = i
 	}
-	var kept []lathe.Member
-	all := true
-	for i := range members {
-		keep := len(members[i].Value) > 0 && last(i)
-		if all && !keep {
-			all, kept = false, slices.Clone(members[:i])
+	for i, m := range members {
+		if len(m.Value) > 0 && at[m.Name] == i {
+			kept = append(kept, m)
 		}
-		if !all && keep {
-			kept = append(kept, members[i])
-		}
-	}
-	if all {
-		return members
 	}
 	return kept
 }
@@ -201,5 +172,5 @@ func ReadArguments(arguments []byte) (object, cut bool) {
 	if bad := (*rawjson.SyntaxError)(nil); errors.As(err, &bad) {
 		return false, bad.Kind == rawjson.KindEnd
 	}
-	return Kind(arguments[start:]) == '{' && rawjson.SkipSpace(arguments, end) == len(arguments), false
+	return rawjson.Kind(arguments[start:]) == '{' && rawjson.SkipSpace(arguments, end) == len(arguments), false
 }

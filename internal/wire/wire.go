@@ -310,8 +310,6 @@ type Upstream interface {
 // as a [lathe.Fault]. A truncated answer is an error. The result does not depend on how the server splits the answer into events, and
 // equals that of Complete for the same answer. An Assembler is used by one goroutine at a time.
 type Assembler interface {
-	// Reset prepares the Assembler for another answer.
-	Reset()
 	// Append parses one event and appends its deltas to dst. event is the type of the event; "": it has none. The error is an
 	// *[APIError] if the server reported one, and wraps [ErrTooLarge] if the answer exceeds a limit; both are final. Append
 	// does not retain data.
@@ -321,8 +319,8 @@ type Assembler interface {
 	// Finish returns the complete answer. It is called once, after the last Append. cleanEOF is set if the stream ended without a
 	// connection error. The error is that of Append if there was one, or [ErrIncomplete] if the answer is incomplete.
 	Finish(cleanEOF bool) (*lathe.Finish, error)
-	// Complete parses the body of an answer that was not streamed. It discards what was appended before, and appends the deltas that the
-	// answer would have in a stream.
+	// Complete parses the body of an answer that was not streamed. It is called instead of Append and Finish, and appends the deltas that
+	// the answer would have in a stream.
 	Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error)
 	// Sound reports whether the appended events are valid for every client of the wire, so that they can be relayed unchanged.
 	Sound() bool

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -76,7 +77,7 @@ func newCase(categoryName string, e *entry, functions []json.RawMessage, answers
 	if len(c.Turns) == 0 || len(c.Turns[0]) == 0 {
 		return nil, errors.New("there is no question")
 	}
-	functions = append(e.Function[:len(e.Function):len(e.Function)], functions...)
+	functions = slices.Concat(e.Function, functions)
 	c.key = keyOf(categoryName, functions, answers)
 	for _, raw := range functions {
 		if err := c.addFunction(raw, cat.language); err != nil {
@@ -115,8 +116,8 @@ func (c *Case) addFunction(raw []byte, lang *language) error {
 		return err
 	}
 	name, description := fn.dict["name"], fn.dict["description"]
-	params, ok := rawjson.Get(raw, "parameters")
-	if name.kind != text || !ok || params[0] != '{' {
+	params := rawjson.At(raw, "parameters")
+	if name.kind != text || rawjson.Kind(params) != '{' {
 		return errors.New("want a name and parameters")
 	}
 	schema := jsonSchema(params)

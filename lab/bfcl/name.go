@@ -2,7 +2,8 @@ package bfcl
 
 import (
 	"strconv"
-	"strings"
+
+	"github.com/lathe-run/lathe/internal/lazy"
 )
 
 // maxName is the maximal length of a tool's name on the wire, in bytes.
@@ -14,15 +15,11 @@ type names struct {
 	function map[string]string // names of functions by names of tools
 }
 
+var notInNames = lazy.Regexp(`[^\w-]`)
+
 // tool adds a name for a function and returns it.
 func (n *names) tool(function string) string {
-	base := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, function)
+	base := notInNames().ReplaceAllString(function, "_")
 	if base == "" {
 		base = "_"
 	}

@@ -104,7 +104,7 @@ func (m *recordedModel) Generate(_ context.Context, req *lathe.Request) iter.Seq
 // recordedCalls parses calls in the leaderboard's form and replaces names of functions by names of tools.
 func recordedCalls(tools map[string]string, output []byte) ([]lathe.ToolCall, error) {
 	wrong := errors.New("model_output is no list of calls")
-	if len(output) == 0 || output[0] != '[' {
+	if rawjson.Kind(output) != '[' {
 		return nil, wrong
 	}
 	var calls []lathe.ToolCall
@@ -117,7 +117,7 @@ func recordedCalls(tools map[string]string, output []byte) ([]lathe.ToolCall, er
 			if n++; n > 1 || args[0] != '{' {
 				return nil, wrong
 			}
-			fn := string(rawjson.AppendUnquoteLossy(nil, name))
+			fn := rawjson.Text(name)
 			if tool := tools[fn]; tool != "" {
 				fn = tool
 			}

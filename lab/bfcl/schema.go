@@ -56,28 +56,22 @@ func textSchema(parameters []byte, language string) json.RawMessage {
 	parameters = rawjson.AppendCompact(nil, parameters)
 	describe := func(raw []byte) []byte {
 		text, of := "", ""
-		if d, ok := rawjson.Get(raw, "description"); ok && d[0] == '"' {
+		if d := rawjson.At(raw, "description"); rawjson.Kind(d) == '"' {
 			text = rawjson.Text(d) + " "
 		}
-		if items, _ := rawjson.Get(raw, "items"); textAt(items, "type") != "" {
-			of = " of " + textAt(items, "type")
+		if items := rawjson.TextAt(raw, "items", "type"); items != "" {
+			of = " of " + items
 		}
-		text += fmt.Sprintf("Written as a %s expression of type %s%s.", language, cmp.Or(textAt(raw, "type"), "any"), of)
+		text += fmt.Sprintf("Written as a %s expression of type %s%s.", language, cmp.Or(rawjson.TextAt(raw, "type"), "any"), of)
 		return append(rawjson.AppendQuote([]byte(`{"type":"string","description":`), text), '}')
 	}
-	properties, _ := rawjson.Get(parameters, "properties")
-	if len(properties) == 0 || properties[0] != '{' {
+	properties := rawjson.At(parameters, "properties")
+	if rawjson.Kind(properties) != '{' {
 		properties = []byte("{}")
 	}
 	out := append([]byte(`{"type":"object","properties":`), eachProperty(properties, describe)...)
-	if r, ok := rawjson.Get(parameters, "required"); ok {
+	if r := rawjson.At(parameters, "required"); r != nil {
 		out = append(append(out, `,"required":`...), r...)
 	}
 	return append(out, '}')
-}
-
-// textAt returns the string member name of an object; "" if none exists.
-func textAt(object []byte, name string) string {
-	v, _ := rawjson.Get(object, name)
-	return rawjson.Text(v)
 }

@@ -51,6 +51,9 @@ func (a *answer) finish() string {
 	return a.finishes[len(a.finishes)-1]
 }
 
+// ended reports whether the answer was received to its end, without an error and a limit that truncated it.
+func (a *answer) ended() bool { return !a.cut && !a.failed && !limited(a) }
+
 const (
 	longLine    = 64 << 10
 	tooLongLine = 1 << 20 // the default of max_line_bytes
@@ -108,11 +111,11 @@ func (x *examiner) readWhole(a *answer, body []byte) bool {
 		x.find("not-a-completion")
 		return false
 	}
-	if e, ok := rawjson.Get(body, "error"); ok && string(e) != "null" {
+	if hasError(body) {
 		x.find("error-in-band-first", openai.ParseError(0, body).Message)
 		return false
 	}
-	if choices, ok := rawjson.Get(body, "choices"); !ok || choices[0] != '[' {
+	if !is(rawjson.At(body, "choices"), '[') {
 		x.find("not-a-completion")
 		return false
 	}

@@ -46,7 +46,7 @@ func (x *examiner) readEvent(a *answer, data []byte) {
 		x.find("malformed-line")
 		return
 	}
-	if e, ok := rawjson.Get(data, "error"); ok && string(e) != "null" {
+	if hasError(data) {
 		a.failed = true
 		id := "error-in-band"
 		if a.chunks == 0 {
@@ -61,27 +61,22 @@ func (x *examiner) readEvent(a *answer, data []byte) {
 // readChunk parses a chunk, or a whole completion. The content of its choices is in the given member.
 func (x *examiner) readChunk(a *answer, data []byte, member string) {
 	a.chunks++
-	choices, _ := rawjson.Get(data, "choices")
 	some := false
-	if is(choices, '[') {
-		for c := range rawjson.Elements(choices) {
-			if !is(c, '{') {
-				continue
-			}
-			if i, ok := rawjson.Get(c, "index"); ok && string(i) != "0" {
-				x.find("n-choices")
-				continue
-			}
-			some = true
-			x.readChoice(a, c, member)
+	for c := range rawjson.Elements(rawjson.At(data, "choices")) {
+		if !is(c, '{') {
+			continue
 		}
+		if i := rawjson.At(c, "index"); i != nil && string(i) != "0" {
+			x.find("n-choices")
+			continue
+		}
+		some = true
+		x.readChoice(a, c, member)
 	}
-	if u, ok := rawjson.Get(data, "usage"); ok && is(u, '{') {
+	if u := rawjson.At(data, "usage"); is(u, '{') {
 		a.usage++
-		if n, ok := rawjson.Get(u, "completion_tokens"); ok {
-			if n, err := strconv.Atoi(string(n)); err == nil {
-				a.completion = n
-			}
+		if n, err := strconv.Atoi(string(rawjson.At(u, "completion_tokens"))); err == nil {
+			a.completion = n
 		}
 		if some {
 			a.usageEarly++
@@ -90,16 +85,12 @@ func (x *examiner) readChunk(a *answer, data []byte, member string) {
 }
 
 func (x *examiner) readChoice(a *answer, choice []byte, member string) {
-	if f, ok := rawjson.Get(choice, "finish_reason"); ok && is(f, '"') {
+	if f := rawjson.At(choice, "finish_reason"); is(f, '"') {
 		a.finishes = append(a.finishes, rawjson.Text(f))
-	}
-	d, ok := rawjson.Get(choice, member)
-	if !ok || !is(d, '{') {
-		return
 	}
 	before := len(a.pieces)
 	text := ""
-	for key, v := range rawjson.Members(d) {
+	for key, v := range rawjson.Members(rawjson.At(choice, member)) {
 		switch name := rawjson.Text(key); name {
 		case "role":
 			a.role = a.role || is(v, '"')
@@ -148,32 +139,20 @@ func (x *examiner) readCalls(a *answer, v []byte) {
 }
 
 func readPiece(e []byte, chunk int) piece {
-	p := piece{chunk: chunk}
-	if i, ok := rawjson.Get(e, "index"); ok && string(i) != "null" {
+	p := piece{chunk: chunk, id: rawjson.TextAt(e, "id"), hasID: is(rawjson.At(e, "id"), '"'), hasType: is(rawjson.At(e, "type"), '"'),
+		name: rawjson.TextAt(e, "function", "name")}
+	if i := rawjson.At(e, "index"); !is(i, 'n') {
 		p.index = string(i)
 	}
-	if id, ok := rawjson.Get(e, "id"); ok && is(id, '"') {
-		p.id, p.hasID = rawjson.Text(id), true
-	}
-	if t, ok := rawjson.Get(e, "type"); ok && is(t, '"') {
-		p.hasType = true
-	}
-	f, ok := rawjson.Get(e, "function")
-	if !ok || !is(f, '{') {
-		return p
-	}
-	if n, ok := rawjson.Get(f, "name"); ok && is(n, '"') {
-		p.name = rawjson.Text(n)
-	}
-	if args, ok := rawjson.Get(f, "arguments"); ok {
-		switch args[0] {
-		case '"':
-			p.args, p.argsText = formText, rawjson.Text(args)
-		case 'n':
-			p.args = formNull
-		default:
-			p.args, p.argsText = formObject, string(args)
-		}
+	args := rawjson.At(e, "function", "arguments")
+	switch rawjson.Kind(args) {
+	case 0:
+	case '"':
+		p.args, p.argsText = formText, rawjson.Text(args)
+	case 'n':
+		p.args = formNull
+	default:
+		p.args, p.argsText = formObject, string(args)
 	}
 	return p
 }
@@ -184,4 +163,4 @@ func isObject(data []byte) bool {
 	return err == nil && end == len(data) && is(data, '{')
 }
 
-func is(v []byte, first byte) bool { return len(v) > 0 && v[0] == first }
+func is(v []byte, first byte) bool { return rawjson.Kind(v) == first }

@@ -208,7 +208,7 @@ func newExaminer(t Target, opts *Options) (*examiner, error) {
 		return nil, errors.New("no model is named")
 	}
 	x := &examiner{target: t, opts: opts.withDefaults(), codec: codec, base: u, report: &Report{Model: t.Model, Findings: []Finding{}},
-		found: map[string]*Finding{}, leave: func() {}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
+		found: map[string]*Finding{}, textCalls: map[string]int{}, leave: func() {}, noUsage: t.NoUsage, maxComplete: t.MaxCompletionTokens}
 	if x.transport, x.fresh = t.Transport, t.Transport; x.transport == nil {
 		own := &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,

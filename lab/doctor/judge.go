@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -114,9 +115,6 @@ func (x *examiner) judgeAnswerText(a *answer) {
 		x.textProbes = append(x.textProbes, x.probe.Name)
 	}
 	for _, name := range names {
-		if x.textCalls == nil {
-			x.textCalls = map[string]int{}
-		}
 		x.textCalls[name]++
 	}
 }
@@ -183,10 +181,7 @@ func (x *examiner) judgeText() {
 		x.mend("leaked-calls", "recover_leaked_calls", "true")
 		return
 	}
-	most := 0
-	for _, n := range x.textCalls {
-		most = max(most, n)
-	}
+	most := slices.Max(slices.Collect(maps.Values(x.textCalls)))
 	var best []string
 	for _, name := range dialect.Names() {
 		if x.textCalls[name] == most {

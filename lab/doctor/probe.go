@@ -188,25 +188,17 @@ func probeModels(ctx context.Context, x *examiner) {
 		}
 		return
 	}
-	data, ok := []byte(nil), false
+	var data []byte
 	if body := bytes.TrimSpace(e.body); e.status == http.StatusOK && isObject(body) {
-		if data, ok = rawjson.Get(body, "data"); !ok {
-			data, ok = rawjson.Get(body, "models") // the member of Google's API
-		}
+		data = firstOf(body, "data", "models") // the second is the member of Google's API
 	}
-	if !ok || !is(data, '[') {
+	if !is(data, '[') {
 		x.find("models-missing", e.explain())
 		return
 	}
 	for m := range rawjson.Elements(data) {
-		if !is(m, '{') {
-			continue
-		}
-		id, ok := rawjson.Get(m, "id")
-		if !ok {
-			id, ok = rawjson.Get(m, "name")
-		}
-		if !ok || !is(id, '"') {
+		id := firstOf(m, "id", "name")
+		if !is(id, '"') {
 			continue
 		}
 		if sameModel(rawjson.Text(id), x.target.Model) {
@@ -218,6 +210,16 @@ func probeModels(ctx context.Context, x *examiner) {
 		}
 	}
 	x.find("model-not-listed", strings.TrimPrefix(x.names(), "; "))
+}
+
+// firstOf returns the first member with one of the names, or nil.
+func firstOf(object []byte, names ...string) []byte {
+	for _, name := range names {
+		if v := rawjson.At(object, name); v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 // maxListed is the largest number of listed models that are stored.
@@ -279,7 +281,7 @@ func probeChat(stream bool) func(context.Context, *examiner) {
 
 // expectCall records a finding if the answer is complete and has no call.
 func (x *examiner) expectCall(a *answer) {
-	if a == nil || a.cut || a.failed || limited(a) || len(a.calls()) > 0 || len(dialectsOf(a.text.String(), a.req.Tools)) > 0 {
+	if a == nil || !a.ended() || len(a.calls()) > 0 || len(dialectsOf(a.text.String(), a.req.Tools)) > 0 {
 		return
 	}
 	x.find("no-call")
@@ -342,7 +344,7 @@ func probeResult(ctx context.Context, x *examiner) {
 	}
 	WithResult(req, m, content)
 	a := x.answer(ctx, req, true, "result-refused")
-	if a == nil || a.cut || a.failed || limited(a) {
+	if a == nil || !a.ended() {
 		return
 	}
 	calls := a.calls()
@@ -359,7 +361,7 @@ func probeChoice(name string) func(context.Context, *examiner) {
 	return func(ctx context.Context, x *examiner) {
 		c := contract(name)
 		a := x.answer(ctx, x.trying(c), true, name+"-refused")
-		if a == nil || a.cut || a.failed || limited(a) || c.Kept(a.calls()) {
+		if a == nil || !a.ended() || c.Kept(a.calls()) {
 			return
 		}
 		if !x.nativeCalls && c.choice.Mode != lathe.ChoiceNone {
@@ -389,7 +391,7 @@ func probeTruncation(ctx context.Context, x *examiner) {
 		return
 	}
 	a := x.read(e, req, true)
-	if a == nil || a.cut || a.failed || limited(a) {
+	if a == nil || !a.ended() {
 		return
 	}
 	calls := a.calls()
@@ -466,6 +468,6 @@ func hasError(b []byte) bool {
 	if b = bytes.TrimSpace(b); !isObject(b) {
 		return false
 	}
-	e, ok := rawjson.Get(b, "error")
-	return ok && string(e) != "null"
+	e := rawjson.At(b, "error")
+	return e != nil && string(e) != "null"
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
@@ -80,15 +81,11 @@ func (x *examiner) profile() Profile {
 // maxEntryName is the longest name of a model entry in bytes.
 const maxEntryName = 64
 
+var notInEntries = lazy.Regexp(`[^\w.:/-]`)
+
 // entryName converts a name into one that the configuration allows for an entry.
 func entryName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_.:/-", r):
-			return r
-		}
-		return '-'
-	}, name)
+	name = notInEntries().ReplaceAllString(name, "-")
 	if rest, ok := strings.CutPrefix(name, "sim/"); ok {
 		name = "sim-" + rest // sim/ is reserved for models without an entry
 	}

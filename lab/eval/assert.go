@@ -134,7 +134,7 @@ const anyTool = "*"
 
 // check evaluates one assert.
 func (a *assert) check(o *outcome) Check {
-	words, got, ok := "", "", false
+	words, got, ok := "", outcomes(o.calls), false
 	switch a.Kind {
 	case assertState, assertDatabase:
 		words = fmt.Sprintf("%s %s is %s", a.Kind, a.Pointer, a.Equals)
@@ -149,27 +149,23 @@ func (a *assert) check(o *outcome) Check {
 		words, got, ok = a.called(o)
 	case assertOrder:
 		words = "first calls in the order " + strings.Join(a.Tools, ", ")
-		got, ok = a.order(o)
+		ok = a.order(o)
 	case assertArguments:
 		words, got, ok = a.arguments(o)
 	case assertGuard:
 		words = fmt.Sprintf("guard %s fired", a.Code)
 		ok = slices.ContainsFunc(o.calls, func(c asked) bool { return c.code == a.Code })
-		got = outcomes(o.calls)
 	case assertFailed:
 		words = strings.TrimRight(fmt.Sprintf("a call of %s failed %s", a.Tool, a.Code), " ")
 		ok = slices.ContainsFunc(o.calls, func(c asked) bool {
 			return c.name == a.Tool && c.failed && (a.Code == "" || c.code == a.Code)
 		})
-		got = outcomes(o.calls)
 	case assertNotAsked:
 		words = a.Tool + " is not asked for"
 		ok = !slices.ContainsFunc(o.calls, func(c asked) bool { return names(c.name, a.Tool) })
-		got = outcomes(o.calls)
 	case assertTogether:
 		words = "one message holds " + strings.Join(a.Tools, " and ")
 		ok = a.together(o)
-		got = outcomes(o.calls)
 	case assertExecuted:
 		words, got, ok = a.ran(o)
 	case assertRefused:
@@ -177,7 +173,6 @@ func (a *assert) check(o *outcome) Check {
 		ok = !slices.ContainsFunc(o.calls, func(c asked) bool {
 			return names(c.name, a.Tool) && (!c.failed || a.Code != "" && c.code != a.Code)
 		})
-		got = outcomes(o.calls)
 	case assertUntold:
 		words = fmt.Sprintf("the model is not told %q", a.Text)
 		ok = !o.reported[a.Text]
@@ -265,15 +260,15 @@ func times(n int) string {
 }
 
 // order checks the order in which each tool was first called. A tool that was never called breaks the order.
-func (a *assert) order(o *outcome) (got string, ok bool) {
-	ok = true
+func (a *assert) order(o *outcome) bool {
+	ok := true
 	last := -1
 	for _, t := range a.Tools {
 		at := slices.IndexFunc(o.calls, func(c asked) bool { return c.name == t })
 		ok = ok && at > last
 		last = at
 	}
-	return outcomes(o.calls), ok
+	return ok
 }
 
 func (a *assert) arguments(o *outcome) (words, got string, ok bool) {

@@ -222,10 +222,9 @@ func (r *Run) preferAssertions(res *event.Result) {
 func (r *Run) failedChecks() []string {
 	var out []string
 	for _, c := range r.Checks {
-		if c.OK {
-			continue
+		if !c.OK {
+			out = append(out, strings.TrimSuffix(c.Assert+", got "+c.Got, ", got "))
 		}
-		out = append(out, strings.TrimSuffix(c.Assert+", got "+c.Got, ", got "))
 	}
 	return out
 }

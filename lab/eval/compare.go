@@ -44,8 +44,9 @@ func Compare(a, b *Report) *Comparison {
 		b = b.as(c.ModelA)
 		wholeB = b.Summary()
 	}
-	c.only(wholeA.Models, wholeB.Models)
-	c.only(scenariosOf(a), scenariosOf(b))
+	scenariosA, scenariosB := scenariosOf(a), scenariosOf(b)
+	c.OnlyA = append(missing(wholeA.Models, wholeB.Models), missing(scenariosA, scenariosB)...)
+	c.OnlyB = append(missing(wholeB.Models, wholeA.Models), missing(scenariosB, scenariosA)...)
 	a, b = a.within(wholeB.ModelsScenarios), b.within(wholeA.ModelsScenarios)
 	sa, sb := a.Summary(), b.Summary()
 	if single && sa.All != nil && sb.All != nil {
@@ -87,21 +88,21 @@ func (rep *Report) as(model string) *Report {
 
 // Of returns a report of the runs of one model. If rep has no run of the model, it returns a report without runs, and false.
 func (rep *Report) Of(model string) (*Report, bool) {
-	out := &Report{Suite: rep.Suite}
-	for _, r := range rep.Runs {
-		if r.Model == model {
-			out.Runs = append(out.Runs, r)
-		}
-	}
+	out := rep.only(func(r *Run) bool { return r.Model == model })
 	return out, len(out.Runs) > 0
 }
 
 // within returns the runs of the models and scenarios of the rows.
 func (rep *Report) within(rows []Row) *Report {
-	out := &Report{Suite: rep.Suite}
 	known := byLabel(rows)
+	return rep.only(func(r *Run) bool { return known[r.key().label()] != nil })
+}
+
+// only returns a report of the runs for which keep is true.
+func (rep *Report) only(keep func(*Run) bool) *Report {
+	out := &Report{Suite: rep.Suite}
 	for _, r := range rep.Runs {
-		if known[r.key().label()] != nil {
+		if keep(r) {
 			out.Runs = append(out.Runs, r)
 		}
 	}
@@ -116,19 +117,15 @@ func byLabel(rows []Row) map[string]*Row {
 	return out
 }
 
-// only records the rows that only one side has.
-func (c *Comparison) only(a, b []Row) {
-	inA, inB := byLabel(a), byLabel(b)
-	for i := range a {
-		if inB[a[i].label()] == nil {
-			c.OnlyA = append(c.OnlyA, a[i].label())
+// missing returns the labels of the rows that are not among the others.
+func missing(rows, others []Row) (labels []string) {
+	known := byLabel(others)
+	for i := range rows {
+		if label := rows[i].label(); known[label] == nil {
+			labels = append(labels, label)
 		}
 	}
-	for i := range b {
-		if inA[b[i].label()] == nil {
-			c.OnlyB = append(c.OnlyB, b[i].label())
-		}
-	}
+	return labels
 }
 
 func (c *Comparison) add(label string, a, b Row) {

@@ -270,28 +270,14 @@ func (c *stepCall) check(s *step, old json.RawMessage, found bool) error {
 
 // list returns the elements of an array, or the values of an object in key order, whose fields match where.
 func (c *stepCall) list(of, where json.RawMessage) (json.RawMessage, error) {
-	var fields []struct{ name, value json.RawMessage }
+	out := elements(of)
 	for name, raw := range rawjson.Members(where) {
-		v, given, err := c.value(raw)
+		want, given, err := c.value(raw)
 		if err != nil {
 			return nil, err
 		}
 		if given {
-			fields = append(fields, struct{ name, value json.RawMessage }{name, v})
-		}
-	}
-	var out []json.RawMessage
-	for _, e := range elements(of) {
-		ok := true
-		for _, f := range fields {
-			raw, found := []byte(nil), false
-			if len(e) > 0 && e[0] == '{' {
-				raw, found = rawjson.Get(e, rawjson.Text(f.name))
-			}
-			ok = ok && found && rawjson.Equal(raw, f.value)
-		}
-		if ok {
-			out = append(out, e)
+			out = slices.DeleteFunc(out, func(e json.RawMessage) bool { return !rawjson.Equal(rawjson.At(e, rawjson.Text(name)), want) })
 		}
 	}
 	return joined('[', out, ']'), nil
@@ -334,22 +320,15 @@ func elements(raw json.RawMessage) []json.RawMessage {
 // an array of one element.
 func has(raw, want json.RawMessage) bool {
 	wanted := []json.RawMessage{want}
-	if len(want) > 0 && want[0] == '[' {
+	if rawjson.Kind(want) == '[' {
 		wanted = elements(want)
 	}
-	for _, w := range wanted {
-		ok := false
-		switch {
-		case len(raw) > 0 && raw[0] == '{' && len(w) > 0 && w[0] == '"':
-			_, ok = rawjson.Get(raw, rawjson.Text(w))
-		case len(raw) > 0 && raw[0] == '[':
-			ok = slices.ContainsFunc(elements(raw), func(e json.RawMessage) bool { return rawjson.Equal(e, w) })
+	return !slices.ContainsFunc(wanted, func(w json.RawMessage) bool {
+		if rawjson.Kind(raw) == '[' {
+			return !slices.ContainsFunc(elements(raw), func(e json.RawMessage) bool { return rawjson.Equal(e, w) })
 		}
-		if !ok {
-			return false
-		}
-	}
-	return true
+		return rawjson.Kind(w) != '"' || rawjson.At(raw, rawjson.Text(w)) == nil
+	})
 }
 
 // maxNumber is the largest length of the text of a number for calculations, in bytes.
@@ -474,8 +453,8 @@ func fromPointer(raw json.RawMessage) (string, bool) {
 	for range rawjson.Members(raw) {
 		n++
 	}
-	from, ok := rawjson.Get(raw, "from")
-	return rawjson.Text(from), ok && n == 1 && len(from) > 0 && from[0] == '"'
+	from := rawjson.At(raw, "from")
+	return rawjson.Text(from), n == 1 && rawjson.Kind(from) == '"'
 }
 
 // placeholders returns the names in the placeholders of a step.

@@ -114,13 +114,9 @@ func (s *step) wrong() string {
 
 // checkSteps refuses a placeholder that is neither a parameter of the tool nor a value that an earlier step binds.
 func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
-	known := []string{}
-	if m.Schema != nil {
-		if properties, ok := rawjson.Get(m.Schema, "properties"); ok {
-			for k := range rawjson.Members(properties) {
-				known = append(known, rawjson.Text(k))
-			}
-		}
+	var known []string
+	for k := range rawjson.Members(rawjson.At(m.Schema, "properties")) {
+		known = append(known, rawjson.Text(k))
 	}
 	for i := range m.Steps {
 		s := &m.Steps[i]

@@ -138,9 +138,7 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		w, _ := rawjson.Get(want, k)
-		g, _ := rawjson.Get(got, k)
-		found = differences(at+"/"+escapeToken(k), w, g, found)
+		found = differences(at+"/"+escapeToken(k), rawjson.At(want, k), rawjson.At(got, k), found)
 	}
 	return found
 }

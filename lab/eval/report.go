@@ -295,7 +295,7 @@ func rows(runs []*Run, key func(*Run) rowKey) []Row {
 }
 
 func count(runs []*Run) Row {
-	var row Row
+	row := Row{Classes: map[Class]int{}, Unfinished: map[lathe.Reason]int{}, Deviations: map[string]int{}}
 	var ms, ttft, calls []int64
 	var held, had [3]int
 	apart := slices.ContainsFunc(runs, func(r *Run) bool { return r.kind() != runs[0].kind() })
@@ -317,9 +317,6 @@ func count(runs []*Run) Row {
 			continue
 		}
 		if !r.OK {
-			if row.Classes == nil {
-				row.Classes = map[Class]int{}
-			}
 			row.Classes[r.Class]++
 			if len(row.Failures) < maxFirst {
 				row.Failures = append(row.Failures, failure{r.Model, r.Scenario, r.Trial, r.Class, r.Error, r.ServerMessage})
@@ -353,9 +350,6 @@ func count(runs []*Run) Row {
 		tallies[r.Scenario] = one
 		ms = append(ms, r.ElapsedMS)
 		if r.Unfinished {
-			if row.Unfinished == nil {
-				row.Unfinished = map[lathe.Reason]int{}
-			}
 			row.Unfinished[r.Reason]++
 			continue
 		}
@@ -417,9 +411,6 @@ func (r *Row) addCalls(run *Run) {
 		for _, f := range c.Faults {
 			if f.Kind == argumentsFault {
 				continue
-			}
-			if r.Deviations == nil {
-				r.Deviations = map[string]int{}
 			}
 			r.Deviations[f.Kind]++
 			deviates = true
@@ -490,33 +481,25 @@ func (rep *Report) Scored() bool {
 // WriteTable writes the rates by model and by category or scenario, and the first failures, as text.
 func (rep *Report) WriteTable(w io.Writer) error {
 	s := rep.Summary()
-	if err := writeRows(w, "MODEL", s.Models); err != nil {
-		return err
-	}
-	if err := writePassK(w, s.Models); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	if err := s.writeGroups(w); err != nil {
-		return err
-	}
+	var b strings.Builder
+	writeRows(&b, "MODEL", s.Models)
+	writePassK(&b, s.Models)
+	fmt.Fprintln(&b)
+	s.writeGroups(&b)
 	for i := range s.Models {
-		if err := writeFailures(w, &s.Models[i]); err != nil {
-			return err
-		}
+		writeFailures(&b, &s.Models[i])
 	}
 	if n := len(rep.Skipped); n > 0 {
-		fmt.Fprintf(w, "\n%d not tried: the model's server could not be reached, or refused the key, %d times in a row\n", n, maxDead)
+		fmt.Fprintf(&b, "\n%d not tried: the model's server could not be reached, or refused the key, %d times in a row\n", n, maxDead)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // writeFailures writes the first failures of a model, and the number of further ones.
-func writeFailures(w io.Writer, row *Row) error {
+func writeFailures(w *strings.Builder, row *Row) {
 	for _, f := range row.Failures {
-		if _, err := fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", text.OneLine(f.Model), f.Scenario, f.Trial, f.Class, text.OneLine(f.Error)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s  %s  trial %d  %s\n  %s\n", text.OneLine(f.Model), f.Scenario, f.Trial, f.Class, text.OneLine(f.Error))
 		if f.ServerMessage != "" {
 			fmt.Fprintf(w, "  the server said: %s\n", text.OneLine(f.ServerMessage))
 		}
@@ -539,7 +522,6 @@ func writeFailures(w io.Writer, row *Row) error {
 	if row.NotProvoked > 0 {
 		fmt.Fprintf(w, "\n%s: %d more did not apply: the scenario tests how a model recovers from a mistake, and the model made none\n", text.OneLine(row.Model), row.NotProvoked)
 	}
-	return nil
 }
 
 // unfinished returns the number of runs that ended without an answer.
@@ -578,9 +560,9 @@ func (r *Row) deviations() string {
 }
 
 // writePassK writes pass^k of each model that has enough runs of each scenario.
-func writePassK(w io.Writer, models []Row) error {
+func writePassK(w *strings.Builder, models []Row) {
 	if !slices.ContainsFunc(models, func(r Row) bool { return len(r.PassK) > 0 }) {
-		return nil
+		return
 	}
 	var t report.Table
 	t.Row("MODEL", "ALL OF", "PASS", "95 %")
@@ -590,17 +572,18 @@ func writePassK(w io.Writer, models []Row) error {
 		}
 	}
 	fmt.Fprintln(w)
-	return t.Write(w)
+	_ = t.Write(w) // into memory
 }
 
 // writeGroups writes the rates by scenario or category: of one model with all figures, of several models side by side.
-func (s *Summary) writeGroups(w io.Writer) error {
+func (s *Summary) writeGroups(w *strings.Builder) {
 	head, single := "SCENARIO", s.Scenarios
 	if s.ModelsCategories != nil {
 		head, single = "CATEGORY", s.Categories
 	}
 	if single != nil {
-		return writeRows(w, head, single)
+		writeRows(w, head, single)
+		return
 	}
 	rows := s.ModelsGroups()
 	var t report.Table
@@ -616,7 +599,7 @@ func (s *Summary) writeGroups(w io.Writer) error {
 		}
 		t.Row(cells...)
 	}
-	return t.Write(w)
+	_ = t.Write(w) // into memory
 }
 
 // short returns a row as a cell of a table. r may be nil.
@@ -635,7 +618,7 @@ func (r *Row) short() string {
 // passed returns the number of runs that passed and of runs that count, as text.
 func (r *Row) passed() string { return fmt.Sprintf("%d/%d", r.OK, r.Runs) }
 
-func writeRows(w io.Writer, head string, rows []Row) error {
+func writeRows(w *strings.Builder, head string, rows []Row) {
 	controls := slices.ContainsFunc(rows, func(r Row) bool { return r.Controls > 0 })
 	recoveries := slices.ContainsFunc(rows, func(r Row) bool { return r.Recoveries > 0 })
 	var t report.Table
@@ -658,7 +641,7 @@ func writeRows(w io.Writer, head string, rows []Row) error {
 		}
 		row(cells, share(r.RecoveriesOK, r.Recoveries), share(r.ControlsOK, r.Controls))
 	}
-	return t.Write(w)
+	_ = t.Write(w) // into memory
 }
 
 func interval(low, high float64) string {

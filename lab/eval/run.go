@@ -310,15 +310,13 @@ func (j *job) do(ctx context.Context, t *tape, now func() time.Time, log *slog.L
 	r.ElapsedMS = now().Sub(r.Started).Milliseconds()
 	r.Reason, r.Text, r.Usage, r.Cost, r.History, r.Trace = res.Reason, res.Answer, res.Usage, res.Cost, res.History, res.Trace
 	o := &outcome{calls: calls(res.History), text: res.Answer, said: said, reported: reported, state: func(p string) (json.RawMessage, error) { return t.stateAt(ws, p) }}
+	r.Executed = map[string]int{}
 	for _, m := range mocks {
 		made := m.Calls()
 		for _, args := range made {
 			o.executed = append(o.executed, executed{m.Spec().Name, args})
 		}
 		if len(made) > 0 {
-			if r.Executed == nil {
-				r.Executed = map[string]int{}
-			}
 			r.Executed[m.Spec().Name] = len(made)
 		}
 	}

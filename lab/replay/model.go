@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -132,7 +133,7 @@ func finish(d *event.ModelCallFinished) *lathe.Finish {
 	}
 	f.Message.Role = lathe.RoleAssistant
 	for range d.IgnoredToolCalls {
-		f.Message.Parts = append(f.Message.Parts[:len(f.Message.Parts):len(f.Message.Parts)], lathe.ToolCall{Name: "unknown"})
+		f.Message.Parts = append(slices.Clip(f.Message.Parts), lathe.ToolCall{Name: "unknown"})
 	}
 	return f
 }

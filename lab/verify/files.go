@@ -138,7 +138,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 		if s == nil {
 			continue
 		}
-		p.Put("<tr><th scope=\"row\">{}<small class=\"soft\">{} {}</small></th><td data-of=\"Model\">{}", either(i == 0, "Target", "Reference"), s.Server, s.Wire, s.Model)
+		p.Put("<tr><th scope=\"row\">{}<small class=\"soft\">{} {}</small></th><td data-of=\"Model\">{}", report.Either(i == 0, "Target", "Reference"), s.Server, s.Wire, s.Model)
 		if s.Answered != "" && s.Answered != s.Model {
 			p.Put("<small>answered as {}</small>", s.Answered)
 		}
@@ -164,7 +164,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 			tally(*m.Reference)
 			p.Put("</td><td data-of=\"P\">{}</td>", m.chance())
 		}
-		p.Put("<td data-of=\"Verdict\" class=\"{}\">{}{}</td></tr>\n", m.Verdict, m.Verdict.words(), either(m.Differs, ", differs", ""))
+		p.Put("<td data-of=\"Verdict\" class=\"{}\">{}{}</td></tr>\n", m.Verdict, m.Verdict.words(), report.Either(m.Differs, ", differs", ""))
 	}
 	p.Put("</tbody></table>\n")
 	if len(rep.PassK) > 0 {

@@ -73,9 +73,9 @@ func limitBytes(o *Options) int {
 }
 
 func findLimits(ctx context.Context, s *side) {
-	s.limits = map[string]Limit{}
+	s.limits = map[string]*Limit{}
 	for _, p := range limitProbes {
-		l := Limit{ID: p.id, Unit: p.unit, Tried: p.most(s.opts)}
+		l := &Limit{ID: p.id, Unit: p.unit, Tried: p.most(s.opts)}
 		left := bisections(l.Tried)
 		accepts := func(n int) (ok, known bool) {
 			left--

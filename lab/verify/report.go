@@ -320,14 +320,9 @@ func similarity(target, reference *side) *Trigger {
 func limitPairs(target, reference *side) []LimitsPair {
 	var out []LimitsPair
 	for _, p := range limitProbes {
-		var pair LimitsPair
-		if l, ok := target.limits[p.id]; ok {
-			pair.Target = &l
-		}
+		pair := LimitsPair{Target: target.limits[p.id]}
 		if reference != nil {
-			if l, ok := reference.limits[p.id]; ok {
-				pair.Reference = &l
-			}
+			pair.Reference = reference.limits[p.id]
 		}
 		if a, b := pair.Target, pair.Reference; a != nil && b != nil {
 			low, high := min(a.Taken, b.Taken), max(a.Taken, b.Taken)
@@ -397,6 +392,7 @@ func (l *Limit) text() string {
 
 // WriteTable writes the report as text.
 func (rep *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
 	var about, metrics, limits report.Table
 	about.Row("target:", rep.Target.words())
 	if rep.Reference != nil {
@@ -407,31 +403,27 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	}
 	for i := range rep.Metrics {
 		m := &rep.Metrics[i]
-		verdict := m.Verdict.words() + either(m.Differs, ", differs", "")
+		verdict := m.Verdict.words() + string(report.Either(m.Differs, ", differs", ""))
 		if m.Reference != nil {
 			metrics.Row(m.ID, m.Target.text(), m.Reference.text(), m.chance(), verdict)
 		} else {
 			metrics.Row(m.ID, m.Target.text(), verdict)
 		}
 	}
-	if err := about.Write(w); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	if err := metrics.Write(w); err != nil {
-		return err
-	}
+	_ = about.Write(&b) // into memory
+	b.WriteString("\n")
+	_ = metrics.Write(&b)
 	if t := rep.Trigger; t != nil {
-		fmt.Fprintf(w, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
+		fmt.Fprintf(&b, "\ntrigger similarity: F1 %s (both call %d, only the target %d, only the reference %d); the reference with itself: %s\n", maybe(t.F1), t.TP, t.FP, t.FN, maybe(t.Noise))
 	}
 	if len(rep.PassK) > 0 {
-		fmt.Fprintf(w, "\nall of k trials of one request (pass^k): %s\n", passText(rep.PassK))
+		fmt.Fprintf(&b, "\nall of k trials of one request (pass^k): %s\n", passText(rep.PassK))
 		if len(rep.ReferencePassK) > 0 {
-			fmt.Fprintf(w, "of the reference: %s\n", passText(rep.ReferencePassK))
+			fmt.Fprintf(&b, "of the reference: %s\n", passText(rep.ReferencePassK))
 		}
 	}
 	if len(rep.Limits) > 0 {
-		fmt.Fprintln(w)
+		b.WriteString("\n")
 		for _, l := range rep.Limits {
 			cells := []any{cmp.Or(l.Target, l.Reference).ID, l.Target.text()}
 			if rep.Reference != nil {
@@ -439,19 +431,18 @@ func (rep *Report) WriteTable(w io.Writer) error {
 			}
 			limits.Row(cells...)
 		}
-		if err := limits.Write(w); err != nil {
-			return err
-		}
+		_ = limits.Write(&b)
 	}
 	blank := "\n" // an empty line before the first deviation
 	for i := range rep.Metrics {
 		for _, d := range rep.Metrics[i].Deviations {
-			fmt.Fprintf(w, "%s%s: %s: %s\n", blank, rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
+			fmt.Fprintf(&b, "%s%s: %s: %s\n", blank, rep.Metrics[i].ID, text.OneLine(d.ID), strings.TrimSpace(d.count(rep.Reference != nil)+" "+text.OneLine(d.Seen)))
 			blank = ""
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out%s\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens,
+	fmt.Fprintf(&b, "\n%s%s: %d requests, first byte %d ms (p50), %d tokens in, %d out%s\n", rep.Status, suffix(rep.Why), rep.Target.Requests, rep.Target.First50, rep.Target.InputTokens, rep.Target.OutputTokens,
 		rep.Target.unsent())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
@@ -464,13 +455,6 @@ func (s *Side) unsent() string {
 		return ""
 	}
 	return fmt.Sprintf("; %d not measured%s", s.NotMeasured, stops[s.Stopped])
-}
-
-func either(yes bool, a, b string) string {
-	if yes {
-		return a
-	}
-	return b
 }
 
 func suffix(why []string) string {

@@ -164,7 +164,7 @@ type side struct {
 	again      bool
 	first      []time.Duration // times of streamed answers to the first byte
 	elapsed    []time.Duration
-	limits     map[string]Limit
+	limits     map[string]*Limit
 	requests   int
 	answers    int // responses with any status
 	unreached  int

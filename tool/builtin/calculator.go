@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -71,6 +72,7 @@ func compute(expression string) (*big.Rat, error) {
 type calc struct {
 	in    string
 	pos   int
+	width int // length of the token that peek returned
 	depth int
 }
 
@@ -89,23 +91,16 @@ func (p *calc) peek() byte {
 		return 0
 	}
 	for _, s := range signs {
-		if strings.HasPrefix(p.in[p.pos:], s.text) {
+		if p.width = len(s.text); strings.HasPrefix(p.in[p.pos:], s.text) {
 			return s.op
 		}
 	}
+	p.width = 1
 	return p.in[p.pos]
 }
 
 // next skips the token that peek returned.
-func (p *calc) next() {
-	for _, s := range signs {
-		if strings.HasPrefix(p.in[p.pos:], s.text) {
-			p.pos += len(s.text)
-			return
-		}
-	}
-	p.pos++
-}
+func (p *calc) next() { p.pos += p.width }
 
 func (p *calc) unexpected() error {
 	if p.pos >= len(p.in) {
@@ -229,47 +224,27 @@ func (p *calc) atom() (*big.Rat, error) {
 	return nil, p.unexpected()
 }
 
+var numeral = lazy.Regexp(`^([0-9.]+)(?:[eE][+-]?([0-9]*))?`)
+
 // number = digits with at most one point, and an optional e with an exponent
 func (p *calc) number() (*big.Rat, error) {
-	start := p.pos
-	digits, points := 0, 0
-	for ; p.pos < len(p.in); p.pos++ {
-		if c := p.in[p.pos]; c >= '0' && c <= '9' {
-			digits++
-		} else if c == '.' {
-			points++
-		} else {
-			break
-		}
-	}
-	if digits == 0 || points > 1 {
-		p.pos = start
+	m := numeral().FindStringSubmatch(p.in[p.pos:])
+	switch {
+	case m[1] == "." || strings.Count(m[1], ".") > 1:
 		return nil, p.unexpected()
-	}
-	if p.pos < len(p.in) && (p.in[p.pos] == 'e' || p.in[p.pos] == 'E') {
-		mark := p.pos
-		p.pos++
-		if p.pos < len(p.in) && (p.in[p.pos] == '+' || p.in[p.pos] == '-') {
-			p.pos++
-		}
-		from := p.pos
-		for p.pos < len(p.in) && p.in[p.pos] >= '0' && p.in[p.pos] <= '9' {
-			p.pos++
-		}
-		exp, err := strconv.Atoi(p.in[from:p.pos])
-		if p.pos == from {
-			p.pos = mark
-			return nil, p.unexpected()
-		}
-		if err != nil || exp > maxExponent {
+	case len(m[0]) > len(m[1]) && m[2] == "":
+		p.pos += len(m[1])
+		return nil, p.unexpected()
+	case m[2] != "":
+		if exp, err := strconv.Atoi(m[2]); err != nil || exp > maxExponent {
 			return nil, errTooLarge
 		}
 	}
-	v, ok := new(big.Rat).SetString(p.in[start:p.pos])
+	v, ok := new(big.Rat).SetString(m[0])
 	if !ok {
-		p.pos = start
 		return nil, p.unexpected()
 	}
+	p.pos += len(m[0])
 	return bounded(v)
 }
 

@@ -117,7 +117,7 @@ func (t *httpTool) appendError(data []byte, resp *http.Response, b []byte) []byt
 		return append(append(data, `,"body":`...), body...)
 	}
 	for k, v := range rawjson.Members(body) {
-		if string(rawjson.AppendUnquoteLossy(nil, k)) != statusField {
+		if rawjson.Text(k) != statusField {
 			data = append(append(append(append(data, ','), k...), ':'), v...)
 		}
 	}

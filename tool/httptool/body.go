@@ -117,7 +117,7 @@ func formFields(whole *Parameter, present []*Parameter, args map[string][]byte) 
 		return nil, badArgument(whole.Name, "is sent as a form and must be an object")
 	}
 	for k, v := range rawjson.Members(raw) {
-		name := string(rawjson.AppendUnquoteLossy(nil, k))
+		name := rawjson.Text(k)
 		part := whole.Parts[name]
 		p := &Parameter{Name: whole.Name + "." + name, As: name, In: InBody, Style: part.Style, Explode: part.Explode, AllowReserved: part.AllowReserved, Content: part.Content}
 		if p.Style == "" {

@@ -215,8 +215,8 @@ func isCookieValue(s string) bool {
 // argsSchema returns the schema of the tool's arguments: an object with a property for each parameter. unchecked lists the parts that are
 // left to the server.
 func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err error) {
-	b := []byte(`{"type":"object","properties":{`)
-	var required []byte
+	quote := func(s string) string { return string(rawjson.AppendQuote(nil, s)) }
+	var properties, required []string
 	seen := map[string]bool{}
 	for i := range d.Parameters {
 		p := &d.Parameters[i]
@@ -224,43 +224,33 @@ func (d *Definition) argsSchema() (args json.RawMessage, unchecked []string, err
 			return nil, nil, fmt.Errorf("two parameters have the name %q: give one of them another Name, and set As to its name in the request", p.Name)
 		}
 		seen[p.Name] = true
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(rawjson.AppendQuote(b, p.Name), ':')
-		b = append(b, describe(p.Schema, p.Description)...)
+		properties = append(properties, quote(p.Name)+":"+string(describe(p.Schema, p.Description)))
 		if p.Required {
-			if required != nil {
-				required = append(required, ',')
-			}
-			required = rawjson.AppendQuote(required, p.Name)
+			required = append(required, quote(p.Name))
 		}
 	}
-	b = append(b, '}')
+	text := `{"type":"object","properties":{` + strings.Join(properties, ",") + "}"
 	if required != nil {
-		b = append(append(append(b, `,"required":[`...), required...), ']')
+		text += `,"required":[` + strings.Join(required, ",") + "]"
 	}
-	b = append(b, `,"additionalProperties":false`...)
+	text += `,"additionalProperties":false`
 	if len(d.Defs) > 0 {
 		defs, err := json.Marshal(d.Defs) // with sorted names
 		if err != nil {
 			return nil, nil, fmt.Errorf("shared schemas: %w", err)
 		}
-		b = append(append(b, `,"$defs":`...), defs...)
+		text += `,"$defs":` + string(defs)
 	}
-	if b = append(b, '}'); d.Imported {
-		args, unchecked = schema.Relax(b)
-		return args, unchecked, nil
+	args = json.RawMessage(text + "}")
+	if d.Imported {
+		args, unchecked = schema.Relax(args)
 	}
-	return b, nil, nil
+	return args, unchecked, nil
 }
 
 // describe adds the description of a parameter to its schema if the schema has none.
 func describe(schema json.RawMessage, text string) []byte {
-	if schema[0] != '{' || text == "" {
-		return schema
-	}
-	if _, has := rawjson.Get(schema, "description"); has {
+	if schema[0] != '{' || text == "" || rawjson.At(schema, "description") != nil {
 		return schema
 	}
 	out := rawjson.AppendQuote([]byte(`{"description":`), text)

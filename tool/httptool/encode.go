@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -19,7 +20,7 @@ func scalar(raw []byte) (string, bool) {
 	case '{', '[':
 		return "", false
 	case '"':
-		return string(rawjson.AppendUnquoteLossy(nil, raw)), true
+		return rawjson.Text(raw), true
 	case 'n':
 		return "", true
 	default:
@@ -51,7 +52,7 @@ func members(raw []byte) ([]pair, bool) {
 		if !ok {
 			return nil, false
 		}
-		out = append(out, pair{string(rawjson.AppendUnquoteLossy(nil, k)), s})
+		out = append(out, pair{rawjson.Text(k), s})
 	}
 	return out, true
 }
@@ -62,18 +63,13 @@ func errNested(name string) error {
 
 // escape encodes all characters except the unreserved ones and those in keep as %XX.
 func escape(s, keep string) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			c == '-' || c == '.' || c == '_' || c == '~' || strings.IndexByte(keep, c) >= 0 {
+	for _, c := range []byte(s) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~"+keep, c) >= 0 {
 			b.WriteByte(c)
-			continue
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
 		}
-		b.WriteByte('%')
-		b.WriteByte(hex[c>>4])
-		b.WriteByte(hex[c&15])
 	}
 	return b.String()
 }
@@ -85,18 +81,14 @@ const reserved = ":/?@!$'()*,"
 // escapeHeader encodes the characters of a header value that are not allowed in one line. within reports that the value is one of several
 // between commas.
 func escapeHeader(s string, within bool) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
+	for i, c := range []byte(s) {
 		edge := c == ' ' && (i == 0 || i == len(s)-1)
 		if c < ' ' || c >= 0x7f || edge || within && (c == ',' || c == '=') {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-			continue
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
 		}
-		b.WriteByte(c)
 	}
 	return b.String()
 }
@@ -124,11 +116,10 @@ func joinItems(list []string, sep string, esc func(string) string) string {
 
 // pathValue encodes a value in the style of its parameter, escaped for a segment of a path.
 func (p *Parameter) pathValue(raw []byte) (string, error) {
-	esc := func(s string) string { return escape(s, "") }
 	if p.Content != "" {
-		return esc(p.contentValue(raw)), nil
+		return percent(p.contentValue(raw)), nil
 	}
-	explode, name := *p.Explode, esc(p.wireName())
+	explode, name := *p.Explode, percent(p.wireName())
 	prefix, sep := "", ","
 	switch p.Style {
 	case "label":
@@ -151,7 +142,7 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 		if len(list) == 0 {
 			return "", nil
 		}
-		return prefix + joinItems(list, sep, esc), nil
+		return prefix + joinItems(list, sep, percent), nil
 	case '{':
 		ps, ok := members(raw)
 		if !ok {
@@ -163,7 +154,7 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 		if p.Style == "matrix" && explode {
 			prefix, sep = ";", ";"
 		}
-		return prefix + join(ps, explode, sep, esc), nil
+		return prefix + join(ps, explode, sep, percent), nil
 	default:
 		s, _ := scalar(raw)
 		if s == "" && p.Style == "simple" {
@@ -172,7 +163,7 @@ func (p *Parameter) pathValue(raw []byte) (string, error) {
 		if s == "" && p.Style == "matrix" {
 			return ";" + name, nil
 		}
-		return prefix + esc(s), nil
+		return prefix + percent(s), nil
 	}
 }
 
@@ -259,7 +250,7 @@ func (p *Parameter) objectParts(ps []pair, name, sep string, value, item func(st
 	}
 	parts := make([]string, len(ps))
 	for i, m := range ps {
-		key := escape(m.key, "")
+		key := percent(m.key)
 		if p.Style == "deepObject" {
 			if strings.ContainsAny(m.key, "[]") {
 				return nil, badArgument(p.Name, "has a member with a bracket in its name")

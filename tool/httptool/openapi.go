@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/egress"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/policy"
 	"github.com/lathe-run/lathe/secret"
@@ -307,17 +308,11 @@ func pathName(method, path string) string {
 	return strings.Join(append([]string{strings.ToLower(method)}, parts...), "_")
 }
 
+var notInToolNames = lazy.Regexp(`[^\w-]`)
+
 // plainName returns s with _ in place of '.', '/', ':' and blanks, and without other characters that a tool name may not contain.
 func plainName(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		case r == '.', r == '/', r == ' ', r == ':':
-			return '_'
-		}
-		return -1
-	}, s)
+	return notInToolNames().ReplaceAllString(strings.NewReplacer(".", "_", "/", "_", ":", "_", " ", "_").Replace(s), "")
 }
 
 // hidden reports whether the character is invisible.

@@ -27,7 +27,7 @@ type message struct {
 func (t *httpTool) build(raw []byte, meta *lathe.CallMeta) (*message, error) {
 	args := map[string][]byte{}
 	for k, v := range rawjson.Members(raw) {
-		name := string(rawjson.AppendUnquoteLossy(nil, k))
+		name := rawjson.Text(k)
 		if v[0] != 'n' || t.nulls[name] { // otherwise null counts as absent
 			args[name] = v
 		}

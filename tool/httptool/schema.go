@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
 )
@@ -87,6 +88,9 @@ func (s *sharing) finish() (map[string]json.RawMessage, error) {
 	return defs, nil
 }
 
+// notInNames are the characters that a name in $defs does not have.
+var notInNames = lazy.Regexp(`[^\w.-]`)
+
 // refer returns the reference within the tool's schema for a reference within the document.
 func (s *sharing) refer(ref string, o *omission) (string, error) {
 	spelled, local := strings.CutPrefix(ref, "#/")
@@ -100,12 +104,7 @@ func (s *sharing) refer(ref string, o *omission) (string, error) {
 	to := target{plainPointer(spelled), variant}
 	name, ok := s.names[to]
 	if !ok {
-		wanted := strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.' {
-				return r
-			}
-			return '_'
-		}, strings.TrimPrefix(spelled, "components/schemas/"))
+		wanted := notInNames().ReplaceAllString(strings.TrimPrefix(spelled, "components/schemas/"), "_")
 		for name = wanted; s.taken[name]; {
 			if n := s.alike[wanted] + 1; n <= 8 {
 				name, s.alike[wanted] = wanted+strings.Repeat("_", n), n

@@ -365,7 +365,7 @@ func appendVisible(dst, v []byte, shown *view, depth int) []byte {
 		dst = append(dst, '{')
 		separate := false
 		for k, e := range rawjson.Members(v) {
-			member, named := shown.members[string(rawjson.AppendUnquoteLossy(nil, k))]
+			member, named := shown.members[rawjson.Text(k)]
 			if !named {
 				member = shown.others
 			}

@@ -322,7 +322,7 @@ func (p *placeFinder) walkThoughts(message []byte, at string) {
 
 // walkContent collects the parts of content, which is a string or a list of parts, blocks or items.
 func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
-	if wire.Kind(v) == '"' {
+	if rawjson.Kind(v) == '"' {
 		if len(v) > len(`""`) {
 			p.add(base, at, v)
 		}

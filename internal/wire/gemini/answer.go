@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -17,7 +18,7 @@ func partValue(d *lathe.Delta, sign func() string) wire.JSON {
 			return appendBlobValue(wire.JSON("{"), &p).OptStr(fieldSignature, sign()).Lit("}")
 		}
 	case lathe.Opaque:
-		if own && wire.Kind(p.JSON) == '{' {
+		if own && rawjson.Kind(p.JSON) == '{' {
 			return signed(compact(p.JSON), sign())
 		}
 	default: // other parts have deltas of their own

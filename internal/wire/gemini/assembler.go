@@ -43,11 +43,6 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
-// Reset implements [wire.Assembler].
-func (a *Assembler) Reset() {
-	*a = Assembler{Assembly: a.Next()}
-}
-
 // Done implements [wire.Assembler]. It returns false, since on this wire an answer ends with the body and not with an event.
 func (a *Assembler) Done() bool { return false }
 
@@ -126,7 +121,7 @@ func (a *Assembler) take(obj []byte) {
 		}
 		first = false
 	}
-	if wire.Kind(feedback) == '{' {
+	if rawjson.Kind(feedback) == '{' {
 		a.takeFeedback(feedback)
 	}
 }
@@ -146,7 +141,7 @@ func (a *Assembler) takeCandidate(candidate []byte, first bool) {
 		case `"index"`:
 			first = first && (string(v) == "0" || string(v) == "null")
 		case `"content"`:
-			parts, _ = rawjson.Get(v, "parts")
+			parts = rawjson.At(v, "parts")
 		case `"finishReason"`, `"finish_reason"`:
 			finish = v
 		case `"finishMessage"`, `"finish_message"`:
@@ -162,14 +157,14 @@ func (a *Assembler) takeCandidate(candidate []byte, first bool) {
 			return
 		}
 	}
-	if wire.Kind(finish) == '"' && len(finish) > 2 {
+	if rawjson.Kind(finish) == '"' && len(finish) > 2 {
 		a.takeFinish(rawjson.Text(finish))
 	}
 }
 
 // takePart reads a part. A fast path reads parts that have only text.
 func (a *Assembler) takePart(part []byte) {
-	if wire.Kind(part) != '{' {
+	if rawjson.Kind(part) != '{' {
 		a.Damage(faultUnknownContent)
 		return
 	}
@@ -202,8 +197,8 @@ func (a *Assembler) addText(quoted []byte, thought bool, signature string, extra
 		of = lathe.DeltaReasoning
 	}
 	if signature == "" && len(extra) == 0 {
-		text := a.Unquote(quoted)
-		if len(text) == 0 {
+		text := rawjson.Text(quoted)
+		if text == "" {
 			return
 		}
 		a.Grow(len(text))
@@ -212,7 +207,7 @@ func (a *Assembler) addText(quoted []byte, thought bool, signature string, extra
 			a.open = of
 		}
 		start := a.text.Len()
-		a.text.Write(text)
+		a.text.WriteString(text)
 		a.Emit(lathe.Delta{Kind: of, Text: a.text.String()[start:]})
 		return
 	}

@@ -125,9 +125,8 @@ func TestAssemblerKeepsWhatItDoesNotKnow(t *testing.T) {
 
 func TestAssemblerIsBounded(t *testing.T) {
 	t.Parallel()
-	a := Codec{}.NewAssembler(&wire.AssemblerOptions{MaxBytes: 100, MaxCalls: 2})
 	feed := func(part string, n int) (err error) {
-		a.Reset()
+		a := Codec{}.NewAssembler(&wire.AssemblerOptions{MaxBytes: 100, MaxCalls: 2})
 		for range n {
 			if _, err = a.Append(nil, "", []byte(`{"candidates":[{"content":{"parts":[`+part+`]}}]}`)); err != nil {
 				return err
@@ -159,16 +158,15 @@ func TestAssemblerErrors(t *testing.T) {
 	if _, _, err := assemble(t, []string{whole, `{"cut`}); !errors.Is(err, wire.ErrIncomplete) {
 		t.Errorf("an event that is not JSON: %v", err)
 	}
-	a := Codec{}.NewAssembler(nil)
 	for _, body := range []string{"", "<html>", "{}", "[]", `"x"`, `{"cut`, `[{"cut`} {
-		if _, f, err := a.Complete(nil, []byte(body)); f != nil || !errors.Is(err, wire.ErrNoAnswer) {
+		if _, f, err := (Codec{}).NewAssembler(nil).Complete(nil, []byte(body)); f != nil || !errors.Is(err, wire.ErrNoAnswer) {
 			t.Errorf("%q: %v", body, err)
 		}
 	}
-	if _, f, err := a.Complete(nil, []byte(strings.Replace(whole, `,"finishReason":"STOP"`, "", 1))); f != nil || !errors.Is(err, wire.ErrIncomplete) {
+	if _, f, err := (Codec{}).NewAssembler(nil).Complete(nil, []byte(strings.Replace(whole, `,"finishReason":"STOP"`, "", 1))); f != nil || !errors.Is(err, wire.ErrIncomplete) {
 		t.Errorf("a whole answer without a reason: %v", err)
 	}
-	if _, f, err := a.Complete(nil, []byte(`[`+whole+`]`)); err != nil || f.Message.Text() != "a" {
+	if _, f, err := (Codec{}).NewAssembler(nil).Complete(nil, []byte(`[`+whole+`]`)); err != nil || f.Message.Text() != "a" {
 		t.Errorf("the form of an array: %v", err)
 	}
 }

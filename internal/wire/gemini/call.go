@@ -102,9 +102,9 @@ func (a *Assembler) arguments(args []byte) string {
 	if args == nil {
 		return "{}"
 	}
-	if wire.Kind(args) != '{' {
+	if rawjson.Kind(args) != '{' {
 		a.Damage(faultArgsNotText)
-		if wire.Kind(args) == '"' { // a string that contains the object
+		if rawjson.Kind(args) == '"' { // a string that contains the object
 			return rawjson.Text(args)
 		}
 	}

@@ -21,12 +21,8 @@ func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.Enc
 	if !strings.Contains(model, "/") {
 		model = "models/" + model
 	}
-	dst = wire.JSON(dst).Lit(`{"generateContentRequest":`)
-	at := len(dst)
-	dst, _ = c.AppendRequest(dst, req, opts)
-	dst[at] = ','
-	body := string(dst[at:])
-	return wire.JSON(dst[:at]).Lit("{").Str("model", model).Lit(body).Lit("}")
+	body, _ := c.AppendRequest(nil, req, opts)
+	return wire.JSON(dst).Lit(`{"generateContentRequest":{"model":`).Quote(model).Lit(",").Raw(body[1:]).Lit("}")
 }
 
 // ReadCount implements [wire.Counter].

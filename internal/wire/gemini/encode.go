@@ -8,14 +8,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// reserved reports whether name is a member that Request.Overrides cannot replace.
-func reserved(name string) bool {
-	switch name {
-	case "contents", "systemInstruction", "system_instruction", "tools", "cachedContent", "cached_content", "model":
-		return true
-	}
-	return false
-}
+// reserved reports whether a name is that of a member that Request.Overrides cannot replace.
+var reserved = rawjson.NewNames("contents", "systemInstruction", "system_instruction", "tools", "cachedContent", "cached_content", "model").Has
 
 // An encoder encodes one request.
 type encoder struct {
@@ -27,12 +21,11 @@ type encoder struct {
 // AppendRequest implements [wire.Upstream]. The contents are the last member, so that the encoded beginning of a growing conversation stays
 // the same. Overrides named generationConfig and toolConfig replace single members of these objects, not the whole objects.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) ([]byte, []string) {
-	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = dst.Lit("{")
+	dst := wire.JSON(to).Lit("{")
 	n := leading(req.Messages)
 	if n > 0 {
 		dst = e.appendSystem(dst, req.Messages[:n])
@@ -103,7 +96,7 @@ func (e *encoder) noteMessage(m *lathe.Message, at string) {
 // noteExtra records members of another wire as dropped.
 func (e *encoder) noteExtra(members []lathe.Member, at string) {
 	for i := range members {
-		if members[i].Name == "function" && wire.Kind(members[i].Value) == '{' {
+		if members[i].Name == "function" && rawjson.Kind(members[i].Value) == '{' {
 			for key := range rawjson.Members(members[i].Value) {
 				e.d.add(wire.Join(at, rawjson.Text(key)))
 			}
@@ -159,24 +152,19 @@ func (e *encoder) appendTool(dst wire.JSON, t *lathe.ToolSpec, at string) wire.J
 		}
 	}
 	if t.Wire == lathe.WireGemini {
-		dst = dst.
-			Members(t.Extra, func(name string) bool {
-				switch name {
-				case "name", "description", "parameters", "parametersJsonSchema":
-					return true
-				}
-				return false
-			})
+		dst = dst.Members(t.Extra, knownInTool)
 	} else {
 		e.noteExtra(t.Extra, at)
 	}
 	return dst.Lit("}")
 }
 
+var knownInTool = rawjson.NewNames("name", "description", "parameters", "parametersJsonSchema").Has
+
 // override returns the last override named name if it is an object, else nil.
 func (e *encoder) override(name string) []byte {
 	for i := len(e.req.Overrides) - 1; i >= 0; i-- {
-		if m := &e.req.Overrides[i]; m.Name == name && wire.Kind(m.Value) == '{' {
+		if m := &e.req.Overrides[i]; m.Name == name && rawjson.Kind(m.Value) == '{' {
 			return m.Value
 		}
 	}
@@ -218,51 +206,32 @@ func appendChoice(dst wire.JSON, c lathe.ToolChoice, allowed []string) wire.JSON
 	case lathe.ChoiceRequired, lathe.ChoiceFunction:
 		mode = "ANY"
 	}
-	dst = dst.Key("functionCallingConfig").Lit(`{"mode":"`).Lit(mode).Lit(`"`)
-	if c.Mode == lathe.ChoiceFunction {
+	switch {
+	case c.Mode == lathe.ChoiceFunction:
 		allowed = []string{c.Name}
+	case mode != "ANY":
+		allowed = nil
 	}
-	if mode == "ANY" && len(allowed) > 0 {
-		dst = dst.Strs("allowedFunctionNames", allowed)
-	}
-	return dst.Lit("}")
+	return dst.Val("functionCallingConfig", wire.ObjectOf("mode", mode, "allowedFunctionNames", allowed))
 }
 
 func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 	with := e.override("generationConfig")
-	free := func(name string) bool { return get(with, name) == nil }
+	given := func(name string) bool { return get(with, name) != nil }
 	start := len(dst)
 	dst = dst.Obj("generationConfig")
 	open := len(dst)
-	s := &e.req.Sampling
-	for _, f := range [...]struct {
-		name  string
-		value *float64
-	}{{"temperature", s.Temperature}, {"topP", s.TopP}, {"presencePenalty", s.PresencePenalty}, {"frequencyPenalty", s.FrequencyPenalty}} {
-		if f.value != nil && free(f.name) {
-			dst = dst.Float(f.name, *f.value)
-		}
+	s := e.req.Sampling
+	if s.Seed != nil && *s.Seed != int64(int32(*s.Seed)) && !given("seed") {
+		s.Seed = nil
+		e.d.add("sampling.seed")
 	}
-	if free("topK") {
-		dst = dst.OptInt("topK", s.TopK)
-	}
-	if free("maxOutputTokens") {
-		dst = dst.OptInt("maxOutputTokens", s.MaxTokens)
-	}
-	if s.Seed != nil && free("seed") {
-		if *s.Seed == int64(int32(*s.Seed)) {
-			dst = dst.Num("seed", *s.Seed)
-		} else {
-			e.d.add("sampling.seed")
-		}
-	}
-	if len(s.Stop) > 0 && free("stopSequences") {
-		dst = dst.Strs("stopSequences", s.Stop)
-	}
-	if len(s.ResponseFormat) > 0 && free("responseMimeType") {
+	dst = dst.FieldsExcept(given, "temperature", s.Temperature, "topP", s.TopP, "presencePenalty", s.PresencePenalty, "frequencyPenalty", s.FrequencyPenalty,
+		"topK", s.TopK, "maxOutputTokens", s.MaxTokens, "seed", s.Seed, "stopSequences", s.Stop)
+	if len(s.ResponseFormat) > 0 && !given("responseMimeType") {
 		dst = e.appendFormat(dst, s.ResponseFormat)
 	}
-	if free("thinkingConfig") {
+	if !given("thinkingConfig") {
 		if t, ok := thinkingOf(e.req, e.opts, &e.d); ok {
 			dst = appendThinking(dst.Key("thinkingConfig"), t)
 		}
@@ -277,27 +246,26 @@ func (e *encoder) appendConfig(dst wire.JSON) wire.JSON {
 }
 
 func appendThinking(dst wire.JSON, t thinking) wire.JSON {
-	return dst.Lit("{").If(t.include, `"includeThoughts":true`).OptInt("thinkingBudget", t.budget).OptStr("thinkingLevel", t.level).Lit("}")
+	return dst.Lit("{").If(t.include, `"includeThoughts":true`).Fields("thinkingBudget", t.budget, "thinkingLevel", wire.Optional(t.level)).Lit("}")
 }
 
 // appendFormat appends the members that define the response format.
 func (e *encoder) appendFormat(dst wire.JSON, format []byte) wire.JSON {
 	const at = "sampling.response_format"
-	typ, _ := rawjson.Get(format, "type")
 	const json = `"application/json"`
-	switch rawjson.Text(typ) {
+	switch rawjson.TextAt(format, "type") {
 	case "", "text":
 		return dst
 	case "json_object":
 		return dst.Key("responseMimeType").Lit(json)
 	case "json_schema":
-		inner, _ := rawjson.Get(format, "json_schema")
-		if v, ok := rawjson.Get(inner, "description"); ok && string(v) != "null" {
+		inner := rawjson.At(format, "json_schema")
+		if get(inner, "description") != nil {
 			e.d.add(at + ".json_schema.description")
 		}
 		dst = dst.Key("responseMimeType").Lit(json)
-		schema, _ := rawjson.Get(inner, "schema")
-		if wire.Kind(schema) != '{' {
+		schema := rawjson.At(inner, "schema")
+		if rawjson.Kind(schema) != '{' {
 			return dst
 		}
 		if has(e.opts.Without, featureJSONSchema) {

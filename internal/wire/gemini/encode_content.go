@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -93,7 +94,7 @@ func (e *encoder) appendUserParts(dst wire.JSON, m *lathe.Message, at string) wi
 		case lathe.Opaque:
 			dst = e.appendOpaque(dst, m, &p, "", at)
 		case lathe.Refusal:
-			dst = dst.Next().Lit("{").Str("text", p.Text).Lit("}")
+			dst = dst.Next().Raw(wire.ObjectOf("text", p.Text))
 		case lathe.Reasoning, lathe.ToolCall, lathe.ToolResult:
 			e.d.add(at)
 		}
@@ -111,7 +112,7 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 	signature := ""
 	flushSignature := func() { // appends a signature that no part follows, with an empty text
 		if signature != "" {
-			dst = dst.Next().Lit(`{"text":""`).Str(fieldSignature, signature).Lit("}")
+			dst = dst.Next().Raw(wire.ObjectOf("text", "", fieldSignature, signature))
 			signature = ""
 		}
 	}
@@ -129,7 +130,7 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 				signature = p.Data
 				continue
 			}
-			dst = dst.Next().Lit(`{"text":`).Quote(p.Text).Lit(`,"thought":true`).OptStr(fieldSignature, p.Data).Lit("}")
+			dst = dst.Next().Raw(wire.ObjectOf("text", p.Text, "thought", true, fieldSignature, wire.Optional(p.Data)))
 			continue
 		case lathe.Text:
 			if p.Text == "" && signature == "" && len(p.Extra) == 0 {
@@ -137,8 +138,7 @@ func (e *encoder) appendModelParts(dst wire.JSON, m *lathe.Message, at string) w
 			}
 			dst = e.appendTextPart(dst.Next(), m, &p, signature, at)
 		case lathe.Refusal:
-			dst = dst.Next().Lit("{").Str("text", p.Text)
-			dst = dst.OptStr(fieldSignature, signature).Lit("}")
+			dst = dst.Next().Raw(wire.ObjectOf("text", p.Text, fieldSignature, wire.Optional(signature)))
 		case lathe.Blob:
 			dst = e.appendBlob(dst, m.Wire, &p, signature, at)
 		case lathe.Opaque:
@@ -165,8 +165,7 @@ func claimedPart(name string) bool {
 }
 
 func (e *encoder) appendTextPart(dst wire.JSON, m *lathe.Message, t *lathe.Text, signature, at string) wire.JSON {
-	dst = dst.Lit(`{"text":`)
-	dst = dst.Quote(t.Text).OptStr(fieldSignature, signature)
+	dst = dst.Lit(`{"text":`).Quote(t.Text).OptStr(fieldSignature, signature)
 	return e.appendExtra(dst, m.Wire, t.Extra, at).Lit("}")
 }
 
@@ -180,7 +179,7 @@ func (e *encoder) appendExtra(dst wire.JSON, of lathe.Wire, extra []lathe.Member
 }
 
 func (e *encoder) appendOpaque(dst wire.JSON, m *lathe.Message, o *lathe.Opaque, signature, at string) wire.JSON {
-	if m.Wire != lathe.WireGemini || wire.Kind(o.JSON) != '{' {
+	if m.Wire != lathe.WireGemini || rawjson.Kind(o.JSON) != '{' {
 		e.d.add(at)
 		return dst
 	}
@@ -223,11 +222,7 @@ func (e *encoder) appendBlob(dst wire.JSON, of lathe.Wire, b *lathe.Blob, signat
 // appendBlobValue appends the member inlineData if the blob has data, else fileData.
 func appendBlobValue(dst wire.JSON, b *lathe.Blob) wire.JSON {
 	if len(b.Data) > 0 {
-		media := b.MediaType
-		if media == "" {
-			media = "application/octet-stream"
-		}
-		dst = dst.Key("inlineData").Lit(`{"mimeType":`).Quote(media).Lit(`,"data":"`)
+		dst = dst.Key("inlineData").Lit(`{"mimeType":`).Quote(cmp.Or(b.MediaType, "application/octet-stream")).Lit(`,"data":"`)
 		dst = wire.JSON(base64.StdEncoding.AppendEncode(dst, b.Data)).Lit(`"`)
 	} else {
 		dst = dst.Obj("fileData")
@@ -248,8 +243,7 @@ func (e *encoder) appendCall(dst wire.JSON, m *lathe.Message, c *lathe.ToolCall,
 	if has(e.opts.Without, featureIDs) {
 		id = ""
 	}
-	dst = dst.Lit(`{"functionCall":{`)
-	dst = appendCallMembers(dst, id, sentName(c.Name), args)
+	dst = appendCallMembers(dst.Lit(`{"functionCall":{`), id, sentName(c.Name), args)
 	if m.Wire == lathe.WireGemini {
 		dst = appendInnerMembers(dst, c.Extra, "functionCall", callNames)
 	}
@@ -291,7 +285,7 @@ func (Codec) HasForm(m *lathe.Message, p lathe.Part) bool {
 	case lathe.Blob:
 		return !wire.IsSystem(m) && (own && len(p.Raw) > 0 || reachable(&p))
 	case lathe.Opaque:
-		return own && !wire.IsSystem(m) && wire.Kind(p.JSON) == '{'
+		return own && !wire.IsSystem(m) && rawjson.Kind(p.JSON) == '{'
 	case lathe.Text, lathe.Reasoning, lathe.Refusal, lathe.ToolCall, lathe.ToolResult:
 	}
 	return true

@@ -50,21 +50,20 @@ func (e *encoder) appendResults(dst wire.JSON, i, end int, names map[string]stri
 }
 
 func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolResult, files bool, at string) wire.JSON {
-	dst = dst.Lit(`{"functionResponse":{`)
-	if r.CallID != "" && !has(e.opts.Without, featureIDs) {
-		dst = dst.Str("id", r.CallID)
-	}
-	dst = dst.Str("name", sentName(r.Name)).Key("response")
 	own := m.Wire == lathe.WireGemini
-	if raw := keptResponse(r); own && raw != nil {
-		dst = dst.Raw(raw)
-	} else {
-		key := "output"
-		if r.IsError {
-			key = "error"
-		}
-		dst = dst.Lit("{").Str(key, r.Content).Lit("}")
+	key := "output"
+	if r.IsError {
+		key = "error"
 	}
+	response := wire.ObjectOf(key, r.Content)
+	if kept := keptResponse(r); own && kept != nil {
+		response = kept
+	}
+	id := wire.Optional(r.CallID)
+	if has(e.opts.Without, featureIDs) {
+		id = ""
+	}
+	dst = dst.Lit(`{"functionResponse":{`).Fields("id", id, "name", sentName(r.Name), "response", response)
 	if files {
 		dst = dst.Arr("parts")
 		for k := range r.Blobs {

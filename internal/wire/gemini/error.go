@@ -72,34 +72,28 @@ const (
 
 // AppendError implements [wire.Served].
 func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
-	dst := wire.JSON(to)
 	status, word := statusOf(e)
 	message := e.Message
 	if e.Code == codeContextLength && !strings.Contains(message, overflow) {
 		message = strings.TrimRight("The input token count "+overflow+" allowed. "+message, " ")
 	}
-	dst = dst.Lit(`{"error":{"code":`).Int(int64(status)).Str("message", message).Str("status", word).Arr("details")
+	var details []wire.JSON
+	add := func(typ, name string, value any) {
+		details = append(details, wire.ObjectOf("@type", typePrefix+typ, name, value))
+	}
 	if e.Code != "" {
-		dst = appendDetail(dst, "ErrorInfo")
-		dst = dst.Str("reason", e.Code).Lit("}")
+		add("ErrorInfo", "reason", e.Code)
 	}
 	if e.Param != "" {
-		dst = appendDetail(dst, "BadRequest").Lit(`,"fieldViolations":[{"field":`).Quote(e.Param).Str("description", message).Lit("}]}")
+		add("BadRequest", "fieldViolations", wire.ArrayOf(wire.ObjectOf("field", e.Param, "description", message)))
 	}
 	if e.RetryAfter > 0 {
-		dst = appendDetail(dst, "RetryInfo").Lit(`,"retryDelay":"`)
-		dst = strconv.AppendFloat(dst, e.RetryAfter, 'f', -1, 64)
-		dst = dst.Lit(`s"}`)
+		add("RetryInfo", "retryDelay", strconv.FormatFloat(e.RetryAfter, 'f', -1, 64)+"s")
 	}
 	if e.RequestID != "" {
-		dst = appendDetail(dst, "RequestInfo").Str("requestId", e.RequestID).Lit("}")
+		add("RequestInfo", "requestId", e.RequestID)
 	}
-	return dst.Lit("]}}")
-}
-
-// appendDetail appends the beginning of an object in details, with its type.
-func appendDetail(dst wire.JSON, typ string) wire.JSON {
-	return dst.Next().Lit(`{"@type":"` + typePrefix).Lit(typ).Lit(`"`)
+	return wire.JSON(to).Raw(wire.ObjectOf("error", wire.ObjectOf("code", status, "message", message, "status", word, "details", wire.ArrayOf(details...))))
 }
 
 // ParseError implements [wire.Upstream].
@@ -107,7 +101,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	e := &wire.APIError{}
 	body = bytes.TrimSpace(body)
 	if rawjson.Check(body, rawjson.Limits{}) == nil {
-		if wire.Kind(body) == '[' { // the error of a stream is in an array
+		if rawjson.Kind(body) == '[' { // the error of a stream is in an array
 			for el := range rawjson.Elements(body) {
 				body = el
 				break
@@ -116,7 +110,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 		if inner := get(body, "error"); inner != nil {
 			e = readError(inner)
 		}
-	} else if wire.Kind(body) == '<' {
+	} else if rawjson.Kind(body) == '<' {
 		e.Message = "the server answered with an HTML page"
 	}
 	if status != 0 {
@@ -131,7 +125,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 // readError reads the value of the member error of a response.
 func readError(v []byte) *wire.APIError {
 	e := &wire.APIError{}
-	if wire.Kind(v) != '{' {
+	if rawjson.Kind(v) != '{' {
 		e.Message = boundedText(v)
 		return e
 	}
@@ -159,8 +153,7 @@ func readError(v []byte) *wire.APIError {
 
 // readDetail reads one object in details of an error.
 func readDetail(e *wire.APIError, v []byte) {
-	typ, _ := rawjson.Get(v, "@type")
-	switch strings.TrimPrefix(rawjson.Text(typ), typePrefix) {
+	switch strings.TrimPrefix(rawjson.TextAt(v, "@type"), typePrefix) {
 	case "ErrorInfo":
 		e.Code = boundedText(get(v, "reason"))
 	case "BadRequest":

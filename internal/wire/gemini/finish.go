@@ -120,10 +120,9 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 
 // Complete implements [wire.Assembler]. It also accepts a body that is a JSON array of the objects of a stream.
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
-	a.Reset()
 	body = bytes.TrimSpace(body)
 	var err error
-	switch wire.Kind(body) {
+	switch rawjson.Kind(body) {
 	case '{':
 		dst, err = a.Append(dst, "", body)
 	case '[':

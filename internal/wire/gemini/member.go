@@ -80,7 +80,7 @@ func get(obj []byte, name string) []byte {
 // parseInt parses an integer. In the JSON form of protocol buffers it is a number, possibly with a fraction of zero, or a string. If v is
 // no integer, must is the error text.
 func parseInt(v []byte) (n int64, must string) {
-	if wire.Kind(v) == '"' {
+	if rawjson.Kind(v) == '"' {
 		v = []byte(rawjson.Text(v))
 	}
 	if whole, ok := rawjson.Integer(v); ok {

@@ -17,14 +17,15 @@ type Model struct {
 
 // AppendModel appends the object that describes a model.
 func AppendModel(dst wire.JSON, m *Model) wire.JSON {
-	dst = dst.Lit(`{"name":`).Quote("models/"+m.ID).Str("version", m.ID).Str("displayName", cmp.Or(m.DisplayName, m.ID)).OptStr("description", m.Description)
-	if m.InputTokens > 0 {
-		dst = dst.Num("inputTokenLimit", int64(m.InputTokens))
+	limit := func(n int) *int {
+		if n <= 0 {
+			return nil
+		}
+		return &n
 	}
-	if m.OutputTokens > 0 {
-		dst = dst.Num("outputTokenLimit", int64(m.OutputTokens))
-	}
-	return dst.Lit(`,"supportedGenerationMethods":["generateContent","streamGenerateContent","countTokens"]}`)
+	return dst.Raw(wire.ObjectOf("name", "models/"+m.ID, "version", m.ID, "displayName", cmp.Or(m.DisplayName, m.ID), "description", wire.Optional(m.Description),
+		"inputTokenLimit", limit(m.InputTokens), "outputTokenLimit", limit(m.OutputTokens),
+		"supportedGenerationMethods", []string{"generateContent", "streamGenerateContent", "countTokens"}))
 }
 
 // AppendModels appends the list of models.
@@ -38,5 +39,5 @@ func AppendModels(dst wire.JSON, models []Model) wire.JSON {
 
 // AppendCount appends the response of countTokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
-	return dst.Lit(`{"totalTokens":`).Int(tokens).Lit("}")
+	return dst.Raw(wire.ObjectOf("totalTokens", tokens))
 }

@@ -44,14 +44,14 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 		case "properties":
 			dst = s.appendMap(dst.Key(name), v, name)
 		case "items":
-			if wire.Kind(v) == '[' {
+			if rawjson.Kind(v) == '[' {
 				s.note(name)
 				continue
 			}
 			dst = dst.Key(name)
 			s.in(func() { dst = s.append(dst, v) }, name)
 		case "anyOf", "oneOf":
-			if _, both := rawjson.Get(schema, "anyOf"); both && name == "oneOf" {
+			if rawjson.At(schema, "anyOf") != nil && name == "oneOf" {
 				s.note(name)
 				continue
 			}
@@ -66,7 +66,7 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 	}
 	if !typed {
 		for _, of := range [...]struct{ keyword, typ string }{{"properties", "OBJECT"}, {"items", "ARRAY"}, {"enum", "STRING"}, {"const", "STRING"}} {
-			if _, ok := rawjson.Get(schema, of.keyword); ok {
+			if rawjson.At(schema, of.keyword) != nil {
 				dst = dst.Str("type", of.typ)
 				break
 			}
@@ -81,7 +81,7 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 // appendUpperTypes appends the type in v in upper case. Of several types it appends the first, and notes that the others are left out. null
 // among them makes the value nullable. The last result is always true: there is a type.
 func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool, bool) {
-	if wire.Kind(v) == '"' {
+	if rawjson.Kind(v) == '"' {
 		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable, true
 	}
 	var types []string
@@ -129,7 +129,7 @@ func (s *subset) resolve(ref string) []byte {
 			return nil
 		}
 	}
-	if wire.Kind(at) != '{' {
+	if rawjson.Kind(at) != '{' {
 		return nil
 	}
 	return at

@@ -65,10 +65,10 @@ func (p *partialCall) add(piece []byte) bool {
 	case get(piece, "boolValue") != nil:
 		return n.set(get(piece, "boolValue"))
 	default:
-		if _, ok := rawjson.Get(piece, "nullValue"); ok {
+		if rawjson.At(piece, "nullValue") != nil {
 			return n.set([]byte("null"))
 		}
-		if _, ok := rawjson.Get(piece, "null_value"); ok {
+		if rawjson.At(piece, "null_value") != nil {
 			return n.set([]byte("null"))
 		}
 		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty piece that ends a string may lack the member

@@ -40,7 +40,7 @@ func (Codec) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 
 // ParseCount parses the body of a countTokens request: a request, or an object with a request in its member generateContentRequest.
 func ParseCount(body []byte) (*wire.ClientRequest, error) {
-	if rawjson.Check(body, rawjson.Limits{}) == nil && wire.Kind(body[rawjson.SkipSpace(body, 0):]) == '{' {
+	if rawjson.Check(body, rawjson.Limits{}) == nil && rawjson.Kind(body[rawjson.SkipSpace(body, 0):]) == '{' {
 		if inner := get(body, "generateContentRequest"); inner != nil {
 			if get(body, "contents") != nil {
 				return nil, wire.BadRequest("contents", "Send either contents or generateContentRequest.")
@@ -132,7 +132,7 @@ func (r *reader) readFormat(o wire.Object) (kept []lathe.Member) {
 		if name == "responseSchema" {
 			schema = toJSONSchema(schema)
 		}
-		r.Sampling.ResponseFormat = json.RawMessage(wire.JSON(`{"type":"json_schema","json_schema":{`).Str("name", formatName).Val("schema", schema).Lit("}}"))
+		r.Sampling.ResponseFormat = json.RawMessage(wire.ObjectOf("type", "json_schema", "json_schema", wire.ObjectOf("name", formatName, "schema", schema)))
 	case schema != nil && (mime == "" || mime == "text/plain"):
 		o.Fail(name, "A schema needs the responseMimeType application/json.")
 	case mime != "" && mime != "text/plain":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/callid"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -34,7 +35,7 @@ type clientCall struct {
 
 // readContents reads the conversation.
 func (r *reader) readContents(body wire.Object) {
-	if wire.Kind(body.Get("contents")) != '[' {
+	if rawjson.Kind(body.Get("contents")) != '[' {
 		body.Fail("contents", "Must be an array of contents.")
 	}
 	messages := slices.Grow(r.Messages, r.MessageEstimate())

@@ -196,7 +196,7 @@ func (r *reader) readResponse(t *lathe.ToolResult, at string, v []byte) (simple 
 	if t.IsError = failure != nil; t.IsError {
 		output = failure
 	}
-	if simple = wire.Kind(output) == '"'; simple {
+	if simple = rawjson.Kind(output) == '"'; simple {
 		t.Content = rawjson.Text(output)
 	} else {
 		t.Content = rawjson.CompactText(output)

@@ -23,7 +23,7 @@ func (r *reader) readTools(body wire.Object) {
 		o := r.object("", el, toolNames)
 		for name, v := range o.Unread() {
 			if name != "functionDeclarations" {
-				r.Hosted = append(r.Hosted, wire.HostedTool{Type: name, JSON: json.RawMessage(wire.JSON("{").Val(name, v).Lit("}"))})
+				r.Hosted = append(r.Hosted, wire.HostedTool{Type: name, JSON: json.RawMessage(wire.ObjectOf(name, v))})
 				continue
 			}
 			for el := range o.Elements(name) {

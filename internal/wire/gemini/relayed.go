@@ -67,7 +67,7 @@ func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOp
 // merged returns the object given with the members of the object with added, which replace members with the same name. If one of them is no
 // object, it returns with.
 func merged(given, with []byte) []byte {
-	if wire.Kind(given) != '{' || wire.Kind(with) != '{' {
+	if rawjson.Kind(given) != '{' || rawjson.Kind(with) != '{' {
 		return with
 	}
 	out := wire.JSON("{")

@@ -17,7 +17,7 @@ var schemaNames = newNameSet("type", "format", "title", "description", "nullable
 	"propertyOrdering", "default", "minimum", "maximum", "additionalProperties", "oneOf", "allOf", "not")
 
 func appendJSONSchema(dst wire.JSON, schema []byte) wire.JSON {
-	if wire.Kind(schema) != '{' {
+	if rawjson.Kind(schema) != '{' {
 		return dst.Compact(schema)
 	}
 	nullable := string(get(schema, "nullable")) == "true"
@@ -61,7 +61,7 @@ func appendJSONSchema(dst wire.JSON, schema []byte) wire.JSON {
 
 // appendLowerType appends the type in v in lower case, together with null if nullable is set.
 func appendLowerType(dst wire.JSON, v []byte, nullable bool) wire.JSON {
-	if wire.Kind(v) != '"' {
+	if rawjson.Kind(v) != '"' {
 		return dst.Compact(v)
 	}
 	name := strings.ToLower(rawjson.Text(v))
@@ -72,7 +72,7 @@ func appendLowerType(dst wire.JSON, v []byte, nullable bool) wire.JSON {
 }
 
 func appendEnum(dst wire.JSON, v []byte, nullable bool) wire.JSON {
-	if !nullable || wire.Kind(v) != '[' {
+	if !nullable || rawjson.Kind(v) != '[' {
 		return dst.Compact(v)
 	}
 	dst = dst.Lit("[")
@@ -89,7 +89,7 @@ func appendEnum(dst wire.JSON, v []byte, nullable bool) wire.JSON {
 }
 
 func appendInteger(dst wire.JSON, v []byte) wire.JSON {
-	if wire.Kind(v) == '"' {
+	if rawjson.Kind(v) == '"' {
 		if n, ok := rawjson.Integer([]byte(rawjson.Text(v))); ok {
 			return dst.Raw(n)
 		}

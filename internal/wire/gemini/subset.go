@@ -45,7 +45,7 @@ func (s *subset) in(f func(), names ...string) {
 }
 
 func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
-	if wire.Kind(schema) != '{' { // true or false
+	if rawjson.Kind(schema) != '{' { // true or false
 		if s.openAPI {
 			return dst.Lit("{}")
 		}
@@ -77,14 +77,14 @@ func (s *subset) append(dst wire.JSON, schema []byte) wire.JSON {
 			to := name
 			if name == "definitions" {
 				to = "$defs"
-				if _, both := rawjson.Get(schema, to); both {
+				if rawjson.At(schema, to) != nil {
 					s.note(name)
 					continue
 				}
 			}
 			dst = s.appendMap(dst.Key(to), v, name)
 		case "items":
-			if wire.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
+			if rawjson.Kind(v) == '[' { // a list of schemas, as in JSON Schema draft 7
 				dst = s.appendList(dst.Key("prefixItems"), v, name)
 				continue
 			}
@@ -110,7 +110,7 @@ func refusedBesideRef(name string) bool {
 func (s *subset) appendRef(dst wire.JSON, v []byte) wire.JSON {
 	ref := rawjson.Text(v)
 	if rest, ok := strings.CutPrefix(ref, "#/definitions/"); ok {
-		if _, both := rawjson.Get(s.root, "$defs"); !both {
+		if rawjson.At(s.root, "$defs") == nil {
 			ref = "#/$defs/" + rest
 		}
 	}
@@ -126,7 +126,7 @@ func (s *subset) appendMap(dst wire.JSON, v []byte, name string) wire.JSON {
 
 // appendNamed appends an object whose member names are arbitrary and whose values are schemas.
 func appendNamed(dst wire.JSON, obj []byte, appendSchema func(dst wire.JSON, schema []byte, name string) wire.JSON) wire.JSON {
-	if wire.Kind(obj) != '{' {
+	if rawjson.Kind(obj) != '{' {
 		return dst.Lit("{}")
 	}
 	dst = dst.Lit("{")
@@ -150,14 +150,14 @@ func (s *subset) appendList(dst wire.JSON, v []byte, name string) wire.JSON {
 
 // scalar reports whether a value is a string or a number, which are the values that an enum may have in a JSON Schema on this wire.
 func scalar(v []byte) bool {
-	switch wire.Kind(v) {
+	switch rawjson.Kind(v) {
 	case '"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return true
 	}
 	return false
 }
 
-func isText(v []byte) bool { return wire.Kind(v) == '"' }
+func isText(v []byte) bool { return rawjson.Kind(v) == '"' }
 
 // enum returns the values of an enum without null, which restricts the schema further. ok is false if the enum has other values that the
 // wire does not allow, or no values; the keyword must then be omitted.
@@ -186,7 +186,7 @@ func (s *subset) enum(v []byte, allowed func([]byte) bool) ([]byte, bool) {
 // appendConst appends a constant as an enum with one value, unless the schema also has an enum or the value is not allowed.
 func (s *subset) appendConst(dst wire.JSON, schema, v []byte, allowed func([]byte) bool) wire.JSON {
 	s.note("const")
-	if _, both := rawjson.Get(schema, "enum"); both || !allowed(v) {
+	if rawjson.At(schema, "enum") != nil || !allowed(v) {
 		return dst
 	}
 	return dst.Arr("enum").Compact(v).Lit("]")

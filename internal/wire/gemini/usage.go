@@ -10,7 +10,7 @@ import (
 
 // takeUsage reads usageMetadata. Its counts are cumulative, so that later ones replace earlier ones.
 func (a *Assembler) takeUsage(v []byte) {
-	if wire.Kind(v) != '{' {
+	if rawjson.Kind(v) != '{' {
 		a.Fault(faultUsageInvalid)
 		return
 	}

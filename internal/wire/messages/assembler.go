@@ -35,10 +35,6 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 	return &assembler{Assembly: wire.NewAssembly(opts)}
 }
 
-func (a *assembler) Reset() {
-	*a = assembler{Assembly: a.Next()}
-}
-
 func (a *assembler) Done() bool { return a.done }
 
 func (a *assembler) Finished() bool { return a.stopSeen }
@@ -79,16 +75,6 @@ func takeApart(data []byte) (e eventData, ok bool) {
 	return e, true
 }
 
-// name returns the type of the event: the type in its data or, if none exists, that of the stream. It does not allocate for
-// content_block_delta.
-func (e *eventData) name(event string) string {
-	const piece = "content_block_delta"
-	if rawjson.EqualKey(e.typ, piece) {
-		return piece
-	}
-	return cmp.Or(rawjson.Text(e.typ), event)
-}
-
 // Append implements [wire.Assembler].
 func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lathe.Delta, error) {
 	a.Out = dst
@@ -101,7 +87,7 @@ func (a *assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 // take reads one event. data is its JSON text.
 func (a *assembler) take(event string, data []byte) {
 	e, ok := takeApart(data)
-	typ := e.name(event)
+	typ := cmp.Or(rawjson.Text(e.typ), event)
 	switch {
 	case !ok:
 		a.fault(faultBadEvent)
@@ -211,7 +197,7 @@ const maxOpen = 64
 // takeStop reads the stop reason in the delta of message_delta.
 func (a *assembler) takeStop(delta []byte) {
 	reason := get(delta, "stop_reason")
-	if wire.Kind(reason) != '"' {
+	if rawjson.Kind(reason) != '"' {
 		return
 	}
 	a.stop, a.stopSeen = unquoted(reason), true
@@ -242,7 +228,6 @@ func (a *assembler) Finish(bool) (*lathe.Finish, error) {
 
 // Complete implements [wire.Assembler].
 func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
-	a.Reset()
 	a.Out = dst
 	if _, ok := takeApart(body); !ok {
 		return dst, nil, wire.ErrNoAnswer
@@ -251,7 +236,7 @@ func (a *assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *la
 	switch {
 	case text(body, "type") == "error":
 		return dst, nil, Codec{}.ParseError(0, body)
-	case wire.Kind(content) != '[':
+	case rawjson.Kind(content) != '[':
 		return dst, nil, wire.ErrNoAnswer
 	}
 	a.takeMessage(body)

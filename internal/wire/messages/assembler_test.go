@@ -284,14 +284,14 @@ func TestAssemblerIsBounded(t *testing.T) {
 	if _, err := a.Finish(true); !errors.Is(err, wire.ErrTooLarge) {
 		t.Errorf("finish: %v", err)
 	}
-	a.Reset()
+	a = Codec{}.NewAssembler(&wire.AssemblerOptions{MaxBytes: 1000, MaxCalls: 2})
 	for i := range 3 {
 		_, err = a.Append(nil, "", []byte(opens(i, `{"type":"tool_use","id":"a","name":"f","input":{}}`)))
 	}
 	if !errors.Is(err, wire.ErrTooManyCalls) {
 		t.Errorf("calls: %v", err)
 	}
-	a.Reset()
+	a = Codec{}.NewAssembler(&wire.AssemblerOptions{MaxBytes: 1000, MaxCalls: 2})
 	for i := range 20 {
 		_, err = a.Append(nil, "", []byte(opens(i, `{"type":"x"}`)))
 	}

@@ -22,7 +22,7 @@ func BenchmarkTextDelta(b *testing.B) {
 		if n++; n == 100_000 {
 			n = 0
 			b.StopTimer()
-			a.Reset()
+			a = Codec{}.NewAssembler(nil)
 			_, _ = a.Append(nil, "", []byte(start))
 			_, _ = a.Append(nil, "", []byte(opens(0, `{"type":"text","text":""}`)))
 			b.StartTimer()

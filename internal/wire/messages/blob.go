@@ -45,20 +45,20 @@ func (e *encoder) blob(dst wire.JSON, from lathe.Wire, b *lathe.Blob, at place) 
 	dst = dst.Next().Lit(`{"type":"`).Lit(typ).Lit(`","source":{`)
 	switch {
 	case b.URL != "":
-		dst = dst.Lit(`"type":"url"`).Str("url", b.URL)
+		dst = dst.Fields("type", "url", "url", b.URL)
 	case isText:
-		dst = dst.Lit(`"type":"text","media_type":"text/plain"`).Str("data", text)
+		dst = dst.Fields("type", "text", "media_type", "text/plain", "data", text)
 	default:
 		media := b.MediaType
 		if media == "image/jpg" {
 			media = "image/jpeg" // the only name that the API accepts
 		}
-		dst = dst.Lit(`"type":"base64"`).Str("media_type", media).Lit(`,"data":"`)
+		dst = dst.Fields("type", "base64", "media_type", media).Lit(`,"data":"`)
 		dst = wire.JSON(base64.StdEncoding.AppendEncode(dst, b.Data)).Lit(`"`)
 	}
 	dst = dst.Lit("}")
-	if b.Name != "" && typ == "document" {
-		dst = dst.Str("title", b.Name)
+	if typ == "document" {
+		dst = dst.OptStr("title", b.Name)
 	}
 	return dst.Lit("}")
 }

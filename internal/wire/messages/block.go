@@ -51,10 +51,10 @@ type addition struct {
 // write appends the text of a JSON string to b and returns the added text, which shares the memory of b. strings.Builder never overwrites
 // it.
 func (a *assembler) write(b *strings.Builder, quoted []byte) string {
-	text := a.Unquote(quoted)
+	text := rawjson.Text(quoted)
 	a.Grow(len(text))
 	start := b.Len()
-	b.Write(text)
+	b.WriteString(text)
 	return b.String()[start:]
 }
 
@@ -105,7 +105,7 @@ func (a *assembler) startBlock(index int, v []byte) {
 
 func (a *assembler) startCall(b *block, v []byte) {
 	b.id, b.name = text(v, "id"), text(v, "name")
-	if input := get(v, "input"); wire.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
+	if input := get(v, "input"); rawjson.Kind(input) == '{' && rawjson.SkipSpace(input, 1) != len(input)-1 {
 		b.start = bytes.Clone(input)
 	}
 	a.Grow(len(b.id) + len(b.name) + len(b.start))
@@ -223,7 +223,7 @@ func (a *assembler) addTo(b *block, typ, v []byte) {
 			a.fault(faultUnknownEvent)
 		case i == len(b.added):
 			b.added = append(b.added, addition{name, bytes.Clone(value)})
-		case wire.Kind(value) == '"' && wire.Kind(b.added[i].value) == '"':
+		case rawjson.Kind(value) == '"' && rawjson.Kind(b.added[i].value) == '"':
 			old := b.added[i].value
 			b.added[i].value = append(old[:len(old)-1], value[1:]...)
 		default:

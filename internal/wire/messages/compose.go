@@ -1,10 +1,10 @@
 package messages
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -29,9 +29,9 @@ func (e *encoder) dropAt(p place, suffix string) {
 	if len(e.dropped) == wire.MaxDropped {
 		return
 	}
-	path := "messages[" + strconv.Itoa(p.msg) + "].parts[" + strconv.Itoa(p.part) + "]"
+	path := wire.Element(wire.Element("messages", p.msg)+".parts", p.part)
 	if p.blob > 0 {
-		path += ".blobs[" + strconv.Itoa(p.blob-1) + "]"
+		path = wire.Element(path+".blobs", p.blob-1)
 	}
 	e.drop(path + suffix)
 }
@@ -115,7 +115,7 @@ func (e *encoder) wireRole(m *lathe.Message) string {
 func (e *encoder) parts(dst wire.JSON, i int) wire.JSON {
 	m := &e.req.Messages[i]
 	if m.Name != "" && m.Role != lathe.RoleTool { // the name of a result is that of its call
-		e.drop("messages[" + strconv.Itoa(i) + "].name")
+		e.drop(wire.Element("messages", i) + ".name")
 	}
 	if m.Wire != lathe.WireMessages {
 		e.dropMembers(i, m.Extra)
@@ -129,7 +129,7 @@ func (e *encoder) parts(dst wire.JSON, i int) wire.JSON {
 // dropMembers records the members in list, which are those of message i, as dropped.
 func (e *encoder) dropMembers(i int, list []lathe.Member) {
 	for _, x := range list {
-		e.drop("messages[" + strconv.Itoa(i) + "]." + x.Name)
+		e.drop(wire.Element("messages", i) + "." + x.Name)
 	}
 }
 
@@ -196,7 +196,7 @@ func (e *encoder) extra(dst wire.JSON, from lathe.Wire, extra []lathe.Member, at
 	}
 	for i, x := range extra {
 		switch {
-		case x.Name == "cache_control" && wire.Kind(x.Value) == '{' && wire.MemberValue(extra[i+1:], x.Name) == nil:
+		case x.Name == "cache_control" && rawjson.Kind(x.Value) == '{' && wire.MemberValue(extra[i+1:], x.Name) == nil:
 			dst = dst.Val(x.Name, x.Value)
 		case x.Name != "cache_control":
 			e.dropAt(at, "."+x.Name)
@@ -225,15 +225,15 @@ func (e *encoder) sendsReasoning(m *lathe.Message, p *lathe.Reasoning) bool {
 
 func appendReasoning(dst wire.JSON, p *lathe.Reasoning) wire.JSON {
 	if p.Field == fieldRedacted {
-		return dst.Lit(`{"type":"redacted_thinking","data":`).Quote(p.Data).Lit("}")
+		return dst.Raw(wire.ObjectOf("type", "redacted_thinking", "data", p.Data))
 	}
-	return dst.Lit(`{"type":"thinking","thinking":`).Quote(p.Text).Str("signature", p.Data).Lit("}")
+	return dst.Raw(wire.ObjectOf("type", "thinking", "thinking", p.Text, "signature", p.Data))
 }
 
 func (e *encoder) call(dst wire.JSON, from lathe.Wire, c *lathe.ToolCall, at place) wire.JSON {
-	dst = dst.Next().Lit(`{"type":"tool_use","id":`).Quote(CallID(c.ID)).Str("name", shortName(c.Name))
 	input, _, kept := wire.SentArguments(c.Arguments)
-	if dst = dst.Val("input", input); !kept {
+	dst = dst.Next().Lit("{").Fields("type", "tool_use", "id", CallID(c.ID), "name", shortName(c.Name), "input", input)
+	if !kept {
 		e.dropAt(at, ".arguments")
 	}
 	return e.extra(dst, from, c.Extra, at, "type", "id", "name", "input").Lit("}")
@@ -242,7 +242,7 @@ func (e *encoder) call(dst wire.JSON, from lathe.Wire, c *lathe.ToolCall, at pla
 // result appends a tool_result. If the client's content blocks are stored and still match the result, it appends those blocks.
 func (e *encoder) result(dst wire.JSON, from lathe.Wire, r *lathe.ToolResult, at place) wire.JSON {
 	dst = dst.Next().Lit(`{"type":"tool_result","tool_use_id":`).Quote(CallID(r.CallID))
-	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && wire.Kind(raw) == '[' && sameContent(raw, r) {
+	if raw := wire.MemberValue(r.Extra, "content"); from == lathe.WireMessages && rawjson.Kind(raw) == '[' && sameContent(raw, r) {
 		dst = dst.Val("content", raw)
 	} else if len(r.Blobs) == 0 {
 		dst = dst.OptStr("content", r.Content)

@@ -149,7 +149,7 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	}
 	for _, x := range t.Extra {
 		switch {
-		case x.Name == "cache_control" && wire.Kind(x.Value) == '{':
+		case x.Name == "cache_control" && rawjson.Kind(x.Value) == '{':
 			dst = dst.Val(x.Name, x.Value)
 		case x.Name == "function": // from chat completions: members of the inner object
 			for _, y := range members(x.Value) {
@@ -208,7 +208,7 @@ func (e *encoder) choice(dst wire.JSON) wire.JSON {
 func jsonSchema(format []byte) (schema []byte, typ string) {
 	if i := rawjson.SkipSpace(format, 0); i < len(format) && format[i] == '{' {
 		schema = get(get(format, "json_schema"), "schema")
-		if wire.Kind(schema) != '{' {
+		if rawjson.Kind(schema) != '{' {
 			schema = nil
 		}
 		return schema, text(format, "type")

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -45,7 +44,6 @@ type encoder struct {
 // If the server does not support the response format, AppendRequest adds the tool [HelperTool], which the model must call. An Assembler
 // converts the call to text.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
-	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
@@ -62,7 +60,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 		e.stubs = usedTools(req.Messages)
 	}
 	e.planThinking()
-	dst = dst.Lit("{").OptStr("model", req.Model)
+	dst := wire.JSON(to).Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
 		dst = dst.Bool("stream", true)
 	}
@@ -120,17 +118,16 @@ func (e *encoder) without(feature string) bool {
 }
 
 func (e *encoder) sampling(dst wire.JSON) wire.JSON {
-	s := &e.req.Sampling
-	if e.free("max_tokens") {
-		dst = dst.Num("max_tokens", int64(e.plan.maxTokens))
-	}
-	dst = e.temperature(dst)
+	s := e.req.Sampling
+	taken := func(name string) bool { return !e.free(name) }
+	e.temperature(&s)
+	dst = dst.FieldsExcept(taken, "max_tokens", e.plan.maxTokens, "temperature", s.Temperature, "top_p", s.TopP, "top_k", s.TopK)
 	if len(s.Stop) > 0 && e.free("stop_sequences") {
 		dst = e.stop(dst)
 	}
 	dst = e.thinking(dst)
 	if e.req.User != "" && e.free("metadata") {
-		dst = dst.Obj("metadata").Str("user_id", e.req.User).Lit("}")
+		dst = dst.Val("metadata", wire.ObjectOf("user_id", e.req.User))
 	}
 	for _, m := range [...]struct {
 		set  bool
@@ -143,37 +140,28 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	return dst
 }
 
-// temperature appends temperature, top_p and top_k. If thinking is on, only some of their values are allowed; newer versions of the API
-// allow none.
-func (e *encoder) temperature(dst wire.JSON) wire.JSON {
-	s := &e.req.Sampling
+// temperature removes temperature, top_p and top_k from s where they may not be sent. If thinking is on, only some of their values are
+// allowed; newer versions of the API allow none.
+func (e *encoder) temperature(s *lathe.Sampling) {
 	thinks, refused := e.plan.on(), RefusesSampling(e.req.APIVersion)
 	if t := s.Temperature; t != nil && e.free("temperature") {
 		switch {
 		case refused, e.without(featureTemperature), thinks && *t != 1:
 			e.drop("sampling.temperature")
+			s.Temperature = nil
 		case *t > 1: // the range of OpenAI is 0 to 2
 			e.drop("sampling.temperature")
-			dst = dst.Key("temperature").Lit("1")
-		default:
-			dst = dst.Float("temperature", *t)
+			s.Temperature = new(1.0)
 		}
 	}
-	if p := s.TopP; p != nil && e.free("top_p") {
-		if refused || e.without(featureTopP) || thinks && *p < 0.95 {
-			e.drop("sampling.top_p")
-		} else {
-			dst = dst.Float("top_p", *p)
-		}
+	if p := s.TopP; p != nil && e.free("top_p") && (refused || e.without(featureTopP) || thinks && *p < 0.95) {
+		e.drop("sampling.top_p")
+		s.TopP = nil
 	}
-	if k := s.TopK; k != nil && e.free("top_k") {
-		if refused || e.without(featureTopK) || thinks {
-			e.drop("sampling.top_k")
-		} else {
-			dst = dst.Num("top_k", int64(*k))
-		}
+	if s.TopK != nil && e.free("top_k") && (refused || e.without(featureTopK) || thinks) {
+		e.drop("sampling.top_k")
+		s.TopK = nil
 	}
-	return dst
 }
 
 // stop appends the stop sequences, except for those that are only white space, which the API refuses.
@@ -181,7 +169,7 @@ func (e *encoder) stop(dst wire.JSON) wire.JSON {
 	dst = dst.Arr("stop_sequences")
 	for i, s := range e.req.Sampling.Stop {
 		if strings.TrimSpace(s) == "" {
-			e.drop("sampling.stop[" + strconv.Itoa(i) + "]")
+			e.drop(wire.Element("sampling.stop", i))
 			continue
 		}
 		dst = dst.Next().Quote(s)

@@ -76,12 +76,8 @@ func errorType(e *wire.APIError) string {
 
 // AppendError appends the body of an error response, which is also the data of an error event.
 func (Codec) AppendError(to []byte, e *wire.APIError) []byte {
-	dst := wire.JSON(to)
-	dst = dst.Lit(`{"type":"error","error":{`).Str("type", errorType(e)).Str("message", errorMessage(e))
-	if e.Details != "" {
-		dst = dst.Key("details").Lit(e.Details)
-	}
-	return dst.Lit("}").OptStr("request_id", e.RequestID).Lit("}")
+	inner := wire.ObjectOf("type", errorType(e), "message", errorMessage(e), "details", wire.JSON(e.Details))
+	return wire.JSON(to).Raw(wire.ObjectOf("type", "error", "error", inner, "request_id", wire.Optional(e.RequestID)))
 }
 
 // errorMessage returns the message in the style of the wire, preceded by the name of the parameter at fault. For a conversation that
@@ -131,7 +127,7 @@ func (Codec) ParseError(status int, body []byte) *wire.APIError {
 	}
 	e.RequestID = bounded(get(body, "request_id"))
 	inner := get(body, "error")
-	switch wire.Kind(inner) {
+	switch rawjson.Kind(inner) {
 	case '{':
 	case '"':
 		e.Message = bounded(inner)
@@ -176,7 +172,7 @@ func seconds(v []byte) float64 {
 // bounded returns the text of a string or the digits of a number, truncated to maxErrorText bytes, and "" for other values.
 func bounded(v []byte) string {
 	s := string(v)
-	switch wire.Kind(v) {
+	switch rawjson.Kind(v) {
 	case '"':
 		s = unquoted(v)
 	case 0, '{', '[', 't', 'f', 'n':

@@ -67,7 +67,7 @@ func (b *block) whole() []byte {
 			if left[i].name == name && left[i].value != nil {
 				to := left[i].value
 				left[i].value = nil
-				if wire.Kind(value) == '"' && wire.Kind(to) == '"' {
+				if rawjson.Kind(value) == '"' && rawjson.Kind(to) == '"' {
 					to = append(bytes.Clone(value[:len(value)-1]), to[1:]...)
 				}
 				return nil, to, true
@@ -77,7 +77,7 @@ func (b *block) whole() []byte {
 	}
 	return rawjson.AppendEdited(nil, b.start, edit, func(dst []byte) []byte {
 		for _, m := range left {
-			dst = wire.JSON(dst).OptVal(m.name, m.value)
+			dst = wire.JSON(dst).Fields(m.name, m.value)
 		}
 		return dst
 	})

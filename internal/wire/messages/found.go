@@ -42,8 +42,7 @@ func found(req *lathe.Request) map[int][]*lathe.ToolSpec {
 			if !ok || r.Name != searchTool || r.IsError {
 				continue
 			}
-			tools, _ := rawjson.Get([]byte(r.Content), "tools")
-			for el := range rawjson.Elements(tools) {
+			for el := range rawjson.Elements(rawjson.At([]byte(r.Content), "tools")) {
 				name := text(el, "name")
 				at := slices.IndexFunc(req.Tools, func(t *lathe.ToolSpec) bool { return t.Name == name })
 				if at < 0 || seen[name] {

@@ -72,9 +72,9 @@ func FuzzAssembler(f *testing.F) {
 		opens(1, `{"type":"server_tool_use","input":{}}`), piece(1, `{"type":"input_json_delta","partial_json":"{}"}`), piece(1, `{"type":"x","a":"b"}`), stops("max_tokens"), last}, "\n"))
 	f.Add(`{"type":"message","content":[{"type":"tool_use","id":"a","name":"` + HelperTool + `","input":{"a":1}}],"stop_reason":"tool_use"}`)
 	f.Fuzz(func(t *testing.T, events string) {
-		a := Codec{}.NewAssembler(&wire.AssemblerOptions{MaxBytes: 1 << 16, MaxCalls: 8})
-		_, _, _ = a.Complete(nil, []byte(events))
-		a.Reset()
+		opts := &wire.AssemblerOptions{MaxBytes: 1 << 16, MaxCalls: 8}
+		_, _, _ = Codec{}.NewAssembler(opts).Complete(nil, []byte(events))
+		a := Codec{}.NewAssembler(opts)
 		var deltas []lathe.Delta
 		for e := range strings.SplitSeq(events, "\n") {
 			var err error

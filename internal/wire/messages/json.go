@@ -14,7 +14,7 @@ func unquoted(quoted []byte) string { return rawjson.Text(quoted) }
 
 // get returns the value of a member, nil if it is absent or null.
 func get(obj []byte, name string) []byte {
-	v, _ := rawjson.Get(obj, name)
+	v := rawjson.At(obj, name)
 	if isNull(v) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -24,22 +25,17 @@ func AppendModels(dst wire.JSON, models []Model) wire.JSON {
 	if len(models) == 0 {
 		return dst.Lit(`,"first_id":null,"last_id":null}`)
 	}
-	return dst.Str("first_id", models[0].ID).Str("last_id", models[len(models)-1].ID).Lit("}")
+	return dst.Fields("first_id", models[0].ID, "last_id", models[len(models)-1].ID).Lit("}")
 }
 
 // AppendModel appends the response with one model.
 func AppendModel(dst wire.JSON, m *Model) wire.JSON {
-	name := m.DisplayName
-	if name == "" {
-		name = m.ID
-	}
-	return dst.Lit(`{"type":"model"`).Str("id", m.ID).Str("display_name", name).Str("created_at", time.Unix(m.Created, 0).UTC().Format(time.RFC3339)).
-		Lit("}")
+	return dst.Raw(wire.ObjectOf("type", "model", "id", m.ID, "display_name", cmp.Or(m.DisplayName, m.ID), "created_at", time.Unix(m.Created, 0).UTC().Format(time.RFC3339)))
 }
 
 // AppendCount appends the response with a number of tokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
-	return dst.Lit(`{"input_tokens":`).Int(tokens).Lit("}")
+	return dst.Raw(wire.ObjectOf("input_tokens", tokens))
 }
 
 // Published are members in the published schema of a request that ParseRequest does not read.

@@ -79,7 +79,7 @@ func (r *reader) readResult(o wire.Object) lathe.Part {
 	}
 	content := o.Get("content")
 	res.Extra = o.Rest()
-	switch wire.Kind(content) {
+	switch rawjson.Kind(content) {
 	case 0:
 		return res
 	case '"':

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -140,7 +141,7 @@ func (r *reader) readMessage(v []byte) (m lathe.Message, results []lathe.ToolRes
 // readContent parses a member that is a string or an array of blocks, and adds its parts to m. The tool results in it are returned
 // separately.
 func (r *reader) readContent(o wire.Object, name string, m *lathe.Message) (results []lathe.ToolResult) {
-	switch v := o.Get(name); wire.Kind(v) {
+	switch v := o.Get(name); rawjson.Kind(v) {
 	case '"':
 		if s := unquoted(v); s != "" {
 			m.Parts = []lathe.Part{lathe.Text{Text: s}}

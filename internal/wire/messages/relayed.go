@@ -23,7 +23,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	if opts != nil {
-		if given, _ := rawjson.Get(settings, "stream"); (string(given) == "true") != opts.Stream {
+		if (string(rawjson.At(settings, "stream")) == "true") != opts.Stream {
 			changes.Set("stream", strconv.AppendBool(nil, opts.Stream))
 		}
 	}

@@ -19,10 +19,9 @@ func ServerCallID(id string) string {
 // clients refuse deltas of such a block.
 func appendServerCall(c *wire.ServerCall) (call, result []byte) {
 	input, _, _ := wire.SentArguments(c.Arguments)
-	call = wire.JSON(`{"type":"mcp_tool_use"`).Str("id", ServerCallID(c.ID)).Str("name", c.Name).Str("server_name", c.Server).Val("input", input).
-		Lit("}")
-	return call, wire.JSON(`{"type":"mcp_tool_result"`).Str("tool_use_id", ServerCallID(c.ID)).Bool("is_error", c.Failed).Lit(`,"content":[{"type":"text"`).
-		Str("text", c.Output).Lit("}]}")
+	id := ServerCallID(c.ID)
+	return wire.ObjectOf("type", "mcp_tool_use", "id", id, "name", c.Name, "server_name", c.Server, "input", input),
+		wire.ObjectOf("type", "mcp_tool_result", "tool_use_id", id, "is_error", c.Failed, "content", wire.ArrayOf(wire.ObjectOf("type", "text", "text", c.Output)))
 }
 
 // OriginalCallID is the inverse of [ServerCallID], except for call ids that ServerCallID shortened.

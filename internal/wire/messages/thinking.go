@@ -177,24 +177,24 @@ func asksToDrop(e *encoder) bool {
 func (e *encoder) thinking(dst wire.JSON) wire.JSON {
 	p := &e.plan
 	if p.mode != "" && e.free("thinking") {
-		dst = dst.Obj("thinking").Str("type", p.mode)
+		members := []any{"type", p.mode}
 		if p.mode == "enabled" {
-			dst = dst.Num("budget_tokens", int64(p.budget))
+			members = append(members, "budget_tokens", p.budget)
 		}
 		if p.display {
-			dst = dst.Str("display", "summarized")
+			members = append(members, "display", "summarized")
 		}
 		if asksToDrop(e) {
-			dst = dst.Key("block_binding").Lit(`{"prefix_mismatch_behavior":"drop_block"}`)
+			members = append(members, "block_binding", wire.ObjectOf("prefix_mismatch_behavior", "drop_block"))
 		}
-		dst = dst.Lit("}")
+		dst = dst.Val("thinking", wire.ObjectOf(members...))
 	}
 	if p.effort == "" && e.format == nil || !e.free("output_config") {
 		return dst
 	}
-	dst = dst.Obj("output_config").OptStr("effort", p.effort)
+	var format wire.JSON
 	if e.format != nil {
-		dst = dst.Key("format").Lit(`{"type":"json_schema","schema":`).Raw(e.format).Lit("}")
+		format = wire.ObjectOf("type", "json_schema", "schema", e.format)
 	}
-	return dst.Lit("}")
+	return dst.Val("output_config", wire.ObjectOf("effort", wire.Optional(p.effort), "format", format))
 }

@@ -13,7 +13,7 @@ type usage struct{ input, written, read, output, thinking int64 }
 
 // takeUsage reads a usage object. Counts are cumulative, so the largest received value applies.
 func (a *assembler) takeUsage(v []byte) {
-	if wire.Kind(v) != '{' {
+	if rawjson.Kind(v) != '{' {
 		return
 	}
 	take := func(v []byte, to *int64) {
@@ -54,7 +54,7 @@ func (u usage) internal() lathe.Usage {
 
 // appendUsage appends the usage object of the wire.
 func appendUsage(dst wire.JSON, u *lathe.Usage) wire.JSON {
-	return dst.Lit(`{"input_tokens":`).Int(max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0)).
-		Num("cache_creation_input_tokens", u.CacheWriteTokens).Num("cache_read_input_tokens", u.CachedTokens).Num("output_tokens", u.OutputTokens).
-		Obj("output_tokens_details").Num("thinking_tokens", u.ReasoningTokens).Lit("}}")
+	return dst.Raw(wire.ObjectOf("input_tokens", max(u.InputTokens-u.CachedTokens-u.CacheWriteTokens, 0), "cache_creation_input_tokens", u.CacheWriteTokens,
+		"cache_read_input_tokens", u.CachedTokens, "output_tokens", u.OutputTokens,
+		"output_tokens_details", wire.ObjectOf("thinking_tokens", u.ReasoningTokens)))
 }

@@ -93,7 +93,7 @@ func (w *blockWriter) event(typ string, members ...any) {
 
 // appendHead appends the members of a message that precede its content, without a trailing comma.
 func appendHead(dst wire.JSON, h *wire.AnswerHead) wire.JSON {
-	return dst.Lit("{").Str("id", messageID(h.ID)).Lit(`,"type":"message","role":"assistant"`).Str("model", h.Model)
+	return dst.Lit("{").Fields("id", messageID(h.ID), "type", "message", "role", "assistant", "model", h.Model)
 }
 
 func (w *writer) AppendDelta(dst []byte, d lathe.Delta) []byte {
@@ -111,7 +111,7 @@ func (w *writer) take(d *lathe.Delta) {
 	case lathe.DeltaTextEnd:
 		w.endText(d)
 	case lathe.DeltaPart:
-		if o, ok := d.Part.(lathe.Opaque); ok && d.Name == string(lathe.WireMessages) && wire.Kind(o.JSON) == '{' {
+		if o, ok := d.Part.(lathe.Opaque); ok && d.Name == string(lathe.WireMessages) && rawjson.Kind(o.JSON) == '{' {
 			w.push(o.JSON)
 			w.advance()
 		}

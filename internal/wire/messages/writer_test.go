@@ -69,7 +69,7 @@ func checkStream(t testing.TB, stream []byte) {
 			next++
 		case "message_delta":
 			stopped = text(get(e.data, "delta"), "stop_reason")
-			if stopped == "" || wire.Kind(get(e.data, "usage")) != '{' || open != "" {
+			if stopped == "" || rawjson.Kind(get(e.data, "usage")) != '{' || open != "" {
 				fail("message_delta without reason or usage, or within a block")
 			}
 			if (stopped == "tool_use") != (calls > 0) && stopped != "max_tokens" && stopped != "refusal" && stopped != "model_context_window_exceeded" {

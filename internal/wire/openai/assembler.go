@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -12,12 +11,8 @@ import (
 // AssemblerOptions are the limits of an answer.
 type AssemblerOptions = wire.AssemblerOptions
 
-const (
-	// namesBlock is the size in bytes of a memory block that ids, names and other short strings share.
-	namesBlock = 512
-	// maxExtra bounds the unknown members stored for one message or call.
-	maxExtra = 64
-)
+// maxExtra bounds the unknown members stored for one message or call.
+const maxExtra = 64
 
 // An Assembler assembles an answer from the chunks of a stream. It is lenient: whatever the order and form in which a server sends the
 // pieces, the result has complete calls with the argument text as the model wrote it. It counts the faults that it tolerates. It is used by
@@ -38,19 +33,12 @@ type Assembler struct {
 	chunk parsedChunk // the last chunk read
 
 	text, reasoning, refusal text
+	reasoningField           string
 	calls                    []*call
-	spare                    []*call
-	names                    strings.Builder // memory of short strings
-	progress
-}
-
-// progress is the part of an Assembler's state that belongs to one answer and is not reused as memory for the next.
-type progress struct {
-	reasoningField string
-	blobs          []lathe.Blob
-	current        *call  // the call to which the last piece belonged
-	announced      string // name of the call that begins with the current piece, if an earlier piece contained it
-	extra          []lathe.Member
+	blobs                    []lathe.Blob
+	current                  *call  // the call to which the last piece belonged
+	announced                string // name of the call that begins with the current piece, if an earlier piece contained it
+	extra                    []lathe.Member
 
 	finish     string
 	finishSeen bool
@@ -75,28 +63,11 @@ func NewAssembler(opts *AssemblerOptions) *Assembler {
 	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
-// Reset prepares the Assembler for another answer. Values that it has returned remain valid.
-func (a *Assembler) Reset() {
-	for _, c := range a.calls {
-		c.args.reset()
-		*c = call{args: c.args}
-	}
-	a.text.reset()
-	a.reasoning.reset()
-	a.refusal.reset()
-	if a.names.Cap() > maxShared {
-		a.names.Reset()
-	}
-	a.spare, a.calls = append(a.spare, a.calls...), a.calls[:0]
-	a.chunk.read(nil)
-	a.Assembly, a.progress = a.Next(), progress{}
-}
-
 // Done reports whether [DONE] was received.
 func (a *Assembler) Done() bool { return a.done }
 
 // Append reads the data of one event and appends its deltas. Data that cannot be parsed is skipped and counted as a fault. If the server
-// reports an error, Append returns an *[APIError]; if the answer exceeds a limit, an error that wraps [ErrTooLarge]. Both are final. Append
+// reports an error, Append returns an *[APIError]; if the answer exceeds a limit, an error that wraps [wire.ErrTooLarge]. Both are final. Append
 // does not retain data.
 func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error) {
 	a.Out = dst
@@ -158,7 +129,7 @@ func (a *Assembler) commit(data []byte) {
 		usage = in.choiceUsage
 	}
 	if !usage.ok() && in.xgroq.ok() {
-		if raw, ok := rawjson.Get(in.xgroq, "usage"); ok {
+		if raw := rawjson.At(in.xgroq, "usage"); raw != nil {
 			a.takeUsage(raw)
 		}
 	}
@@ -258,25 +229,16 @@ func (a *Assembler) takeFinish(raw []byte) {
 
 // blank reports whether no content was received yet.
 func (a *Assembler) blank() bool {
-	return a.text.len() == 0 && a.reasoning.len() == 0 && a.refusal.len() == 0 &&
+	return a.text.b.Len() == 0 && a.reasoning.b.Len() == 0 && a.refusal.b.Len() == 0 &&
 		len(a.calls) == 0 && len(a.blobs) == 0
 }
 
-// keep returns the text of a string, in memory that short strings share. Other values are returned as JSON text.
+// keep returns the text of a string, and adds its size to that of the answer. Other values are returned as JSON text.
 func (a *Assembler) keep(v value) string {
 	b := v.body()
-	if len(b) == 0 {
-		return ""
-	}
 	if v.isString() && bytes.IndexByte(b, '\\') >= 0 {
 		b = unquoted(v)
 	}
 	a.Grow(len(b))
-	if a.names.Cap()-a.names.Len() < len(b) {
-		a.names = strings.Builder{}
-		a.names.Grow(max(namesBlock, len(b)))
-	}
-	start := a.names.Len()
-	a.names.Write(b)
-	return a.names.String()[start:]
+	return string(b)
 }

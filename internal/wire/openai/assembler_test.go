@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // chunk wraps a delta object, and what follows it in its choice, into a whole chunk.
@@ -504,7 +506,7 @@ func TestAssemblerIncomplete(t *testing.T) {
 		{"a call, finish, cut", then(whole, finish("tool_calls")), false, true},
 	} {
 		_, f, err := assemble(tt.lines, nil, tt.clean)
-		if (err == nil) != tt.whole || err != nil && !errors.Is(err, ErrIncomplete) || (f != nil) != tt.whole {
+		if (err == nil) != tt.whole || err != nil && !errors.Is(err, wire.ErrIncomplete) || (f != nil) != tt.whole {
 			t.Errorf("%s: got %v, %v; want whole: %v", tt.name, f, err, tt.whole)
 		}
 	}
@@ -584,43 +586,15 @@ func TestAssemblerLimits(t *testing.T) {
 		t.Errorf("many members: %v", err)
 	}
 	for name, lines := range map[string][]string{"calls": many, "text": text, "members": details, "names": names} {
-		want := ErrTooManyBytes
+		want := wire.ErrTooManyBytes
 		if name == "calls" {
-			want = ErrTooManyCalls
+			want = wire.ErrTooManyCalls
 		}
-		if _, _, err := assemble(append(lines, finish("stop"), done), opts, true); !errors.Is(err, want) || !errors.Is(err, ErrTooLarge) {
+		if _, _, err := assemble(append(lines, finish("stop"), done), opts, true); !errors.Is(err, want) || !errors.Is(err, wire.ErrTooLarge) {
 			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 	}
 	if _, _, err := assemble(append(text[:19:19], finish("stop"), done), opts, true); err != nil {
 		t.Errorf("within the limits: %v", err)
-	}
-}
-
-func TestAssemblerReset(t *testing.T) {
-	t.Parallel()
-	a := NewAssembler(nil)
-	var first *lathe.Finish
-	for i, h := range append(hazards(), hazards()...) {
-		a.Reset()
-		var ds []lathe.Delta
-		for _, l := range h.lines {
-			ds, _ = a.Append(ds, []byte(l))
-		}
-		got, err := a.Finish(true)
-		if err != nil {
-			t.Fatalf("%s: %v", h.name, err)
-		}
-		checkDeltas(t, ds, got)
-		_, want, _ := assemble(h.lines, nil, true)
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s after others (-alone +after)\n%s", h.name, d)
-		}
-		if i == 0 {
-			first = got
-		}
-	}
-	if got := first.Message.Calls()[0].Arguments; got != `{"x":1}` {
-		t.Errorf("the first answer changed: %s", got)
 	}
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -13,13 +14,7 @@ type Completion struct {
 	Extra     []lathe.Member // additional members, written after the known ones
 }
 
-func knownInCompletion(name string) bool {
-	switch name {
-	case "id", "object", "created", "model", "choices", "usage":
-		return true
-	}
-	return false
-}
+var knownInCompletion = rawjson.NewNames("id", "object", "created", "model", "choices", "usage").Has
 
 // AppendCompletion appends the body of a complete answer.
 func AppendCompletion(dst wire.JSON, c *Completion) wire.JSON {
@@ -27,12 +22,9 @@ func AppendCompletion(dst wire.JSON, c *Completion) wire.JSON {
 	if f == nil {
 		f = &lathe.Finish{}
 	}
-	dst = dst.Lit(`{"id":`).Quote(c.ID).Lit(`,"object":"chat.completion","created":`).Int(c.Created).Str("model", c.Model).
-		Lit(`,"choices":[{"index":0,"message":`)
-	dst = appendAnswer(dst, &f.Message)
-	dst = dst.Lit(`,"logprobs":null`).Str("finish_reason", wireReason(f.Reason)).Lit(`}],"usage":`)
-	dst = appendUsage(dst, &f.Usage, f.ProviderCost)
-	return dst.Extra(c.Extra, knownInCompletion).Lit("}")
+	choice := wire.ObjectOf("index", 0, "message", appendAnswer(nil, &f.Message), "logprobs", wire.JSON("null"), "finish_reason", wireReason(f.Reason))
+	return dst.Lit("{").Fields("id", c.ID, "object", "chat.completion", "created", c.Created, "model", c.Model, "choices", wire.ArrayOf(choice),
+		"usage", appendUsage(nil, &f.Usage, f.ProviderCost)).Extra(c.Extra, knownInCompletion).Lit("}")
 }
 
 // appendAnswer appends the message of an answer. It has the form of a message in a request, with its reasoning and with the members that an

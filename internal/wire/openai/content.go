@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -64,7 +65,7 @@ func appendContent(dst wire.JSON, ps []lathe.Part, nullable, alien bool) wire.JS
 	return dst.Lit("]")
 }
 
-func knownInText(name string) bool { return name == "type" || name == "text" }
+var knownInText = rawjson.NewNames("type", "text").Has
 
 // appendPlain appends the texts joined to one string.
 func appendPlain(dst wire.JSON, ps []lathe.Part) wire.JSON {

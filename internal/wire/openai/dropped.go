@@ -1,11 +1,11 @@
 package openai
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/destination"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -19,15 +19,7 @@ func (d *dropped) add(path ...string) {
 	if len(*d) == wire.MaxDropped {
 		return
 	}
-	n := 0
-	for _, p := range path {
-		n += len(p)
-	}
-	b := make([]byte, 0, n)
-	for _, p := range path {
-		b = append(b, p...)
-	}
-	*d = append(*d, string(b))
+	*d = append(*d, strings.Join(path, ""))
 }
 
 func (d *dropped) addMembers(at string, members []lathe.Member, sent func(string) bool) {
@@ -71,7 +63,7 @@ func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []s
 		if !foreign(m.Wire) && !hasReasoning(m.Parts) {
 			continue
 		}
-		path := index("messages", i)
+		path := wire.Element("messages", i)
 		switch {
 		case foreign(m.Wire):
 			d.addMembers(path, m.Extra, nil)
@@ -79,7 +71,7 @@ func appendDropped(list []string, msgs []lathe.Message, opts *EncodeOptions) []s
 			d.addMembers(path, m.Extra, func(name string) bool { return !protected(name) })
 		}
 		for j, p := range m.Parts {
-			d.addPart(path+"."+index("parts", j), m, p, opts)
+			d.addPart(path+"."+wire.Element("parts", j), m, p, opts)
 		}
 	}
 	return d
@@ -107,7 +99,7 @@ func (d *dropped) addPart(path string, m *lathe.Message, p lathe.Part, opts *Enc
 			d.addMembers(path, p.Extra, nil)
 		}
 		for i := range p.Blobs {
-			d.addBlob(path+"."+index("blobs", i), &p.Blobs[i], alien)
+			d.addBlob(path+"."+wire.Element("blobs", i), &p.Blobs[i], alien)
 		}
 	case lathe.Opaque:
 		if alien {
@@ -177,13 +169,8 @@ func ofOther(m *lathe.Message, opts *EncodeOptions) bool {
 
 // protected reports whether a member of a message contains reasoning that a vendor protects. Like all reasoning, it is sent only to the
 // model that wrote it.
-func protected(name string) bool {
-	switch name {
-	case "reasoning_details", "thinking_blocks", "reasoning_signature", "thought_signature", "extra_content", "provider_specific_fields":
-		return true
-	}
-	return false
-}
+var protected = rawjson.NewNames("reasoning_details", "thinking_blocks", "reasoning_signature", "thought_signature", "extra_content",
+	"provider_specific_fields").Has
 
 func knownOrProtected(name string) bool { return knownInMessage(name) || protected(name) }
 
@@ -195,5 +182,3 @@ func hasReasoning(ps []lathe.Part) bool {
 	}
 	return false
 }
-
-func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

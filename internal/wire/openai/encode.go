@@ -2,17 +2,12 @@ package openai
 
 import (
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// reserved reports whether name is a member of a request that Request.Overrides cannot replace.
-func reserved(name string) bool {
-	switch name {
-	case "model", "messages", "tools", "tool_choice", "response_format", "stream":
-		return true
-	}
-	return false
-}
+// reserved reports whether a name is that of a member of a request that Request.Overrides cannot replace.
+var reserved = rawjson.NewNames("model", "messages", "tools", "tool_choice", "response_format", "stream").Has
 
 // appendHead appends a request up to and including the opening bracket of messages, which are the last member, so that an encoded
 // conversation grows at its end. An override replaces the member that Sampling would set. The paths of members of the tools that are not
@@ -21,57 +16,33 @@ func appendHead(dst wire.JSON, req *lathe.Request, opts *EncodeOptions) (_ wire.
 	if opts == nil {
 		opts = &EncodeOptions{}
 	}
-	free := func(name string) bool { return !wire.Named(req.Overrides, name) }
+	taken := func(name string) bool { return wire.Named(req.Overrides, name) }
 	dst = dst.Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
-		dst = dst.Bool("stream", true).If(opts.IncludeUsage && free("stream_options"), `,"stream_options":{"include_usage":true}`)
+		dst = dst.Bool("stream", true).If(opts.IncludeUsage && !taken("stream_options"), `,"stream_options":{"include_usage":true}`)
 	}
-	dst = appendSampling(dst, &req.Sampling, opts, free)
+	dst = appendSampling(dst, &req.Sampling, opts, taken)
 	if len(req.Tools)+len(req.HostedTools) > 0 {
 		dst, dropped = appendTools(dst.Key("tools"), req, opts)
 		if req.ToolChoice.Mode != "" {
 			dst = appendToolChoice(dst.Key("tool_choice"), req.ToolChoice)
 		}
-		if req.ParallelToolCalls != nil && free("parallel_tool_calls") {
-			dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
-		}
+		dst = dst.FieldsExcept(taken, "parallel_tool_calls", req.ParallelToolCalls)
 	}
-	if req.User != "" && free("user") {
-		dst = dst.Str("user", req.User)
-	}
-	dst = dst.Extra(req.Overrides, reserved)
-	return dst.Arr("messages"), dropped
+	return dst.FieldsExcept(taken, "user", wire.Optional(req.User)).Extra(req.Overrides, reserved).Arr("messages"), dropped
 }
 
-func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, free func(string) bool) wire.JSON {
-	float := func(name string, f *float64) {
-		if f != nil && free(name) {
-			dst = dst.Float(name, *f)
-		}
+func appendSampling(dst wire.JSON, s *lathe.Sampling, opts *EncodeOptions, taken func(string) bool) wire.JSON {
+	var topK *int
+	if opts.TopK {
+		topK = s.TopK
 	}
-	float("temperature", s.Temperature)
-	float("top_p", s.TopP)
-	if opts.TopK && free("top_k") {
-		dst = dst.OptInt("top_k", s.TopK)
-	}
-	float("presence_penalty", s.PresencePenalty)
-	float("frequency_penalty", s.FrequencyPenalty)
-	name := "max_tokens"
+	limit := "max_tokens"
 	if opts.MaxCompletionTokens {
-		name = "max_completion_tokens"
+		limit = "max_completion_tokens"
 	}
-	if free(name) {
-		dst = dst.OptInt(name, s.MaxTokens)
-	}
-	if s.Seed != nil && free("seed") {
-		dst = dst.Num("seed", *s.Seed)
-	}
-	if len(s.Stop) > 0 && free("stop") {
-		dst = dst.Strs("stop", s.Stop)
-	}
-	if free("reasoning_effort") {
-		dst = dst.OptStr("reasoning_effort", s.ReasoningEffort)
-	}
+	dst = dst.FieldsExcept(taken, "temperature", s.Temperature, "top_p", s.TopP, "top_k", topK, "presence_penalty", s.PresencePenalty,
+		"frequency_penalty", s.FrequencyPenalty, limit, s.MaxTokens, "seed", s.Seed, "stop", s.Stop, "reasoning_effort", wire.Optional(s.ReasoningEffort))
 	if len(s.ResponseFormat) > 0 {
 		dst = dst.Key("response_format").Compact(s.ResponseFormat)
 	}
@@ -100,14 +71,8 @@ func AppendMessages(dst wire.JSON, msgs []lathe.Message, opts *EncodeOptions) wi
 	return dst
 }
 
-// knownInMessage reports whether name is a member of a message that has a field or a part in the internal form.
-func knownInMessage(name string) bool {
-	switch name {
-	case "role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call":
-		return true
-	}
-	return false
-}
+// knownInMessage reports whether a name is that of a member of a message that has a field or a part in the internal form.
+var knownInMessage = rawjson.NewNames("role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call").Has
 
 // appendMessage appends a message of a request or, if answer is set, of an answer.
 func appendMessage(dst wire.JSON, m *lathe.Message, opts *EncodeOptions, answer bool) wire.JSON {
@@ -251,11 +216,5 @@ func appendCall(dst wire.JSON, c *lathe.ToolCall, answer bool) wire.JSON {
 // Sendable reports whether servers accept the arguments of a call unchanged.
 func Sendable(args string) bool { return wire.Sendable([]byte(args)) }
 
-// knownInCall reports whether name is a member of a call that has a field in the internal form, or that has no meaning in a request.
-func knownInCall(name string) bool {
-	switch name {
-	case "id", "type", "function", "index":
-		return true
-	}
-	return false
-}
+// knownInCall reports whether a name is that of a member of a call that has a field in the internal form, or that has no meaning in a request.
+var knownInCall = rawjson.NewNames("id", "type", "function", "index").Has

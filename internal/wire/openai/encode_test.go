@@ -114,7 +114,7 @@ func TestAppendSchema(t *testing.T) {
 	}
 }
 
-func floatText(f float64) []byte { return wire.JSON("{").Float("f", f)[len(`{"f":`):] }
+func floatText(f float64) []byte { return wire.JSON("{").Fields("f", f)[len(`{"f":`):] }
 
 func TestAppendFloat(t *testing.T) {
 	t.Parallel()
@@ -182,14 +182,14 @@ func TestParseErrorBodies(t *testing.T) {
 func TestParseCompletion(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "<html></html>", "{}", "[]", `{"choices":[]}`, `{"choices":[{}]}`, `{"choices":"x","id":"y"}`, done} {
-		if f, err := ParseCompletion([]byte(body), nil); err != ErrNoCompletion {
-			t.Errorf("%q: got %v, %v; want %v", body, f, err, ErrNoCompletion)
+		if f, err := ParseCompletion([]byte(body), nil); err != wire.ErrNoAnswer {
+			t.Errorf("%q: got %v, %v; want %v", body, f, err, wire.ErrNoAnswer)
 		}
 	}
 	if _, err := ParseCompletion([]byte(`{"error":{"message":"x","code":"y"}}`), nil); err == nil || err.(*APIError).Code != "y" {
 		t.Errorf("an error in place of an answer: %v", err)
 	}
-	if _, err := ParseCompletion([]byte(`{"choices":[{"message":{"content":"0123456789"}}]}`), &AssemblerOptions{MaxBytes: 5}); err != ErrTooManyBytes {
+	if _, err := ParseCompletion([]byte(`{"choices":[{"message":{"content":"0123456789"}}]}`), &AssemblerOptions{MaxBytes: 5}); err != wire.ErrTooManyBytes {
 		t.Errorf("above the limit: %v", err)
 	}
 	// Each element of tool_calls is a call, whatever its id and name.

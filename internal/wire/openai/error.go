@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -19,25 +20,19 @@ type APIError = wire.APIError
 
 // AppendError appends the body of an error response.
 func AppendError(to []byte, e *APIError) []byte {
-	dst := wire.JSON(to)
-	dst = dst.Lit(`{"error":{"message":`).Quote(e.Message)
-	typ := e.Type
-	if typ == "" {
-		typ = "server_error"
-		if e.Status >= 400 && e.Status < 500 {
-			typ = "invalid_request_error"
-		}
+	typ := "server_error"
+	if e.Status >= 400 && e.Status < 500 {
+		typ = "invalid_request_error"
 	}
-	dst = dst.Str("type", typ)
-	for _, f := range [...]struct{ key, text string }{{"param", e.Param}, {"code", e.Code}} {
-		dst = dst.Key(f.key)
-		if f.text == "" {
-			dst = dst.Lit("null")
-		} else {
-			dst = dst.Quote(f.text)
-		}
+	return wire.JSON(to).Raw(wire.ObjectOf("error",
+		wire.ObjectOf("message", e.Message, "type", cmp.Or(e.Type, typ), "param", orNull(e.Param), "code", orNull(e.Code))))
+}
+
+func orNull(text string) wire.JSON {
+	if text == "" {
+		return wire.JSON("null")
 	}
-	return dst.Lit("}}")
+	return wire.Quoted(text)
 }
 
 // ParseError parses the body of a response with the given HTTP status. It supports OpenAI's form and those of other servers. If the body is
@@ -64,21 +59,20 @@ func ParseError(status int, body []byte) *APIError {
 
 // readError reads an object that contains an error in one of the known forms; false if it contains none.
 func readError(obj []byte) (*APIError, bool) {
-	inner, found := rawjson.Get(obj, "error")
-	if found && string(inner) != "null" {
-		switch kind(inner) {
-		case '{':
-			return errorObject(inner), true
-		case '"':
-			e := errorObject(obj)
-			e.Message = boundedText(inner)
-			return e, true
-		}
-		return errorObject(obj), true
+	inner := rawjson.At(obj, "error")
+	if kind(inner) == '{' {
+		return errorObject(inner), true
 	}
 	e := errorObject(obj)
-	typ, _ := rawjson.Get(obj, "object")
-	return e, e.Message != "" || rawjson.EqualKey(typ, "error")
+	switch kind(inner) {
+	case '"':
+		e.Message = boundedText(inner)
+		return e, true
+	case 0, 'n':
+	default:
+		return e, true
+	}
+	return e, e.Message != "" || rawjson.TextAt(obj, "object") == "error"
 }
 
 func errorObject(obj []byte) *APIError {
@@ -123,8 +117,7 @@ func wordsBehind(metadata []byte) string {
 	if kind(metadata) != '{' {
 		return ""
 	}
-	name, _ := rawjson.Get(metadata, "provider_name")
-	raw, _ := rawjson.Get(metadata, "raw")
+	raw := rawjson.At(metadata, "raw")
 	words := ""
 	if kind(raw) == '"' {
 		text := rawjson.AppendUnquoteLossy(nil, raw)
@@ -147,7 +140,7 @@ func wordsBehind(metadata []byte) string {
 			words = inner.Message
 		}
 	}
-	return strings.Trim(boundedText(name)+": "+words, ": ")
+	return strings.Trim(boundedText(rawjson.At(metadata, "provider_name"))+": "+words, ": ")
 }
 
 func httpStatus(v []byte) int {
@@ -173,4 +166,4 @@ func boundedText(v []byte) string {
 }
 
 // kind returns the first byte of a value, which determines its type; 0 for an empty value.
-func kind(v []byte) byte { return wire.Kind(v) }
+func kind(v []byte) byte { return rawjson.Kind(v) }

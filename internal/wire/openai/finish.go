@@ -9,12 +9,6 @@ import (
 
 // finishReason maps a server's finish_reason to the internal one. It returns false if the value is not known.
 func finishReason(raw string) (lathe.FinishReason, bool) {
-	switch raw { // the most frequent values
-	case "tool_calls":
-		return lathe.FinishToolCalls, true
-	case "stop":
-		return lathe.FinishStop, true
-	}
 	switch strings.ToLower(raw) {
 	case "stop", "end_turn", "stop_sequence", "eos", "eos_token", "end", "complete", "completed":
 		return lathe.FinishStop, true
@@ -70,28 +64,22 @@ func (a *Assembler) broken() bool {
 		return false
 	}
 	for _, c := range a.calls {
-		if c.args.len() > 0 && !c.whole() {
+		if c.args.b.Len() > 0 && !c.whole() {
 			return true
 		}
 	}
 	return false
 }
 
-// A finished is a Finish together with the memory of its parts, so that one allocation suffices.
-type finished struct {
-	lathe.Finish
-	parts [4]lathe.Part
-}
-
 // Finish returns the complete answer after the last Append. It is called once. cleanEOF is set if the stream ended without an error of the
-// connection. Finish returns the error of Append if there was one, and [ErrIncomplete] if the answer is incomplete; it never returns part
+// connection. Finish returns the error of Append if there was one, and [wire.ErrIncomplete] if the answer is incomplete; it never returns part
 // of an answer.
 func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
 	if a.broken() {
-		return nil, ErrIncomplete
+		return nil, wire.ErrIncomplete
 	}
 	return a.assemble(cleanEOF), nil
 }
@@ -99,7 +87,7 @@ func (a *Assembler) Finish(cleanEOF bool) (*lathe.Finish, error) {
 // assemble returns the answer as far as it was received. cleanEOF is that of [Assembler.Finish].
 func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	a.endCalls()
-	f := &finished{Finish: lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost}}
+	f := &lathe.Finish{RawReason: a.finish, Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost}
 	f.Reason = a.reason()
 	switch {
 	case a.done:
@@ -108,14 +96,14 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	default:
 		a.Fault(FaultCutAfterFinish)
 	}
-	ps := f.parts[:0]
-	if s := a.reasoning.whole(); s != "" {
+	var ps []lathe.Part
+	if s := a.reasoning.b.String(); s != "" {
 		ps = append(ps, lathe.Reasoning{Text: s, Field: a.reasoningField})
 	}
-	if s := a.text.whole(); s != "" {
+	if s := a.text.b.String(); s != "" {
 		ps = append(ps, lathe.Text{Text: s})
 	}
-	if s := a.refusal.whole(); s != "" {
+	if s := a.refusal.b.String(); s != "" {
 		ps = append(ps, lathe.Refusal{Text: s})
 	}
 	for _, b := range a.blobs {
@@ -128,12 +116,12 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 		if c.name == "" {
 			a.Fault(FaultNameMissing)
 		}
-		ps = append(ps, lathe.ToolCall{ID: c.id, Name: c.name, Arguments: c.args.whole(), Incomplete: a.incomplete(c), Extra: c.extra})
+		ps = append(ps, lathe.ToolCall{ID: c.id, Name: c.name, Arguments: c.args.b.String(), Incomplete: a.incomplete(c), Extra: c.extra})
 	}
 	f.Message = lathe.Message{Role: lathe.RoleAssistant, Parts: ps, Extra: a.extra}
 	a.Faults = wire.CountFault(a.Faults, FaultInvalidUTF8, a.damage.invalid)
 	f.Faults = wire.CountFault(a.Faults, FaultSplitCharacter, a.damage.joined)
-	return &f.Finish
+	return f
 }
 
 // Unreadable ends an answer for which the server reported that it could not parse the call that the model wrote. It is called instead of
@@ -159,17 +147,16 @@ func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish)
 	return dst, f
 }
 
-// Complete parses the body of an answer that was not streamed. It resets the Assembler first. It appends the deltas, and returns the
-// answer, as if the answer had been streamed. The error is an *[APIError] if the body is an error, [ErrNoCompletion] if it is no
-// completion, or an error that wraps [ErrTooLarge].
+// Complete parses the body of an answer that was not streamed. It is called instead of Append and Finish. It appends the deltas, and returns the
+// answer, as if the answer had been streamed. The error is an *[APIError] if the body is an error, [wire.ErrNoAnswer] if it is no
+// completion, or an error that wraps [wire.ErrTooLarge].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
-	a.Reset()
 	dst, err := a.Append(dst, body)
 	if err != nil {
 		return dst, nil, err
 	}
 	if !a.chunk.taken || a.chunk.delta == nil {
-		return dst, nil, ErrNoCompletion
+		return dst, nil, wire.ErrNoAnswer
 	}
 	a.done, a.finishSeen = true, true
 	a.Out = dst

@@ -53,11 +53,7 @@ func (f *fold) append(dst wire.JSON, fin *lathe.Finish, extra []lathe.Member) wi
 		m.Parts = append(m.Parts, c)
 	}
 	if len(f.annotations) > 0 {
-		list := wire.JSON("[")
-		for _, el := range f.annotations {
-			list = list.Next().Raw(el)
-		}
-		m.Extra = []lathe.Member{{Name: "annotations", Value: json.RawMessage(list.Lit("]"))}}
+		m.Extra = []lathe.Member{{Name: "annotations", Value: json.RawMessage(wire.ArrayOf(f.annotations...))}}
 	}
 	return AppendCompletion(dst, &Completion{ID: completionID(f.head), Model: f.head.Model, Created: f.head.Created, Finish: &answer, Extra: extra})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // A call is a call of an answer, as far as it was received.
@@ -69,7 +70,7 @@ func (c *call) whole() bool {
 	if c.braces {
 		return true
 	}
-	s := c.args.string()
+	s := c.args.b.String()
 	if len(s) > 0 && len(s) < 32 && strings.IndexByte(`{["`, s[0]) < 0 { // a number, true, false, null
 		end, err := rawjson.Scan([]byte(s), 0)
 		return err == nil && end == len(s)
@@ -99,7 +100,7 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 	}
 	if c == nil {
 		if len(a.calls) >= a.Opts.MaxCalls {
-			a.Err = ErrTooManyCalls
+			a.Err = wire.ErrTooManyCalls
 			return
 		}
 		a.endWhole()
@@ -155,14 +156,7 @@ func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 }
 
 func (a *Assembler) newCall() *call {
-	var c *call
-	if n := len(a.spare); n > 0 {
-		c, a.spare = a.spare[n-1], a.spare[:n-1]
-	} else {
-		c = &call{}
-	}
-	c.n = len(a.calls)
-	return c
+	return &call{n: len(a.calls)}
 }
 
 func (a *Assembler) byID(id []byte) *call {
@@ -221,7 +215,7 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 		return last // the name may be received late
 	case last.name != string(name) || a.begins(last, p, id, name):
 		return nil
-	case len(id) > 0 && last.id != "" && last.args.len() == 0:
+	case len(id) > 0 && last.id != "" && last.args.b.Len() == 0:
 		return nil // two calls without arguments
 	}
 	return last
@@ -297,7 +291,7 @@ func (a *Assembler) sameArgs(c *call, p *piece) bool {
 	if c.braces {
 		return string(raw) == "{}"
 	}
-	return string(raw) == c.args.string()
+	return string(raw) == c.args.b.String()
 }
 
 func (a *Assembler) takeID(c *call, p *piece, id []byte) {
@@ -342,7 +336,7 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 
 // addArgs adds text to the arguments of c. If the arguments are only {}, which may be a placeholder, they are buffered.
 func (a *Assembler) addArgs(c *call, body []byte, add func(*text, []byte, *damage) string) {
-	if c.args.len() == 0 {
+	if c.args.b.Len() == 0 {
 		if string(body) == "{}" {
 			c.braces = true
 			return
@@ -382,9 +376,9 @@ func (a *Assembler) endCalls() {
 	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
 		a.EmitText(to.kind, 0, to.t.flush(&a.damage))
 	}
-	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.len() > 0 {
+	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.b.Len() > 0 {
 		a.cited = true
-		t := lathe.Text{Text: a.text.whole(), Extra: a.extra[i : i+1]}
+		t := lathe.Text{Text: a.text.b.String(), Extra: a.extra[i : i+1]}
 		a.Emit(lathe.Delta{Kind: lathe.DeltaTextEnd, Name: string(lathe.WireOpenAIChat), Part: t})
 	}
 	for _, c := range a.calls {
@@ -413,7 +407,7 @@ func (a *Assembler) incomplete(c *call) bool {
 	}
 	switch reason, _ := finishReason(a.finish); reason {
 	case lathe.FinishLength, lathe.FinishContentFilter:
-		return !c.whole() && (c.args.len() > 0 || c.n == len(a.calls)-1)
+		return !c.whole() && (c.args.b.Len() > 0 || c.n == len(a.calls)-1)
 	}
 	return false
 }

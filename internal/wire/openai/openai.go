@@ -12,15 +12,6 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// Errors for answers that cannot be used: see package wire.
-var (
-	ErrIncomplete   = wire.ErrIncomplete
-	ErrNoCompletion = wire.ErrNoAnswer
-	ErrTooLarge     = wire.ErrTooLarge
-	ErrTooManyBytes = wire.ErrTooManyBytes
-	ErrTooManyCalls = wire.ErrTooManyCalls
-)
-
 // The kinds of [lathe.Fault] that an Assembler counts.
 const (
 	FaultEmptyLine        = "empty_line"            // an event without data

@@ -72,7 +72,7 @@ func (r *reader) read(o wire.Object) {
 	if n := o.Count("n"); n != nil {
 		r.N = *n
 	}
-	switch wire.Kind(o.Get("stop")) {
+	switch rawjson.Kind(o.Get("stop")) {
 	case 0:
 	case '"':
 		s.Stop = []string{o.String("stop")}
@@ -177,7 +177,7 @@ func (r *reader) tool(v []byte) *lathe.ToolSpec {
 
 func (r *reader) readChoice(v []byte) {
 	const at = "tool_choice"
-	if wire.Kind(v) == '"' {
+	if rawjson.Kind(v) == '"' {
 		switch mode := rawjson.Text(v); mode {
 		case lathe.ChoiceAuto, lathe.ChoiceNone, lathe.ChoiceRequired:
 			r.ToolChoice.Mode = mode

@@ -29,7 +29,7 @@ func (r *reader) message(v []byte) lathe.Message {
 	content, refusal, calls := o.Get("content"), o.Get("refusal"), o.Get("tool_calls")
 	o.Skip("tool_call_id")
 	for name, v := range o.Unread() {
-		if m.Role == lathe.RoleAssistant && wire.Kind(v) == '"' && isReasoning(name) {
+		if m.Role == lathe.RoleAssistant && rawjson.Kind(v) == '"' && isReasoning(name) {
 			if text := rawjson.Text(v); text != "" {
 				m.Parts = append(m.Parts, lathe.Reasoning{Text: text, Field: name})
 			}
@@ -68,7 +68,7 @@ func isReasoning(name string) bool {
 func (r *reader) result(o wire.Object) lathe.ToolResult {
 	res := lathe.ToolResult{CallID: o.String("tool_call_id")}
 	res.Name = r.called[res.CallID]
-	if v := o.Get("content"); wire.Kind(v) == '"' {
+	if v := o.Get("content"); rawjson.Kind(v) == '"' {
 		res.Content = rawjson.Text(v)
 		return res
 	}
@@ -111,7 +111,7 @@ func (r *reader) call(v []byte) lathe.ToolCall {
 // no part.
 func (r *reader) content(parts []lathe.Part, o wire.Object) []lathe.Part {
 	v := o.Get("content")
-	switch wire.Kind(v) {
+	switch rawjson.Kind(v) {
 	case 0:
 		return parts
 	case '"':
@@ -153,8 +153,8 @@ func (r *reader) blob(v []byte) (b lathe.Blob, ok bool) {
 	o := r.Object("", v, partNames)
 	typ := o.String("type")
 	switch inner := o.Get(typ); {
-	case wire.Kind(inner) == '{':
-	case typ == "image_url" && wire.Kind(inner) == '"': // some clients send the URL directly
+	case rawjson.Kind(inner) == '{':
+	case typ == "image_url" && rawjson.Kind(inner) == '"': // some clients send the URL directly
 		b.Raw = bytes.Clone(v)
 		setURL(&b, o, typ)
 		return b, true

@@ -29,16 +29,15 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	}
 	usage := opts.Stream && opts.IncludeUsage
 	if usage && !changes.Has("stream_options") {
-		given, _ := rawjson.Get(settings, "stream_options")
-		changes.Set("stream_options", withUsage(given))
+		changes.Set("stream_options", withUsage(rawjson.At(settings, "stream_options")))
 	}
-	if given, _ := rawjson.Get(settings, "tool_choice"); len(req.Tools) > 0 && req.ToolChoice.Mode != "" && (given == nil || !sameChoice(given, req.ToolChoice)) {
+	if given := rawjson.At(settings, "tool_choice"); len(req.Tools) > 0 && req.ToolChoice.Mode != "" && (given == nil || !sameChoice(given, req.ToolChoice)) {
 		changes.Set("tool_choice", appendToolChoice(nil, req.ToolChoice))
 	}
 	if len(req.Tools) > 0 && req.ParallelToolCalls != nil && !changes.Has("parallel_tool_calls") {
 		changes.Set("parallel_tool_calls", strconv.AppendBool(nil, *req.ParallelToolCalls))
 	}
-	_, newName := rawjson.Get(settings, "max_completion_tokens")
+	newName := rawjson.At(settings, "max_completion_tokens") != nil
 	return changes.Append(dst, body, func(name string, value []byte) (key, to []byte, keep bool) {
 		switch {
 		case name == "stream_options":
@@ -52,7 +51,7 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 
 // withUsage returns the value of stream_options given with include_usage set.
 func withUsage(given []byte) []byte {
-	if v, _ := rawjson.Get(given, "include_usage"); string(v) == "true" {
+	if string(rawjson.At(given, "include_usage")) == "true" {
 		return given
 	}
 	out := wire.JSON("{").Members(wire.OtherMembers(given, "include_usage"), nil)

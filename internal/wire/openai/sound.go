@@ -98,7 +98,7 @@ func (a *Assembler) judgeFinish() bool {
 		return false
 	}
 	for _, c := range a.calls {
-		if c.args.len() == 0 { // clients could not parse empty arguments
+		if c.args.b.Len() == 0 { // clients could not parse empty arguments
 			return false
 		}
 	}

@@ -163,11 +163,7 @@ func (w *ChunkWriter) cite(dst wire.JSON, d *lathe.Delta) wire.JSON {
 		w.fold.annotations = append(w.fold.annotations, list...)
 		return dst
 	}
-	dst = wire.JSON(w.AppendStart(dst)).Raw(w.head).Lit(`{"annotations":[`)
-	for _, el := range list {
-		dst = dst.Next().Raw(el)
-	}
-	return dst.Lit("]}").Raw(w.tail)
+	return wire.JSON(w.AppendStart(dst)).Raw(w.head).Raw(wire.ObjectOf("annotations", wire.ArrayOf(list...))).Raw(w.tail)
 }
 
 func (w *ChunkWriter) call(index int) *outCall {

@@ -48,13 +48,11 @@ func (a *Assembler) takeParts(parts []byte) {
 		return
 	}
 	for part := range rawjson.Elements(parts) {
-		typ, _ := rawjson.Get(part, "type")
-		pick := func(key string) []byte { v, _ := rawjson.Get(part, key); return v }
-		switch string(typ) {
+		switch string(rawjson.At(part, "type")) {
 		case `"text"`, `"output_text"`:
-			a.add(adder{&a.text, lathe.DeltaText, nil}, pick("text"))
+			a.add(adder{&a.text, lathe.DeltaText, nil}, rawjson.At(part, "text"))
 		case `"refusal"`:
-			a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, pick("refusal"))
+			a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, rawjson.At(part, "refusal"))
 		case `"thinking"`, `"reasoning"`:
 			a.takeThinking(part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
@@ -74,8 +72,8 @@ func (a *Assembler) takeParts(parts []byte) {
 // takeThinking adds the reasoning in a part, which is a string or an array of text parts.
 func (a *Assembler) takeThinking(part []byte) {
 	for _, key := range []string{"thinking", "reasoning", "text"} {
-		v, ok := rawjson.Get(part, key)
-		if !ok {
+		v := rawjson.At(part, key)
+		if v == nil {
 			continue
 		}
 		to := adder{&a.reasoning, lathe.DeltaReasoning, nil}
@@ -84,8 +82,7 @@ func (a *Assembler) takeThinking(part []byte) {
 			return
 		}
 		for el := range rawjson.Elements(v) {
-			t, _ := rawjson.Get(el, "text")
-			a.add(to, t)
+			a.add(to, rawjson.At(el, "text"))
 		}
 		return
 	}

@@ -8,32 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// firstText is the initial size in bytes of the memory of a text, if the previous text has left less. The memory grows fourfold.
-const firstText = 2 << 10
-
-// maxShared is the largest memory in bytes that a text leaves to the next one.
-const maxShared = 4 << 10
-
 // A text grows by the texts of JSON strings. A character that is split between two strings, as bytes or as a pair of surrogates, is
 // buffered until the rest is received. The strings that add returns share memory that is never overwritten, so they may be kept.
 type text struct {
 	b    strings.Builder
-	base int     // index in b at which this text begins; earlier bytes belong to texts of earlier answers
 	held [4]byte // the first bytes of an incomplete character
 	n    int     // number of bytes in held
 	high rune    // a high surrogate without its low surrogate; 0: none
-}
-
-func (t *text) len() int { return t.b.Len() - t.base }
-
-func (t *text) string() string { return t.b.String()[t.base:] }
-
-// reset begins another text in the remaining memory.
-func (t *text) reset() {
-	if t.b.Cap() > maxShared {
-		t.b.Reset()
-	}
-	t.base, t.n, t.high = t.b.Len(), 0, 0
 }
 
 // A damage counts invalid characters and split characters that were joined.
@@ -41,9 +22,6 @@ type damage struct{ invalid, joined int }
 
 // add decodes body, the part of a valid JSON string between its quotes, and returns the text that it adds.
 func (t *text) add(body []byte, d *damage) string {
-	if len(body) > t.b.Cap()-t.b.Len() {
-		t.grow(len(body))
-	}
 	start := t.b.Len()
 	waiting := t.n > 0 || t.high != 0
 	bad := d.invalid
@@ -56,22 +34,11 @@ func (t *text) add(body []byte, d *damage) string {
 
 // addRaw adds bytes unchanged, except that invalid UTF-8 becomes U+FFFD, and returns the text that it adds.
 func (t *text) addRaw(raw []byte, d *damage) string {
-	t.grow(len(raw))
 	start := t.b.Len()
 	t.flush(d)
 	t.bytes(raw, d)
 	t.flush(d)
 	return t.b.String()[start:]
-}
-
-func (t *text) grow(n int) {
-	if t.b.Cap()-t.b.Len() >= n {
-		return
-	}
-	s := t.string()
-	t.b, t.base = strings.Builder{}, 0
-	t.b.Grow(max(firstText, 4*len(s)+n))
-	t.b.WriteString(s)
 }
 
 func (t *text) decode(body []byte, d *damage) {
@@ -204,13 +171,4 @@ func (t *text) flush(d *damage) string {
 	t.dropHeld(d)
 	t.dropHigh(d)
 	return t.b.String()[start:]
-}
-
-// whole returns the text. If its memory is much larger than the text, it returns a copy.
-func (t *text) whole() string {
-	s := t.string()
-	if t.b.Cap() > maxShared && t.b.Cap() > 2*len(s) {
-		return strings.Clone(s)
-	}
-	return s
 }

@@ -1,11 +1,8 @@
 package openai
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -35,37 +32,8 @@ func TestTextDecodesEscapesAtAnyPlace(t *testing.T) {
 	}
 }
 
-// A used Assembler reads a body as a new one does: nothing of the answer before is left.
-func TestAssemblerIsUsedAgainForAnyBody(t *testing.T) {
-	t.Parallel()
-	whole := `{"id":"r1","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi","reasoning_content":"hm","refusal":"no",` +
-		`"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}],"more":1},"finish_reason":"tool_calls"}],` +
-		`"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"cost":0.5}}`
-	bodies := []string{"", "[DONE]", "no JSON", "{}", "[]", `{"choices":[]}`, `{"choices":null,"usage":{}}`, `{"choices":[{"index":1,"message":{"content":"x"}}]}`,
-		`{"error":{"message":"busy"}}`, `{"choices":[{"message":{"content":"y"}}]}`, `{"choices":[{"finish_reason":"stop"}]}`, whole, whole[:40], answerOf("plain")}
-	used := NewAssembler(nil)
-	for _, body := range bodies {
-		if _, _, err := used.Complete(nil, []byte(whole)); err != nil {
-			t.Fatal(err)
-		}
-		deltas, fin, err := used.Complete(nil, []byte(body))
-		wantDeltas, want, wantErr := NewAssembler(nil).Complete(nil, []byte(body))
-		if d := cmp.Diff(want, fin) + cmp.Diff(wantDeltas, deltas); d != "" || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-			t.Errorf("%q: error %v, want %v\n%s", body, err, wantErr, d)
-		}
-		if fresh := NewAssembler(nil); used.Sound() != soundAfter(fresh, body) {
-			t.Errorf("%q: sound is %v", body, used.Sound())
-		}
-	}
-}
-
 func answerOf(text string) string {
 	return `{"choices":[{"index":0,"message":{"role":"assistant","content":"` + text + `"},"finish_reason":"stop"}]}`
-}
-
-func soundAfter(a *Assembler, body string) bool {
-	_, _, _ = a.Complete(nil, []byte(body))
-	return a.Sound()
 }
 
 func TestTokensReadsWhatServersWrite(t *testing.T) {

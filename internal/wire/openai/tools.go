@@ -77,9 +77,7 @@ func strictTool(t *lathe.ToolSpec, opts *EncodeOptions) (s wire.StrictSchema, ok
 // notStrict reports whether a member of a tool from another wire is left out: all are except strict, which means the same on all wires.
 func notStrict(name string) bool { return name != "strict" }
 
-func knownInFunction(name string) bool {
-	return name == "name" || name == "description" || name == "parameters" || name == "arguments"
-}
+var knownInFunction = rawjson.NewNames("name", "description", "parameters", "arguments").Has
 
 // appendSchema appends a JSON Schema without white space and without `"required":[]`, which draft 4 forbids and some servers refuse. Values
 // that are data and not schemas, and whatever is nested deeper than depth levels, are only compacted.
@@ -130,7 +128,7 @@ func appendToolChoice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {
 	if c.Mode != lathe.ChoiceFunction {
 		return dst.Quote(c.Mode)
 	}
-	return dst.Lit(`{"type":"function","function":{"name":`).Quote(c.Name).Lit("}}")
+	return dst.Raw(wire.ObjectOf("type", "function", "function", wire.ObjectOf("name", c.Name)))
 }
 
 // innerMember is the name of the member of Extra that contains the unknown members of a function object. See [lathe.ToolSpec].Extra.

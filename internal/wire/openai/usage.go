@@ -9,13 +9,9 @@ import (
 )
 
 func appendUsage(dst wire.JSON, u *lathe.Usage, cost *float64) wire.JSON {
-	dst = dst.Lit(`{"prompt_tokens":`).Int(u.InputTokens).Num("completion_tokens", u.OutputTokens).Num("total_tokens", u.TotalTokens).
-		Lit(`,"prompt_tokens_details":{"cached_tokens":`).Int(u.CachedTokens).Lit(`},"completion_tokens_details":{"reasoning_tokens":`).
-		Int(u.ReasoningTokens).Lit("}")
-	if cost != nil {
-		dst = dst.Float("cost", *cost)
-	}
-	return dst.Lit("}")
+	return dst.Raw(wire.ObjectOf("prompt_tokens", u.InputTokens, "completion_tokens", u.OutputTokens, "total_tokens", u.TotalTokens,
+		"prompt_tokens_details", wire.ObjectOf("cached_tokens", u.CachedTokens), "completion_tokens_details", wire.ObjectOf("reasoning_tokens", u.ReasoningTokens),
+		"cost", cost))
 }
 
 // takeUsage reads a usage object. If a server sends one in every chunk, the counts are cumulative and the last one applies.
@@ -26,6 +22,9 @@ func (a *Assembler) takeUsage(raw []byte) {
 	var u lathe.Usage
 	bad := 0
 	count := func(v []byte, to *int64) {
+		if v == nil || string(v) == "null" {
+			return
+		}
 		n, ok := tokens(v)
 		if !ok {
 			bad++
@@ -34,9 +33,6 @@ func (a *Assembler) takeUsage(raw []byte) {
 		*to = n
 	}
 	for k, v := range rawjson.Members(raw) {
-		if string(v) == "null" {
-			continue
-		}
 		switch string(k) {
 		case `"prompt_tokens"`, `"input_tokens"`:
 			count(v, &u.InputTokens)
@@ -45,16 +41,12 @@ func (a *Assembler) takeUsage(raw []byte) {
 		case `"total_tokens"`:
 			count(v, &u.TotalTokens)
 		case `"prompt_tokens_details"`, `"input_tokens_details"`:
-			if n, ok := rawjson.Get(v, "cached_tokens"); ok && string(n) != "null" {
-				count(n, &u.CachedTokens)
-			}
+			count(rawjson.At(v, "cached_tokens"), &u.CachedTokens)
 		case `"completion_tokens_details"`, `"output_tokens_details"`:
-			if n, ok := rawjson.Get(v, "reasoning_tokens"); ok && string(n) != "null" {
-				count(n, &u.ReasoningTokens)
-			}
+			count(rawjson.At(v, "reasoning_tokens"), &u.ReasoningTokens)
 		case `"cost"`:
 			if kind(v) == '{' {
-				v, _ = rawjson.Get(v, "total_cost")
+				v = rawjson.At(v, "total_cost")
 			}
 			if f, ok := number(v); ok && f >= 0 {
 				a.cost = &f

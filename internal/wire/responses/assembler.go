@@ -75,11 +75,6 @@ func (Codec) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 	return &Assembler{Assembly: wire.NewAssembly(opts)}
 }
 
-// Reset implements [wire.Assembler].
-func (a *Assembler) Reset() {
-	*a = Assembler{Assembly: a.Next()}
-}
-
 // Done implements [wire.Assembler].
 func (a *Assembler) Done() bool { return a.ended || a.closed }
 
@@ -181,11 +176,11 @@ func (a *Assembler) take(e *ev, data []byte) {
 }
 
 func (a *Assembler) readNames(response []byte) {
-	if id := get(response, "id"); a.ID == "" && wire.Kind(id) == '"' {
+	if id := get(response, "id"); a.ID == "" && rawjson.Kind(id) == '"' {
 		a.ID = rawjson.Text(id)
 		a.Grow(len(a.ID))
 	}
-	if model := get(response, "model"); a.Model == "" && wire.Kind(model) == '"' {
+	if model := get(response, "model"); a.Model == "" && rawjson.Kind(model) == '"' {
 		a.Model = rawjson.Text(model)
 		a.Grow(len(a.Model))
 	}
@@ -195,7 +190,7 @@ func (a *Assembler) readNames(response []byte) {
 // not ended. It returns nil if none exists.
 func (a *Assembler) find(e *ev) *item {
 	index, err := strconv.Atoi(string(e.index))
-	if wire.Kind(e.item) == '{' {
+	if rawjson.Kind(e.item) == '{' {
 		if err != nil {
 			index = -1
 		}
@@ -287,7 +282,7 @@ func (a *Assembler) begin(index int, raw []byte) *item {
 
 // added handles response.output_item.added.
 func (a *Assembler) added(e *ev) {
-	if wire.Kind(e.item) != '{' {
+	if rawjson.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
 		return
 	}
@@ -315,7 +310,7 @@ func (a *Assembler) itemOf(e *ev, kind itemKind, typ string) *item {
 		if err != nil {
 			index = len(a.items)
 		}
-		return a.begin(index, wire.JSON("{").Str("type", typ).Str("id", rawjson.Text(e.id)).Lit("}"))
+		return a.begin(index, wire.ObjectOf("type", typ, "id", rawjson.Text(e.id)))
 	case it.kind != kind || it.done:
 		a.Damage(faultEventOrder)
 		return nil

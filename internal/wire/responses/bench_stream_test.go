@@ -52,11 +52,10 @@ func BenchmarkStream(b *testing.B) {
 			}
 		})
 		b.Run(s.name+"/read", func(b *testing.B) {
-			a := Codec{}.NewAssembler(nil)
 			var deltas []lathe.Delta
 			b.ReportAllocs()
 			for b.Loop() {
-				a.Reset()
+				a := Codec{}.NewAssembler(nil)
 				for _, event := range data {
 					var err error
 					if deltas, err = a.Append(deltas[:0], "", event); err != nil {

@@ -17,7 +17,7 @@ func BenchmarkText(b *testing.B) {
 	b.Run("read", func(b *testing.B) {
 		a := Codec{}.NewAssembler(nil)
 		begin := func() {
-			a.Reset()
+			a = Codec{}.NewAssembler(nil)
 			for _, e := range list {
 				if _, err := a.Append(nil, "", []byte(e)); err != nil {
 					b.Fatal(err)

@@ -2,10 +2,8 @@ package responses
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
@@ -39,8 +37,8 @@ func (c Codec) ParseCompaction(body []byte) (*wire.ClientRequest, error) {
 // PrepareCompaction removes the members without effect on a compaction from a request.
 func PrepareCompaction(req *wire.ClientRequest) {
 	for _, name := range unused {
-		if get(req.Body, name) != nil && len(req.Dropped) < wire.MaxDropped {
-			req.Dropped = append(req.Dropped, name)
+		if get(req.Body, name) != nil {
+			req.Drop(name)
 		}
 	}
 	req.Unknown = slices.DeleteFunc(req.Unknown, func(m lathe.Member) bool { return slices.Contains(unused, m.Name) })
@@ -66,10 +64,10 @@ type Compaction struct {
 // AppendCompaction appends the body of the response.
 func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
-	dst = dst.Lit("{").Str("id", r.id).Lit(`,"object":"response.compaction"`).Num("created_at", c.Created).Arr("output")
+	dst = dst.Lit("{").Fields("id", r.id, "object", "response.compaction", "created_at", c.Created).Arr("output")
 	e := &encoder{req: &lathe.Request{}, opts: &wire.EncodeOptions{}}
 	for i := range c.Kept {
-		dst = dst.Next().Lit("{").Str("id", r.itemID(prefixMessage, i)).Lit(`,"type":"message","role":"user","status":"completed","content":[`)
+		dst = dst.Next().Lit("{").Fields("id", r.itemID(prefixMessage, i), "type", "message", "role", "user", "status", statusCompleted).Arr("content")
 		parts := slices.Clone(c.Kept[i].Parts)
 		for j, p := range parts {
 			if blob, ok := p.(lathe.Blob); ok && blob.Detail == "" { // the wire requires it in output
@@ -77,7 +75,7 @@ func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 				parts[j] = blob
 			}
 		}
-		dst = e.parts(dst, parts, own(&c.Kept[i]), "output["+strconv.Itoa(i)+"].content").Lit("]}")
+		dst = e.parts(dst, parts, own(&c.Kept[i]), wire.Element("output", i)+".content").Lit("]}")
 	}
 	dst = dst.Next().Raw(c.Item()).Lit("]")
 	return appendUsage(append(dst, `,"usage":`...), &c.Usage).Lit("}")
@@ -86,13 +84,12 @@ func AppendCompaction(dst wire.JSON, c *Compaction) wire.JSON {
 // Item returns the JSON of the compaction item.
 func (c *Compaction) Item() []byte {
 	r := newResource(&wire.AnswerHead{ID: c.ID})
-	dst := wire.JSON("{").Str("id", r.itemID(prefixCompaction, len(c.Kept))).Str("type", typeCompaction)
-	return dst.Str(fieldEncrypted, c.Sealed).Lit("}")
+	return wire.ObjectOf("id", r.itemID(prefixCompaction, len(c.Kept)), "type", typeCompaction, fieldEncrypted, c.Sealed)
 }
 
 // CompactionContent returns the encrypted_content of a compaction item, or "" for other items.
 func CompactionContent(item []byte) string {
-	if rawjson.Text(get(item, "type")) != typeCompaction {
+	if text(item, "type") != typeCompaction {
 		return ""
 	}
 	return text(item, fieldEncrypted)
@@ -100,5 +97,5 @@ func CompactionContent(item []byte) string {
 
 // AppendCount appends the response with a number of tokens.
 func AppendCount(dst wire.JSON, tokens int64) wire.JSON {
-	return dst.Lit(`{"object":"response.input_tokens"`).Num("input_tokens", tokens).Lit("}")
+	return dst.Raw(wire.ObjectOf("object", "response.input_tokens", "input_tokens", tokens))
 }

@@ -20,14 +20,9 @@ type encoder struct {
 	mcp     bool // the hosted tools include MCP tools
 }
 
-// reserved reports whether name is a member that Request.Overrides cannot replace.
-func reserved(name string) bool {
-	switch name {
-	case "model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id", "background", "conversation", "prompt":
-		return true
-	}
-	return false
-}
+// reserved reports whether a name is that of a member that Request.Overrides cannot replace.
+var reserved = rawjson.NewNames("model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id", "background", "conversation",
+	"prompt").Has
 
 // merged reports whether an override is merged with the member of that name and does not replace it.
 func merged(name string) bool { return name == "text" || name == "reasoning" || name == "include" }
@@ -36,24 +31,18 @@ func merged(name string) bool { return name == "text" || name == "reasoning" || 
 // same. The request has "store": false, unless an override replaces it, and requests reasoning as opaque data. Overrides named `text`,
 // `reasoning` and `include` are merged with the members of the request.
 func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptions) (body []byte, dropped []string) {
-	dst := wire.JSON(to)
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
 	e := &encoder{req: req, opts: opts}
-	dst = dst.Lit("{").OptStr("model", req.Model)
+	dst := wire.JSON(to).Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
 		dst = dst.Bool("stream", true)
 	}
-	if e.free("store") {
-		dst = dst.Bool("store", false)
-	}
-	dst = e.include(dst)
+	dst = e.include(dst.FieldsExcept(e.taken, "store", false))
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
-	if req.User != "" && e.free("user") {
-		dst = dst.Str("user", req.User)
-	}
+	dst = dst.FieldsExcept(e.taken, "user", wire.Optional(req.User))
 	dst = dst.Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
 	dst = e.input(dst).Lit("}")
 	return dst, e.dropped
@@ -66,7 +55,8 @@ func (e *encoder) drop(path string) {
 	}
 }
 
-func (e *encoder) free(name string) bool { return !wire.Named(e.req.Overrides, name) }
+// taken reports whether an override replaces or extends the member.
+func (e *encoder) taken(name string) bool { return wire.Named(e.req.Overrides, name) }
 
 // has reports whether the feature may be used, because the server has not refused it.
 func (e *encoder) has(feature string) bool { return !slices.Contains(e.opts.Without, feature) }
@@ -93,17 +83,8 @@ func (e *encoder) include(dst wire.JSON) wire.JSON {
 
 func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 	s := &e.req.Sampling
-	for _, m := range [...]struct {
-		name string
-		v    *float64
-	}{{"temperature", s.Temperature}, {"top_p", s.TopP}, {"presence_penalty", s.PresencePenalty}, {"frequency_penalty", s.FrequencyPenalty}} {
-		if m.v != nil && e.free(m.name) {
-			dst = dst.Float(m.name, *m.v)
-		}
-	}
-	if s.MaxTokens != nil && e.free("max_output_tokens") {
-		dst = dst.Num("max_output_tokens", int64(*s.MaxTokens))
-	}
+	dst = dst.FieldsExcept(e.taken, "temperature", s.Temperature, "top_p", s.TopP, "presence_penalty", s.PresencePenalty,
+		"frequency_penalty", s.FrequencyPenalty, "max_output_tokens", s.MaxTokens)
 	for _, m := range [...]struct {
 		path string
 		set  bool
@@ -112,31 +93,19 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 			e.drop(m.path)
 		}
 	}
-	dst = e.reasoning(dst)
-	return e.text(dst)
+	reasoning := wire.JSON("{").Fields("effort", wire.Optional(s.ReasoningEffort), "summary", wire.Optional(s.ReasoningSummary))
+	return e.text(e.appendObject(dst, "reasoning", reasoning))
 }
 
 // appendObject appends a member whose value is an object with the members of own, followed by those of the override of that name. An empty
 // object is omitted.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
 	first := wire.JSON(slices.Clip(own)).Lit("}")
-	own = own.
-		Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { _, twice := rawjson.Get(first, name); return twice })
+	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { return rawjson.At(first, name) != nil })
 	if len(own) == 1 {
 		return dst
 	}
 	return dst.Val(name, own).Lit("}")
-}
-
-func (e *encoder) reasoning(dst wire.JSON) wire.JSON {
-	own := wire.JSON("{")
-	if effort := e.req.Sampling.ReasoningEffort; effort != "" {
-		own = own.Str("effort", effort)
-	}
-	if summary := e.req.Sampling.ReasoningSummary; summary != "" {
-		own = own.Str("summary", summary)
-	}
-	return e.appendObject(dst, "reasoning", own)
 }
 
 // text appends the member text with the response format. On this wire a json_schema is flat, where chat completions has a nested object.
@@ -199,7 +168,7 @@ func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON 
 	case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser:
 	}
 	e.speaker(m, at)
-	dst = dst.Next().Lit(`{"type":"message"`).Str("role", string(m.Role)).Key("content")
+	dst = dst.Next().Lit("{").Fields("type", "message", "role", string(m.Role)).Key("content")
 	if t, ok := plain(m.Parts); ok {
 		dst = dst.Quote(t)
 	} else {
@@ -220,13 +189,8 @@ func (e *encoder) members(extra []lathe.Member, at string) {
 	}
 }
 
-func knownInItem(name string) bool {
-	switch name {
-	case "type", "role", "content", "id", "status", "call_id", "name", "namespace", "arguments", "input", "output", wire.ItemMember:
-		return true
-	}
-	return false
-}
+var knownInItem = rawjson.NewNames("type", "role", "content", "id", "status", "call_id", "name", "namespace", "arguments", "input", "output",
+	wire.ItemMember).Has
 
 // plain returns the text of content that can be encoded as one string; false if it cannot.
 func plain(parts []lathe.Part) (string, bool) {
@@ -246,10 +210,10 @@ func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) 
 			if p.Text == "" && len(p.Extra) == 0 {
 				continue
 			}
-			dst = dst.Next().Lit(`{"type":"input_text"`).Str("text", p.Text)
+			dst = dst.Next().Lit("{").Fields("type", "input_text", "text", p.Text)
 			dst = e.textExtra(dst, p.Extra, own, at, i).Lit("}")
 		case lathe.Refusal:
-			dst = dst.Next().Lit(`{"type":"input_text"`).Str("text", p.Text).Lit("}")
+			dst = dst.Next().Raw(wire.ObjectOf("type", "input_text", "text", p.Text))
 		case lathe.Blob:
 			dst, ok = appendBlob(dst, &p, own)
 		case lathe.Opaque:
@@ -260,7 +224,7 @@ func (e *encoder) parts(dst wire.JSON, parts []lathe.Part, own bool, at string) 
 			ok = false
 		}
 		if !ok {
-			e.drop(at + "[" + strconv.Itoa(i) + "]")
+			e.drop(wire.Element(at, i))
 		}
 	}
 	return dst
@@ -280,7 +244,7 @@ func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 	for i, p := range m.Parts {
 		r, ok := p.(lathe.ToolResult)
 		if !ok {
-			e.drop(at + ".parts[" + strconv.Itoa(i) + "]")
+			e.drop(wire.Element(at+".parts", i))
 			continue
 		}
 		id, typ := CallID(r.CallID), "function_call_output"
@@ -291,7 +255,7 @@ func (e *encoder) result(dst wire.JSON, m *lathe.Message, at string) wire.JSON {
 		if e.texts[r.CallID] {
 			typ = "custom_tool_call_output"
 		}
-		dst = dst.Next().Lit("{").Str("type", typ).Str("call_id", id).Key("output")
+		dst = dst.Next().Lit("{").Fields("type", typ, "call_id", id).Key("output")
 		if len(r.Blobs) == 0 && (len(r.Extra) == 0 || !own(m)) {
 			dst = dst.Quote(r.Content)
 			e.members(r.Extra, at+".parts["+strconv.Itoa(i)+"]")

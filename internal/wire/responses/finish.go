@@ -17,7 +17,7 @@ func (a *Assembler) end(response []byte, status string) {
 	}
 	i := 0
 	for el := range rawjson.Elements(get(response, "output")) {
-		if wire.Kind(el) == '{' {
+		if rawjson.Kind(el) == '{' {
 			a.settle(i, el)
 		}
 		if a.Err != nil {
@@ -72,8 +72,8 @@ func (a *Assembler) settle(index int, raw []byte) {
 	case !it.done:
 		a.close(it, raw)
 	case it.kind == itemCall && !it.cut:
-		if v := get(raw, "arguments"); wire.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
-			if !rawjson.Equal([]byte(it.args.String()), a.Unquote(v)) {
+		if v := get(raw, "arguments"); rawjson.Kind(v) == '"' && len(v) > len(`""`) && !rawjson.EqualKey(v, it.args.String()) {
+			if !rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(v))) {
 				it.cut = true
 				a.Damage(faultArgsDiffer)
 			}
@@ -94,7 +94,7 @@ func (all items) unmatched(index int, raw []byte) *item {
 		}
 		arguments := get(raw, "arguments")
 		if kind != itemCall || text(raw, "call_id") == "" ||
-			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && wire.Kind(arguments) == '"' && rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(arguments))) {
+			it.callName == joinName(text(raw, "namespace"), text(raw, "name")) && rawjson.Kind(arguments) == '"' && rawjson.Equal([]byte(it.args.String()), []byte(rawjson.Text(arguments))) {
 			return it
 		}
 	}
@@ -195,17 +195,16 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 
 // Complete implements [wire.Assembler].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
-	a.Reset()
 	a.Out = dst
 	start := rawjson.SkipSpace(body, 0)
 	end, err := rawjson.Scan(body, start)
-	if err != nil || rawjson.SkipSpace(body, end) != len(body) || wire.Kind(body[start:]) != '{' {
+	if err != nil || rawjson.SkipSpace(body, end) != len(body) || rawjson.Kind(body[start:]) != '{' {
 		return dst, nil, wire.ErrNoAnswer
 	}
 	body = body[start:end]
 	status := text(body, "status")
 	switch {
-	case wire.Kind(get(body, "output")) != '[' && status != statusFailed:
+	case rawjson.Kind(get(body, "output")) != '[' && status != statusFailed:
 		if get(body, "error") != nil || text(body, "type") == "error" {
 			a.Err = Codec{}.ParseError(0, body)
 			return dst, nil, a.Err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -71,7 +70,7 @@ func contentPhase(p lathe.Part, own bool) (phase string, ok bool) {
 func (e *encoder) said(dst wire.JSON, p lathe.Part, own bool, at string, i int) wire.JSON {
 	dst = dst.Next()
 	if r, ok := p.(lathe.Refusal); ok {
-		return dst.Lit(`{"type":"refusal"`).Str("refusal", r.Text).Lit("}")
+		return dst.Raw(wire.ObjectOf("type", "refusal", "refusal", r.Text))
 	}
 	t, _ := p.(lathe.Text)
 	dst = dst.Lit(`{"type":"output_text"`).Str("text", t.Text).If(!own || !wire.Named(t.Extra, "annotations"), `,"annotations":[]`)
@@ -87,7 +86,7 @@ func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string,
 			dst = appendReasoning(dst.Next(), "", p.Text, p.Data)
 		}
 	case lathe.ToolCall:
-		return e.call(dst, &p, own(m), at+".parts["+strconv.Itoa(i)+"]")
+		return e.call(dst, &p, own(m), wire.Element(at+".parts", i))
 	case lathe.Opaque:
 		if sent = own(m) && e.knows(p.JSON); sent {
 			dst = dst.Next().Raw(p.JSON)
@@ -97,7 +96,7 @@ func (e *encoder) item(dst wire.JSON, p lathe.Part, m *lathe.Message, at string,
 	case lathe.Blob, lathe.ToolResult:
 	}
 	if !sent {
-		e.drop(at + ".parts[" + strconv.Itoa(i) + "]")
+		e.drop(wire.Element(at+".parts", i))
 	}
 	return dst
 }
@@ -114,11 +113,11 @@ func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 
 // appendReasoning appends a reasoning item. id may be "".
 func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
-	dst = dst.Lit("{").OptStr("id", id).Str("type", "reasoning").Lit(`,"summary":[`)
+	var list []wire.JSON
 	if summary != "" {
-		dst = dst.Lit(`{"type":"summary_text"`).Str("text", summary).Lit("}")
+		list = append(list, wire.ObjectOf("type", "summary_text", "text", summary))
 	}
-	return dst.Lit("]").OptStr(fieldEncrypted, data).Lit("}")
+	return dst.Raw(wire.ObjectOf("id", wire.Optional(id), "type", "reasoning", "summary", wire.ArrayOf(list...), fieldEncrypted, wire.Optional(data)))
 }
 
 // knows reports whether the server accepts an opaque item. With "store": false it accepts no references to ids. It accepts MCP items only
@@ -153,9 +152,9 @@ func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wi
 			e.texts = map[string]bool{}
 		}
 		e.texts[c.ID] = true
-		dst = dst.Str("type", "custom_tool_call").Str("call_id", id).Str("name", c.Name).Str(inputName, customInput(c.Arguments))
+		dst = dst.Fields("type", "custom_tool_call", "call_id", id, "name", c.Name, inputName, customInput(c.Arguments))
 	} else {
-		dst = dst.Str("type", "function_call").Str("call_id", id).Str("name", joinName("", c.Name)).Str("arguments", wire.SentText(c.Arguments))
+		dst = dst.Fields("type", "function_call", "call_id", id, "name", joinName("", c.Name), "arguments", wire.SentText(c.Arguments))
 	}
 	dst = appendStatus(dst, e.opts)
 	if own {
@@ -202,10 +201,7 @@ func (e *encoder) tools(dst wire.JSON) wire.JSON {
 	} else if req.ToolChoice.Mode != "" {
 		dst = e.choice(dst.Key("tool_choice"), req.ToolChoice)
 	}
-	if req.ParallelToolCalls != nil && e.free("parallel_tool_calls") {
-		dst = dst.Bool("parallel_tool_calls", *req.ParallelToolCalls)
-	}
-	return dst
+	return dst.FieldsExcept(e.taken, "parallel_tool_calls", req.ParallelToolCalls)
 }
 
 // appendDefinitions appends the member tools: the given tools and the hosted tools.
@@ -262,7 +258,7 @@ func (e *encoder) chosen(dst wire.JSON, name string) wire.JSON {
 	if e.custom[name] {
 		typ = typeCustom
 	}
-	return dst.Lit("{").Str("type", typ).Str("name", name).Lit("}")
+	return dst.Raw(wire.ObjectOf("type", typ, "name", name))
 }
 
 // allowed appends a tool choice that allows the tools with the given names and the hosted tools that are not disallowed.
@@ -275,11 +271,7 @@ func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON 
 		if disallowed(t) {
 			continue
 		}
-		dst = dst.Next().Lit("{").Str("type", text(t, "type"))
-		if label := text(t, "server_label"); label != "" {
-			dst = dst.Str("server_label", label)
-		}
-		dst = dst.Lit("}")
+		dst = dst.Next().Raw(wire.ObjectOf("type", text(t, "type"), "server_label", wire.Optional(text(t, "server_label"))))
 	}
 	return dst.Lit("]}")
 }
@@ -303,11 +295,11 @@ func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 				e.custom = map[string]bool{}
 			}
 			e.custom[t.Name] = true
-			return dst.Lit(`{"type":"custom"`).Str("name", t.Name).OptStr("description", t.Description).Members(t.Extra, knownInTool).Lit("}")
+			return dst.Lit("{").Fields("type", "custom", "name", t.Name, "description", wire.Optional(t.Description)).Members(t.Extra, knownInTool).Lit("}")
 		}
 		e.drop(".type")
 	}
-	dst = dst.Lit(`{"type":"function"`).Str("name", t.Name).OptStr("description", t.Description).Key("parameters")
+	dst = dst.Lit("{").Fields("type", "function", "name", t.Name, "description", wire.Optional(t.Description)).Key("parameters")
 	schema, fitted, changes := argumentsOf(t, e.opts)
 	if e.opts.Strict.SetsStrict(t) {
 		if s, ok := wire.StrictOpenAI.StrictArguments(schema); ok {
@@ -355,13 +347,7 @@ func argumentsOf(t *lathe.ToolSpec, opts *wire.EncodeOptions) (schema, fitted []
 	return schema, fitted, changes
 }
 
-func knownInTool(name string) bool {
-	switch name {
-	case "type", "name", "description", "parameters", "function":
-		return true
-	}
-	return false
-}
+var knownInTool = rawjson.NewNames("type", "name", "description", "parameters", "function").Has
 
 // strictOf reports whether a tool of another wire is declared as strict.
 func strictOf(t *lathe.ToolSpec) bool {

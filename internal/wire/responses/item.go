@@ -108,20 +108,19 @@ type part struct {
 }
 
 // write appends text to b and returns it as a string that shares the memory of b. strings.Builder never overwrites it.
-func (a *Assembler) write(b *strings.Builder, text []byte) string {
+func (a *Assembler) write(b *strings.Builder, text string) string {
 	start := b.Len()
-	b.Write(text)
+	b.WriteString(text)
 	a.Grow(len(text))
 	return b.String()[start:]
 }
 
 // rest returns the part of whole that follows the text in b. It returns false if whole does not begin with that text.
-func rest(b *strings.Builder, whole []byte) ([]byte, bool) {
-	n := b.Len()
-	if len(whole) < n || string(whole[:n]) != b.String() {
-		return nil, false
+func rest(b *strings.Builder, whole string) (string, bool) {
+	if !strings.HasPrefix(whole, b.String()) {
+		return "", false
 	}
-	return whole[n:], true
+	return whole[b.Len():], true
 }
 
 // readText handles an event with a piece of a content part or, if whole is set, with its complete text.
@@ -138,11 +137,11 @@ func (a *Assembler) readText(e *ev, kind partKind, v []byte, whole bool) {
 		p.announced = true
 		a.Damage(faultEventOrder)
 	}
-	a.appendText(it, p, a.Unquote(v), whole)
+	a.appendText(it, p, rawjson.Text(v), whole)
 }
 
 // appendText appends a piece to a content part. If whole is set, text is the complete text, and only what its pieces lacked is appended.
-func (a *Assembler) appendText(it *item, p *part, text []byte, whole bool) {
+func (a *Assembler) appendText(it *item, p *part, text string, whole bool) {
 	if whole {
 		more, ok := rest(&p.text, text)
 		if !ok {
@@ -150,7 +149,7 @@ func (a *Assembler) appendText(it *item, p *part, text []byte, whole bool) {
 		}
 		text = more
 	}
-	if len(text) == 0 {
+	if text == "" {
 		return
 	}
 	if p.text.Len() == 0 && p.kind == partText && followsText(a.items, it, p) {
@@ -202,12 +201,12 @@ func (a *Assembler) readReasoning(e *ev, from string, index, v []byte, whole boo
 	if it == nil || whole { // the end of the item contains all texts
 		return
 	}
-	a.appendReasoning(it, from, number(index, 0), a.Unquote(v))
+	a.appendReasoning(it, from, number(index, 0), rawjson.Text(v))
 }
 
 // appendReasoning appends a piece of reasoning. The texts of an item are separated by blank lines. Text from a second member is ignored.
-func (a *Assembler) appendReasoning(it *item, from string, index int, text []byte) {
-	if len(text) == 0 {
+func (a *Assembler) appendReasoning(it *item, from string, index int, text string) {
+	if text == "" {
 		return
 	}
 	if it.from != "" && it.from != from {
@@ -215,7 +214,7 @@ func (a *Assembler) appendReasoning(it *item, from string, index int, text []byt
 		return
 	}
 	if it.text.Len() > 0 && it.piece != index {
-		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, []byte(partBreak)))
+		a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, partBreak))
 	}
 	it.from, it.piece = from, index
 	a.EmitText(lathe.DeltaReasoning, 0, a.write(&it.text, text))
@@ -231,27 +230,27 @@ func (a *Assembler) readArguments(e *ev, kind itemKind, v []byte, whole bool) {
 	if it == nil {
 		return
 	}
-	a.appendArguments(it, a.Unquote(v), whole)
+	a.appendArguments(it, rawjson.Text(v), whole)
 }
 
 // appendArguments appends a piece to the arguments of a call. If whole is set, text is the complete arguments, and only what the pieces
 // lacked is appended.
-func (a *Assembler) appendArguments(it *item, text []byte, whole bool) {
+func (a *Assembler) appendArguments(it *item, text string, whole bool) {
 	if it.kind == itemCustom {
 		text = quoted(text)
-		if whole || it.args.Len() == 0 && len(text) > 0 {
-			text = append([]byte(customOpen), text...)
+		if whole || it.args.Len() == 0 && text != "" {
+			text = customOpen + text
 		}
 	}
 	if whole {
 		more, ok := rest(&it.args, text)
-		if !ok && !rawjson.Equal([]byte(it.args.String()), text) { // some servers re-encode the arguments at the end of a call
+		if !ok && !rawjson.Equal([]byte(it.args.String()), []byte(text)) { // some servers re-encode the arguments at the end of a call
 			it.cut = true
 			a.Damage(faultArgsDiffer)
 		}
 		text = more
 	}
-	if len(text) == 0 {
+	if text == "" {
 		return
 	}
 	it.start(a)
@@ -265,9 +264,9 @@ const (
 )
 
 // quoted returns text as a JSON string without the quotes.
-func quoted(text []byte) []byte {
-	q := rawjson.AppendQuote(nil, string(text))
-	return q[1 : len(q)-1]
+func quoted(text string) string {
+	q := rawjson.AppendQuote(nil, text)
+	return string(q[1 : len(q)-1])
 }
 
 // name reads the id and the name of a call. If the item has no call_id, its own id is used.
@@ -292,7 +291,7 @@ func (it *item) start(a *Assembler) {
 
 // finished handles response.output_item.done.
 func (a *Assembler) finished(e *ev) {
-	if wire.Kind(e.item) != '{' {
+	if rawjson.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
 		return
 	}
@@ -358,7 +357,7 @@ func (a *Assembler) closePart(it *item, index int, raw []byte) {
 	case kind == partRefusal:
 		name = "refusal"
 	}
-	a.appendText(it, p, a.Unquote(get(raw, name)), true)
+	a.appendText(it, p, rawjson.Text(get(raw, name)), true)
 	a.cite(p, get(raw, "annotations"))
 }
 
@@ -367,19 +366,16 @@ func (a *Assembler) closeReasoning(it *item, raw []byte) {
 		if it.from != "" && it.from != from {
 			continue
 		}
-		var whole []byte
+		var texts []string
 		for el := range rawjson.Elements(get(raw, from)) {
-			if t := a.Unquote(get(el, "text")); len(t) > 0 {
-				if len(whole) > 0 {
-					whole = append(whole, partBreak...)
-				}
-				whole = append(whole, t...)
+			if t := text(el, "text"); t != "" {
+				texts = append(texts, t)
 			}
 		}
-		if len(whole) == 0 {
+		if len(texts) == 0 {
 			continue
 		}
-		more, ok := rest(&it.text, whole)
+		more, ok := rest(&it.text, strings.Join(texts, partBreak))
 		if it.from = from; !ok {
 			a.Damage(faultTextDiffers)
 		}
@@ -401,7 +397,7 @@ func (a *Assembler) closeCall(it *item, raw []byte) {
 		name = inputName
 	}
 	if v := get(raw, name); v != nil && (len(v) > len(`""`) || it.args.Len() == 0) {
-		a.appendArguments(it, a.Unquote(v), true)
+		a.appendArguments(it, rawjson.Text(v), true)
 	}
 	if rawjson.Check(raw, rawjson.Limits{}) == nil {
 		it.extra = members(raw, "type", "id", "call_id", "name", "namespace", "status", name)
@@ -423,7 +419,7 @@ func (a *Assembler) endCall(it *item) {
 		case it.args.Len() == 0:
 			more = "{}"
 		}
-		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, []byte(more)))
+		a.EmitText(lathe.DeltaCallArgs, it.call, a.write(&it.args, more))
 	}
 	a.Emit(lathe.Delta{Kind: lathe.DeltaCallEnd, Index: it.call, Incomplete: it.cut, ID: it.callID})
 }

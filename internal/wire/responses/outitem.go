@@ -118,7 +118,7 @@ func (w *writer) show(d lathe.Delta) {
 		w.endText(&d)
 	case lathe.DeltaPart:
 		o, ok := d.Part.(lathe.Opaque)
-		if !ok || d.Name != string(lathe.WireResponses) || wire.Kind(o.JSON) != '{' {
+		if !ok || d.Name != string(lathe.WireResponses) || rawjson.Kind(o.JSON) != '{' {
 			return
 		}
 		w.closeItems()

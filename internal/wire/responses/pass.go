@@ -80,7 +80,7 @@ func filled(data []byte, items []outDone) []byte {
 	inEvent := func(name string, value []byte) (key, to []byte, keep bool) {
 		if name == "response" {
 			missing := func(dst []byte) []byte {
-				if _, has := rawjson.Get(value, "output"); has {
+				if rawjson.At(value, "output") != nil {
 					return dst
 				}
 				return fill(wire.JSON(dst).Key("output"))
@@ -152,7 +152,7 @@ func (w *writer) passEvent(e *ev, data []byte) {
 		}
 	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta",
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		if it := w.passed(e); it != nil && wire.Kind(e.delta) == '"' {
+		if it := w.passed(e); it != nil && rawjson.Kind(e.delta) == '"' {
 			text := rawjson.Text(e.delta)
 			it.encoded, it.chars = appendCharacters(it.encoded, text), it.chars+utf8.RuneCountInString(text)
 		}

@@ -111,7 +111,7 @@ func (r *reader) readOther(o wire.Object, name string, v []byte) {
 	case "metadata":
 		o.RawObject(name)
 	case "include":
-		if wire.Kind(v) != '[' {
+		if rawjson.Kind(v) != '[' {
 			o.Fail(name, "Must be an array.")
 		}
 	case "truncation", "service_tier", "safety_identifier", "prompt_cache_key":

@@ -10,7 +10,7 @@ import (
 // the client, in Tools and in Hosted, as disallowed.
 func (r *reader) readChoice(body wire.Object) {
 	const at = "tool_choice"
-	switch wire.Kind(body.Get(at)) {
+	switch rawjson.Kind(body.Get(at)) {
 	case 0:
 		return
 	case '"':

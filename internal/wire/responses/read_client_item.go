@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -37,7 +38,7 @@ func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 	kept := []lathe.Member{{Name: wire.ItemMember, Value: bytes.Clone(v)}}
 	if !isOutput {
 		c := lathe.ToolCall{ID: id, Name: kind.tool, Arguments: "{}", Extra: kept}
-		if args := o.Get(kind.args); wire.Kind(args) == '{' {
+		if args := o.Get(kind.args); rawjson.Kind(args) == '{' {
 			c.Arguments = string(args)
 		}
 		r.addCall(c)
@@ -61,7 +62,7 @@ func (r *input) readClientItem(v []byte, o wire.Object, typ string) bool {
 // readClientOutput reads an output: a text, a screenshot, or other JSON, which becomes text.
 func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
 	switch output := o.Get("output"); {
-	case wire.Kind(output) == '"':
+	case rawjson.Kind(output) == '"':
 		res.Content = rawjson.Text(output)
 	case text(output, "type") == "computer_screenshot":
 		b := readImage(o.Object("output", partNames), nil) // not a part of a message
@@ -78,7 +79,7 @@ func readClientOutput(res *lathe.ToolResult, item []byte, o wire.Object) {
 // its functions are not tools of the client.
 func (r *reader) addTools(o wire.Object, known bool) {
 	v := o.Get("tools")
-	if v == nil || !known && wire.Kind(v) != '[' {
+	if v == nil || !known && rawjson.Kind(v) != '[' {
 		return
 	}
 	n, hosted := len(r.tools), len(r.Hosted)
@@ -95,7 +96,7 @@ func (r *reader) addTools(o wire.Object, known bool) {
 	for _, t := range r.tools[n:] {
 		t.Origin = wire.OriginInput
 	}
-	r.Tools = append(r.Tools[:len(r.Tools):len(r.Tools)], r.tools[n:]...)
+	r.Tools = slices.Concat(r.Tools, r.tools[n:])
 }
 
 // isFunction reports whether a tool of that type is executed by the client.

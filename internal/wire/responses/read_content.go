@@ -20,7 +20,7 @@ const (
 // readContent parses a member that is a string or an array of parts. Empty texts are omitted. A part of an unknown type becomes a
 // [lathe.Opaque].
 func (r *reader) readContent(o wire.Object, name string) (parts []lathe.Part) {
-	switch v := o.Get(name); wire.Kind(v) {
+	switch v := o.Get(name); rawjson.Kind(v) {
 	case '"':
 		return textParts(rawjson.Text(v))
 	case '[':

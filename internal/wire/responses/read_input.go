@@ -49,7 +49,7 @@ func (r *reader) readInput(o wire.Object) *input {
 	if s := o.OptString("instructions"); s != "" {
 		in.begin(lathe.Message{Role: lathe.RoleSystem, Parts: textParts(s)})
 	}
-	switch v := o.Get("input"); wire.Kind(v) {
+	switch v := o.Get("input"); rawjson.Kind(v) {
 	case 0:
 	case '"':
 		in.begin(lathe.Message{Role: lathe.RoleUser, Parts: textParts(rawjson.Text(v))})

@@ -113,8 +113,8 @@ func readCustom(o wire.Object) *lathe.ToolSpec {
 			about = "The input of the tool, as text that matches this grammar (" + text(format, "syntax") + "):\n" + definition
 		}
 	}
-	schema := wire.JSON(`{"type":"object","properties":{"input":{"type":"string"`).Str("description", about)
-	t.Schema = json.RawMessage(schema.Lit(`}},"required":["input"],"additionalProperties":false}`))
+	t.Schema = json.RawMessage(wire.ObjectOf("type", "object", "properties", wire.ObjectOf("input", wire.ObjectOf("type", "string", "description", about)),
+		"required", []string{"input"}, "additionalProperties", false))
 	return t
 }
 
@@ -175,7 +175,7 @@ func customArguments(input string) string {
 func customInput(arguments string) string {
 	raw := []byte(arguments)
 	if wire.Sendable(raw) {
-		if v := get(raw, inputName); wire.Kind(v) == '"' {
+		if v := get(raw, inputName); rawjson.Kind(v) == '"' {
 			return rawjson.Text(v)
 		}
 	}

@@ -33,15 +33,15 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	stored := string(get(settings, "store")) != "false"
-	if stored && e.free("store") {
+	if stored && !e.taken("store") {
 		changes.Set("store", []byte("false"))
 	}
-	changes.Set("include", e.relayedInclude(get(settings, "include"), stored && e.free("store")))
+	changes.Set("include", e.relayedInclude(get(settings, "include"), stored && !e.taken("store")))
 	if len(req.Tools) > 0 {
 		if req.ToolChoice.Mode != "" && !sameChoice(settings, req.ToolChoice) {
 			changes.Set("tool_choice", e.choice(nil, req.ToolChoice))
 		}
-		if p := req.ParallelToolCalls; p != nil && e.free("parallel_tool_calls") {
+		if p := req.ParallelToolCalls; p != nil && !e.taken("parallel_tool_calls") {
 			v := "false"
 			if *p {
 				v = "true"
@@ -56,7 +56,7 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 
 // joined returns an object with the members of given and of more. Members of more replace members of given with equal names.
 func joined(given, more []byte) []byte {
-	if wire.Kind(given) != '{' || wire.Kind(more) != '{' {
+	if rawjson.Kind(given) != '{' || rawjson.Kind(more) != '{' {
 		return more
 	}
 	list := members(more)

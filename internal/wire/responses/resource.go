@@ -52,7 +52,7 @@ func newResource(head *wire.AnswerHead) *resource {
 // value other.
 func (r *resource) echo(dst wire.JSON, obj []byte, name string, typ byte, other string) wire.JSON {
 	v := get(obj, name)
-	k := wire.Kind(v)
+	k := rawjson.Kind(v)
 	if k == '-' || k >= '0' && k <= '9' {
 		k = '0'
 	}
@@ -86,36 +86,33 @@ func (r *resource) appendTool(dst wire.JSON, t []byte) wire.JSON {
 		return dst.Compact(wire.JSON("{").Members(members(t, "authorization", "headers"), nil).Lit("}"))
 	}
 	fn := t
-	if inner := get(t, "function"); wire.Kind(inner) == '{' {
+	if inner := get(t, "function"); rawjson.Kind(inner) == '{' {
 		fn = inner
 	}
 	dst = dst.Lit(`{"type":"function"`)
 	dst = r.echo(dst, fn, "name", '"', `""`)
 	dst = r.echo(dst, fn, "description", '"', "null")
 	dst = r.echo(dst, fn, "parameters", '{', "null")
-	dst = dst.Key("strict")
 	strict := get(fn, "strict")
 	if strict == nil {
 		strict = get(t, "strict")
 	}
-	if s := string(strict); s == "true" || s == "false" {
-		dst = dst.Lit(s)
-	} else {
-		dst = dst.Lit("null")
+	if s := string(strict); s != "true" && s != "false" {
+		strict = []byte("null")
 	}
-	return dst.Lit("}")
+	return dst.Val("strict", strict).Lit("}")
 }
 
 func (r *resource) appendChoice(dst wire.JSON, choice []byte) wire.JSON {
 	dst = dst.Key("tool_choice")
-	if wire.Kind(choice) == '"' {
+	if rawjson.Kind(choice) == '"' {
 		return dst.Raw(choice)
 	}
-	if wire.Kind(choice) != '{' {
+	if rawjson.Kind(choice) != '{' {
 		return dst.Lit(`"auto"`)
 	}
 	if inner := get(choice, "function"); inner != nil {
-		return dst.Lit(`{"type":"function"`).Str("name", text(inner, "name")).Lit("}")
+		return dst.Raw(wire.ObjectOf("type", "function", "name", text(inner, "name")))
 	}
 	if inner := get(choice, "allowed_tools"); inner != nil {
 		choice = inner
@@ -137,18 +134,13 @@ func (r *resource) appendTextForm(dst wire.JSON, form []byte) wire.JSON {
 		dst = r.echo(dst, format, "name", '"', `"answer"`)
 		dst = r.echo(dst, format, "description", '"', "null")
 		dst = r.echo(dst, format, "schema", '{', "null")
-		dst = dst.Key("strict")
-		if string(get(format, "strict")) == "true" {
-			dst = dst.Lit("true}")
-		} else {
-			dst = dst.Lit("false}")
-		}
-	case wire.Kind(format) == '{':
+		dst = dst.Bool("strict", string(get(format, "strict")) == "true").Lit("}")
+	case rawjson.Kind(format) == '{':
 		dst = dst.Compact(format)
 	default:
 		dst = dst.Lit(`{"type":"text"}`)
 	}
-	if v := get(form, "verbosity"); wire.Kind(v) == '"' {
+	if v := get(form, "verbosity"); rawjson.Kind(v) == '"' {
 		dst = dst.Val("verbosity", v)
 	}
 	return dst.Lit("}")
@@ -166,35 +158,26 @@ type state struct {
 
 // append appends the response object.
 func (r *resource) append(dst wire.JSON, s *state) wire.JSON {
-	dst = dst.Lit("{").Str("id", r.id).Lit(`,"object":"response"`).Num("created_at", r.created)
+	null := wire.JSON("null")
+	completed, details, failure, usage := null, null, null, null
 	if s.status == statusCompleted {
-		dst = dst.Num("completed_at", max(r.created, r.answer.Completed))
-	} else {
-		dst = dst.Lit(`,"completed_at":null`)
+		completed = wire.JSON(nil).Int(max(r.created, r.answer.Completed))
 	}
-	dst = dst.Str("status", s.status)
 	if s.reason != "" {
-		dst = dst.Obj("incomplete_details").Str("reason", s.reason).Lit("}")
-	} else {
-		dst = dst.Lit(`,"incomplete_details":null`)
+		details = wire.ObjectOf("reason", s.reason)
 	}
-	dst = dst.Str("model", r.model).Lit(",").Raw(r.head).Lit(`,"output":[`)
-	for i := range s.output {
-		dst = dst.If(i > 0, ",").Raw(s.output[i].json)
-	}
-	dst = dst.Lit("]")
 	if s.err != nil {
-		dst = dst.Obj("error").Str("code", errorCode(s.err)).Str("message", s.err.Message).Lit("}")
-	} else {
-		dst = dst.Lit(`,"error":null`)
+		failure = wire.ObjectOf("code", errorCode(s.err), "message", s.err.Message)
 	}
-	dst = dst.Lit(",").Raw(r.settings).Lit(`,"usage":`)
 	if s.usage != nil {
-		dst = appendUsage(dst, s.usage)
-	} else {
-		dst = dst.Lit("null")
+		usage = appendUsage(nil, s.usage)
 	}
-	return dst.Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
+	dst = dst.Lit("{").Fields("id", r.id, "object", "response", "created_at", r.created, "completed_at", completed, "status", s.status,
+		"incomplete_details", details, "model", r.model).Lit(",").Raw(r.head).Arr("output")
+	for i := range s.output {
+		dst = dst.Next().Raw(s.output[i].json)
+	}
+	return dst.Lit("]").Val("error", failure).Lit(",").Raw(r.settings).Val("usage", usage).Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
 }
 
 // resourceNames are the members of a response that additional members must not replace.

@@ -68,11 +68,11 @@ const maxID = 64
 func CallID(id string) string { return wire.ShortID("call_", id, maxID) }
 
 // given reports whether a value is present and not null.
-func given(v []byte) bool { return wire.Kind(v) != 0 && wire.Kind(v) != 'n' }
+func given(v []byte) bool { return rawjson.Kind(v) != 0 && rawjson.Kind(v) != 'n' }
 
 // get returns the value of a member of an object, or nil if it is absent or null.
 func get(obj []byte, name string) []byte {
-	v, _ := rawjson.Get(obj, name)
+	v := rawjson.At(obj, name)
 	if !given(v) {
 		return nil
 	}

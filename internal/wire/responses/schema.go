@@ -1,9 +1,6 @@
 package responses
 
-import (
-	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/internal/wire"
-)
+import "github.com/lathe-run/lathe/internal/rawjson"
 
 // strictSchema reports whether OpenAI's servers accept a schema as strict: the root is an object, every object lists all of its properties
 // as required and allows no others, and no keyword is one that strict schemas cannot have. It returns false for schemas nested deeper than
@@ -13,7 +10,7 @@ func strictSchema(schema []byte, depth int) bool {
 }
 
 func strictAt(schema []byte, depth int) bool {
-	if depth == 0 || wire.Kind(schema) != '{' {
+	if depth == 0 || rawjson.Kind(schema) != '{' {
 		return false
 	}
 	properties, required, closed := 0, 0, false

@@ -2,6 +2,7 @@ package uistream
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -154,29 +155,8 @@ func compact(s string) bool { return len(rawjson.AppendCompact(nil, []byte(s))) 
 
 // finite reports whether JavaScript can represent each number in a JSON text.
 func finite(s string) bool {
-	for i := 0; i < len(s); {
-		switch c := s[i]; {
-		case c == '"':
-			for i++; s[i] != '"'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-			i++
-		case c == '-' || c >= '0' && c <= '9':
-			end := i + 1
-			for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
-				end++
-			}
-			if _, err := strconv.ParseFloat(s[i:end], 64); err != nil {
-				return false
-			}
-			i = end
-		default:
-			i++
-		}
-	}
-	return true
+	var v any
+	return json.Unmarshal([]byte(s), &v) == nil
 }
 
 // errorText returns the text that a page shows for a failed call: `code: message`, from which requests restore the model's error object, or

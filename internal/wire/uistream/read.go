@@ -113,11 +113,11 @@ func (p *parser) head(o wire.Object) {
 	}{{"id", &out.ID}, {"threadId", &out.ID}, {"runId", &out.RunID}, {"model", &out.Model}} {
 		*m.to = cmp.Or(p.limits.name(o, m.name), *m.to)
 	}
-	if out.Model == "" && wire.Kind(o.Get("config")) == '{' { // where assistant-ui sends the model
+	if out.Model == "" && rawjson.Kind(o.Get("config")) == '{' { // where assistant-ui sends the model
 		out.Model = p.limits.name(o.Object("config", names), "modelName")
 	}
 	out.Lathe = o.Get("lathe")
-	if wire.Kind(o.Get("forwardedProps")) == '{' { // where AG-UI sends model and lathe
+	if rawjson.Kind(o.Get("forwardedProps")) == '{' { // where AG-UI sends model and lathe
 		props := o.Object("forwardedProps", names)
 		if out.Model == "" {
 			out.Model = p.limits.name(props, "model")
@@ -138,7 +138,7 @@ func (p *parser) head(o wire.Object) {
 
 // tools parses the page's own tools, which are an array or an object by name.
 func (p *parser) tools(o wire.Object) {
-	switch wire.Kind(o.Get("tools")) {
+	switch rawjson.Kind(o.Get("tools")) {
 	case 0:
 	case '[':
 		for el := range o.Elements("tools") {
@@ -178,7 +178,7 @@ func (p *parser) resumes(o wire.Object) {
 		answer := p.Object("", el, names)
 		a := Approval{ID: p.limits.identifier(answer, "interruptId"), Approved: answer.OptString("status") == "resolved"}
 		payload := answer.Get("payload")
-		approved, _ := rawjson.Get(payload, "approved")
+		approved := rawjson.At(payload, "approved")
 		for _, no := range []string{"false", `"deny"`, `"denied"`} {
 			a.Approved = a.Approved && string(payload) != no
 		}

@@ -58,9 +58,7 @@ func (p *parser) assistant(o wire.Object, content string) {
 }
 
 func isCommentary(metadata []byte) bool {
-	own, _ := rawjson.Get(metadata, "lathe")
-	commentary, _ := rawjson.Get(own, "commentary")
-	return string(commentary) == "true"
+	return string(rawjson.At(metadata, "lathe", "commentary")) == "true"
 }
 
 // callHead returns a call with the id in the member id and with the given name, both checked.
@@ -85,7 +83,7 @@ func (l *Limits) output(o wire.Object, name string) string {
 // value returns the text of a member: that of a JSON string, the JSON text of other values, and absent if there is no such member.
 func value(o wire.Object, name, absent, limit string, most int) string {
 	v, s := o.Get(name), absent
-	switch wire.Kind(v) {
+	switch rawjson.Kind(v) {
 	case 0:
 	case '"':
 		s = rawjson.Text(v)
@@ -159,14 +157,12 @@ func (p *parser) approvalOf(c *readCall, o wire.Object) {
 func failed(s string) *lathe.ToolResult {
 	r := &lathe.ToolResult{IsError: true, Code: lathe.CodeExecutionFailed}
 	if isObject(s) {
-		if e, ok := rawjson.Get([]byte(s), "error"); ok && len(e) > 0 && e[0] == '{' {
-			if code, ok := rawjson.Get(e, "code"); ok && len(code) > 0 && code[0] == '"' {
-				if c := lathe.Code(rawjson.Text(code)); known[c] {
-					r.Code = c
-				}
-				r.Content = s
-				return r
+		if code := rawjson.At([]byte(s), "error", "code"); rawjson.Kind(code) == '"' {
+			if c := lathe.Code(rawjson.Text(code)); known[c] {
+				r.Code = c
 			}
+			r.Content = s
+			return r
 		}
 	}
 	if code, message, ok := strings.Cut(s, ": "); ok && known[lathe.Code(code)] {
@@ -198,7 +194,7 @@ func (p *parser) modelCall(of part) bool {
 		}
 	}
 	c.call.Arguments = p.limits.arguments(of.Object, input)
-	if _, has := rawjson.Get(of.raw, "result"); has {
+	if rawjson.At(of.raw, "result") != nil {
 		c.result, c.own = p.modelResult(of), true
 	}
 	return p.addCall(of.Object, c)
@@ -208,11 +204,10 @@ func (p *parser) modelCall(of part) bool {
 func (p *parser) modelResult(of part) *lathe.ToolResult {
 	o, name := of.Object, "result"
 	bad := string(o.Get("isError")) == "true"
-	if _, has := rawjson.Get(of.raw, name); !has {
+	if rawjson.At(of.raw, name) == nil {
 		name = "output"
-		typ, _ := rawjson.Get(o.Get(name), "type")
-		if _, has := rawjson.Get(o.Get(name), "value"); has && typ != nil {
-			typ := rawjson.Text(typ)
+		if v := o.Get(name); rawjson.At(v, "value") != nil && rawjson.At(v, "type") != nil {
+			typ := rawjson.TextAt(v, "type")
 			bad = bad || strings.HasPrefix(typ, "error") || typ == "execution-denied"
 			o, name = o.Object(name, names), "value"
 		}

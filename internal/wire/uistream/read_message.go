@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // messages parses the messages of a request or of a state.
 func (p *parser) messages(o wire.Object) {
-	if wire.Kind(o.Get("messages")) != '[' {
+	if rawjson.Kind(o.Get("messages")) != '[' {
 		o.Fail("messages", "It is required, and must be an array.")
 	}
 	atMost(o, "messages", "messages", "max_messages", p.limits.MaxMessages)
@@ -90,7 +91,7 @@ type part struct {
 // parts yields the parts of a message and their types. If the content is a string, it is the only part.
 func (p *parser) parts(o wire.Object, content string) iter.Seq2[string, part] {
 	return func(yield func(string, part) bool) {
-		switch wire.Kind(o.Get(content)) {
+		switch rawjson.Kind(o.Get(content)) {
 		case 0:
 			return
 		case '"':

@@ -42,9 +42,9 @@ func (p *parser) readState(s *State, state wire.Object) {
 func (p *parser) places(s *State, messages []byte) {
 	s.calls = map[string]place{}
 	for m := range rawjson.Elements(messages) {
-		parts, _ := rawjson.Get(m, "parts")
+		parts := rawjson.At(m, "parts")
 		s.parts = 0
-		if len(parts) > 0 && parts[0] == '[' {
+		if rawjson.Kind(parts) == '[' {
 			for part := range rawjson.Elements(parts) {
 				if id, ok := rawjson.Get(part, "toolCallId"); ok && id[0] == '"' {
 					s.calls[rawjson.Text(id)] = place{s.count, s.parts}
@@ -71,12 +71,12 @@ func ParseResume(body []byte, limits Limits) (*Resume, error) {
 		if out.ID = p.out.ID; out.ID == "" {
 			o.Fail("threadId", "It is required: it names the conversation.")
 		}
-		if wire.Kind(o.Get("state")) != '{' { // the page has no state
+		if rawjson.Kind(o.Get("state")) != '{' { // the page has no state
 			return
 		}
 		out.State = &State{into: -1}
 		state := o.Object("state", names)
-		if wire.Kind(state.Get("messages")) != '[' {
+		if rawjson.Kind(state.Get("messages")) != '[' {
 			out.State.set([]byte("[]"), "messages")
 			return
 		}

@@ -22,7 +22,7 @@ type place struct{ message, part int }
 
 // operation returns an operation on the state.
 func operation(typ string, value wire.JSON, path ...string) wire.JSON {
-	return wire.JSON("{").Str("type", typ).Strs("path", path).Val("value", value).Lit("}")
+	return wire.ObjectOf("type", typ, "path", path, "value", value)
 }
 
 func (s *State) set(value []byte, path ...string) {

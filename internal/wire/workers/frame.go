@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/remote"
 )
 
@@ -133,15 +134,6 @@ func Decode(b []byte) (*Frame, error) {
 }
 
 // ValidName reports whether a worker may have the name: 1 to 64 of a-z, A-Z, 0-9, _, - and dots.
-func ValidName(s string) bool {
-	if s == "" || len(s) > MaxName {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.') {
-			return false
-		}
-	}
-	return true
-}
+func ValidName(s string) bool { return len(s) <= MaxName && workerName().MatchString(s) }
+
+var workerName = lazy.Regexp(`^[\w.-]+$`)
