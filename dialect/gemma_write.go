@@ -15,22 +15,35 @@ func isObject(s string) bool {
 
 // value returns valid JSON in the syntax of the form: keys without quotes, and strings in quote marks.
 func (f *gemmaForm) value(value []byte) string {
-	var parts []string
+	var b strings.Builder
+	f.write(&b, value)
+	return b.String()
+}
+
+func (f *gemmaForm) write(b *strings.Builder, value []byte) {
+	comma := ""
 	switch value[0] {
 	case '{':
+		b.WriteByte('{')
 		for key, v := range rawjson.Members(value) {
-			parts = append(parts, f.key(key)+":"+f.value(v))
+			b.WriteString(comma + f.key(key) + ":")
+			f.write(b, v)
+			comma = ","
 		}
-		return "{" + strings.Join(parts, ",") + "}"
+		b.WriteByte('}')
 	case '[':
+		b.WriteByte('[')
 		for v := range rawjson.Elements(value) {
-			parts = append(parts, f.value(v))
+			b.WriteString(comma)
+			f.write(b, v)
+			comma = ","
 		}
-		return "[" + strings.Join(parts, ",") + "]"
+		b.WriteByte(']')
 	case '"':
-		return f.string(value)
+		b.WriteString(f.string(value))
+	default:
+		b.Write(value)
 	}
-	return string(value)
 }
 
 // key returns a key, which is given as a JSON string: without quotes if the parser reads it back so, else as it is.

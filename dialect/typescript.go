@@ -36,11 +36,11 @@ func comment(indent, text string) string {
 	if text == "" {
 		return ""
 	}
-	out := ""
+	var b strings.Builder
 	for line := range strings.SplitSeq(cleanHarmony(text), "\n") {
-		out += indent + strings.TrimRight("// "+line, " \r") + "\n"
+		b.WriteString(indent + strings.TrimRight("// "+line, " \r") + "\n")
 	}
-	return out
+	return b.String()
 }
 
 // A typeWriter writes one schema as TypeScript types. It omits keywords that it does not support; the runner validates arguments by the
@@ -139,54 +139,55 @@ func (w *typeWriter) object(schema []byte, indent string, depth int) string {
 // property returns one property of an object, with its description, examples and default as comments.
 func (w *typeWriter) property(name string, schema []byte, optional bool, indent string, depth int) string {
 	schema = w.resolve(schema)
-	text := ""
+	var b strings.Builder
 	if title := rawjson.TextAt(schema, "title"); title != "" {
-		text = comment(indent, title) + indent + "//\n"
+		b.WriteString(comment(indent, title) + indent + "//\n")
 	}
 	if !isObjectType(schema) { // w.object writes the description of an object
-		text += comment(indent, rawjson.TextAt(schema, "description"))
+		b.WriteString(comment(indent, rawjson.TextAt(schema, "description")))
 	}
 	if list := rawjson.At(schema, "examples"); rawjson.Kind(list) == '[' {
-		text += indent + "// Examples:\n"
+		b.WriteString(indent + "// Examples:\n")
 		for v := range rawjson.Elements(list) {
-			text += comment(indent, "- "+literalText(v))
+			b.WriteString(comment(indent, "- "+literalText(v)))
 		}
 	}
 	fallback := defaultOf(schema)
 	variants := oneOf(schema)
 	if variants != nil {
-		text += comment(indent, fallback)
+		b.WriteString(comment(indent, fallback))
 	}
-	text += indent + propertyName(name)
+	b.WriteString(indent + propertyName(name))
 	if optional {
-		text += "?"
+		b.WriteString("?")
 	}
 	if variants != nil {
-		return text + ":" + w.variants(variants, indent, depth)
+		return b.String() + ":" + w.variants(variants, indent, depth)
 	}
-	text += ": " + w.value(schema, indent+"    ", depth) + ","
+	b.WriteString(": " + w.value(schema, indent+"    ", depth) + ",")
 	if fallback != "" {
-		text += " // " + fallback
+		b.WriteString(" // " + fallback)
 	}
-	return text + "\n"
+	return b.String() + "\n"
 }
 
 // variants returns the types of a union, one on each line, with its description as a comment.
 func (w *typeWriter) variants(variants [][]byte, indent string, depth int) string {
-	text := "\n"
+	var b strings.Builder
+	b.WriteString("\n")
 	for _, v := range variants {
 		v = w.resolve(v)
-		text += indent + " | " + w.value(v, indent+"    ", depth+1)
+		b.WriteString(indent + " | " + w.value(v, indent+"    ", depth+1))
 		description, fallback := rawjson.TextAt(v, "description"), defaultOf(v)
 		if isObjectType(v) {
 			description = ""
 		}
 		if words := strings.TrimSpace(strings.Join(strings.Fields(cleanHarmony(description)), " ") + " " + fallback); words != "" {
-			text += " // " + words
+			b.WriteString(" // " + words)
 		}
-		text += "\n"
+		b.WriteString("\n")
 	}
-	return text + indent + ",\n"
+	return b.String() + indent + ",\n"
 }
 
 func isObjectType(schema []byte) bool { return rawjson.TextAt(schema, "type") == "object" }
