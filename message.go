@@ -213,17 +213,7 @@ func (m *Message) Text() string {
 }
 
 // Calls returns the tool calls of the message in order, incomplete and unparsed ones included; nil: none.
-func (m *Message) Calls() []ToolCall {
-	n := 0
-	for _, p := range m.Parts {
-		if _, ok := p.(ToolCall); ok {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	calls := make([]ToolCall, 0, n)
+func (m *Message) Calls() (calls []ToolCall) {
 	for _, p := range m.Parts {
 		if c, ok := p.(ToolCall); ok {
 			calls = append(calls, c)
