@@ -25,35 +25,30 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 // have no answer, also those that the queue already had. The caller resumes a run after its request was answered or has expired. The error
 // joins those of runs that could not be read; the other runs are restored all the same.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
-	f := &store.RunFilter{Status: "parked", Limit: 1_000}
-	for {
-		rows, next, lerr := runs.Runs(ctx, f)
+	f := &store.RunFilter{Status: "parked"}
+	for row, lerr := range f.All(ctx, runs) {
 		if lerr != nil {
 			return waiting, errors.Join(err, lerr)
 		}
-		for i := range rows {
-			s := &loop.State{}
-			var rerr error
-			for e, readErr := range runs.Read(ctx, rows[i].RunID, 0) {
-				if rerr = readErr; rerr == nil {
-					rerr = s.Apply(&e)
-				}
-				if rerr != nil {
-					err = errors.Join(err, lathe.CodeOf(rerr).Wrap("approval: restore "+rows[i].RunID, rerr))
-					break
-				}
+		s := &loop.State{}
+		var rerr error
+		for e, readErr := range runs.Read(ctx, row.RunID, 0) {
+			if rerr = readErr; rerr == nil {
+				rerr = s.Apply(&e)
 			}
 			if rerr != nil {
-				continue
-			}
-			for k := range s.Open {
-				if r := RequestOf(s, &s.Open[k]); s.Open[k].Asked && q.Await(r) {
-					waiting = append(waiting, r)
-				}
+				err = errors.Join(err, lathe.CodeOf(rerr).Wrap("approval: restore "+row.RunID, rerr))
+				break
 			}
 		}
-		if f.After = next; next == "" {
-			return waiting, err
+		if rerr != nil {
+			continue
+		}
+		for k := range s.Open {
+			if r := RequestOf(s, &s.Open[k]); s.Open[k].Asked && q.Await(r) {
+				waiting = append(waiting, r)
+			}
 		}
 	}
+	return waiting, err
 }

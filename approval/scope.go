@@ -44,8 +44,7 @@ func allowedInSession(ctx context.Context, signals store.SignalStore, req *lathe
 	if err != nil {
 		return "", false
 	}
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		if r.RunID == req.Run.RunID || r.SessionID != req.Run.SessionID || r.Principal != req.Run.Principal {
 			continue
 		}

@@ -150,33 +150,27 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 // storeLater stores a run that has ended: in the background, or before it returns if FlushBeforeEnd is set or maxFlushing runs are being
 // stored.
 func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
-	if e.opts.FlushBeforeEnd {
-		e.storeWhole(ctx, runID, events)
-		return
-	}
-	e.mu.Lock()
-	if len(e.flushing) >= maxFlushing {
-		e.mu.Unlock()
-		e.storeWhole(ctx, runID, events)
-		return
-	}
 	stored := make(chan struct{})
-	e.flushing[runID] = stored
+	e.mu.Lock()
+	now := e.opts.FlushBeforeEnd || len(e.flushing) >= maxFlushing
+	if !now {
+		e.flushing[runID] = stored
+	}
 	e.mu.Unlock()
-	go e.storeInBackground(ctx, runID, events, stored)
-}
-
-// storeInBackground stores a run that has ended, removes it from e.flushing, and closes stored.
-func (e *Engine) storeInBackground(ctx context.Context, runID string, events []event.Event, stored chan struct{}) {
-	defer func() {
+	if now {
+		e.storeWhole(ctx, runID, events)
+		return
+	}
+	go func() {
+		e.storeWhole(ctx, runID, events)
 		e.mu.Lock()
 		delete(e.flushing, runID)
 		e.mu.Unlock()
 		close(stored)
 	}()
-	e.storeWhole(ctx, runID, events)
 }
 
+// storeWhole stores a run that has ended. An error or a panic of the store is logged.
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
 	err := errStorePanicked
 	func() {

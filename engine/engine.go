@@ -6,10 +6,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +69,7 @@ func New(opts *Options) (*Engine, error) {
 	e := &Engine{deferred: map[string]*deferredRun{}, flushing: map[string]chan struct{}{}}
 	if opts != nil {
 		e.opts = *opts
-		e.opts.Sinks = append([]event.Sink(nil), opts.Sinks...)
+		e.opts.Sinks = slices.Clone(opts.Sinks)
 	}
 	if err := e.opts.check(); err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("engine: new", err)
@@ -91,30 +93,21 @@ func (o *Options) check() error {
 	case o.StoreTimeout < 0:
 		return fmt.Errorf("the store timeout is %v, want more than 0", o.StoreTimeout)
 	}
-	for i, s := range o.Sinks {
-		if s == nil {
-			return fmt.Errorf("sink %d is nil", i)
-		}
+	if i := slices.Index(o.Sinks, nil); i >= 0 {
+		return fmt.Errorf("sink %d is nil", i)
 	}
 	return nil
 }
 
 func (o *Options) setDefaults() {
-	if o.StoreTimeout == 0 {
-		o.StoreTimeout = 10 * time.Second
-	}
-	if o.Lease == 0 {
-		o.Lease = defaultLease
-	}
+	o.StoreTimeout, o.Lease = cmp.Or(o.StoreTimeout, 10*time.Second), cmp.Or(o.Lease, defaultLease)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.NewID == nil {
 		o.NewID = (&idSource{now: o.Now}).next
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 }
 
 // Node returns the name of this process among those with the same shared store, or "" if the store is not shared.
@@ -168,7 +161,7 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	}
 	if h := e.node.begin(s.run.RunID, s.cancel); h != nil {
 		s.owned = h
-		defer func() { h.end(false) }()
+		defer h.end(false)
 	}
 	if opts.Durability == Deferred {
 		mustPersist := opts.MustPersist
@@ -274,27 +267,25 @@ func (s *stamper) store(ctx context.Context, ev *event.Event) {
 	if s.log == nil && s.engine.opts.Audit == nil {
 		return
 	}
-	if err := s.append(ctx, ev); err != nil {
-		if s.step != nil { // the step will be repeated
-			s.lost = storeCode(err).Wrap("engine: append "+ev.Data.EventType(), errors.Join(errLeft, err))
-			s.cancel(s.lost)
-			return
-		}
-		if s.leaves(err) {
-			s.engine.opts.Log.Warn("a run is released to another process", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err))
-			s.lost = lathe.CodeInterrupted.Wrap("engine: append "+ev.Data.EventType(), errLeft)
-			s.cancel(s.lost)
-			return
-		}
-		s.lost = storeCode(err).Wrap("engine: append "+ev.Data.EventType(), err)
-		if errors.Is(err, ErrSuperseded) {
-			s.engine.opts.Log.Info("a run ends: another run takes its place", "run_id", s.run.RunID, "type", ev.Data.EventType())
-			s.cancel(s.lost)
-			return
-		}
-		s.engine.opts.Log.Error("an event could not be stored", "run_id", s.run.RunID, "type", ev.Data.EventType(), "code", storeCode(err), "cause", storeCause(err))
-		s.cancel(s.lost)
+	err := s.append(ctx, ev)
+	if err == nil {
+		return
 	}
+	code := storeCode(err)
+	log := s.engine.opts.Log.With("run_id", s.run.RunID, "type", ev.Data.EventType())
+	switch {
+	case s.step != nil: // the step will be repeated
+		err = errors.Join(errLeft, err)
+	case s.leaves(err):
+		log.Warn("a run is released to another process", "code", code)
+		code, err = lathe.CodeInterrupted, errLeft
+	case errors.Is(err, ErrSuperseded):
+		log.Info("a run ends: another run takes its place")
+	default:
+		log.Error("an event could not be stored", "code", code, "cause", storeCause(err))
+	}
+	s.lost = code.Wrap("engine: append "+ev.Data.EventType(), err)
+	s.cancel(s.lost)
 }
 
 // within returns a context for one call of the store, the audit or a recorder: it ends after StoreTimeout, not when the run is cancelled.
@@ -394,24 +385,20 @@ func (s *stamper) failed(end event.Data) *event.RunFinished {
 }
 
 func (s *stamper) publish(ctx context.Context, ev *event.Event) {
-	for i, n := 0, len(s.engine.opts.Sinks); i < n; {
-		i = s.publishTo(ctx, s.engine.opts.Sinks, i, ev)
+	for _, sink := range s.engine.opts.Sinks {
+		s.publishTo(ctx, sink, ev)
 	}
-	for i := 0; i < len(s.own); {
-		i = s.publishTo(ctx, s.own, i, ev)
+	for _, sink := range s.own {
+		s.publishTo(ctx, sink, ev)
 	}
 }
 
-// publishTo passes the event to the sinks from index i on. It returns len(sinks), or the index behind the first sink that panics.
-func (s *stamper) publishTo(ctx context.Context, sinks []event.Sink, i int, ev *event.Event) (next int) {
+// publishTo passes the event to a sink. If the sink panics, the others still get the event.
+func (s *stamper) publishTo(ctx context.Context, sink event.Sink, ev *event.Event) {
 	defer func() {
 		if recover() != nil { // the value of the panic may contain content
-			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sinks[next]), "type", ev.Data.EventType())
-			next++
+			s.engine.opts.Log.Error("a sink panicked", "run_id", s.run.RunID, "sink", fmt.Sprintf("%T", sink), "type", ev.Data.EventType())
 		}
 	}()
-	for next = i; next < len(sinks); next++ {
-		sinks[next].Emit(ctx, *ev)
-	}
-	return next
+	sink.Emit(ctx, *ev)
 }

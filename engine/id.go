@@ -32,18 +32,11 @@ func (s *idSource) next(prefix string) string {
 	} else if s.low++; s.low == 0 {
 		s.high++
 	}
-	out := []byte(prefix)
-	hi := s.ms<<16 | uint64(s.high)
-	for shift := 125; shift >= 0; shift -= 5 {
-		out = append(out, crockford[bits(hi, s.low, shift)&31])
+	var text [26]byte
+	high, low := s.ms<<16|uint64(s.high), s.low
+	for i := len(text) - 1; i >= 0; i-- {
+		text[i] = crockford[low&31]
+		high, low = high>>5, low>>5|high<<59
 	}
-	return string(out)
-}
-
-// bits returns the low 64 bits of the 128-bit number hi, lo shifted right by shift.
-func bits(hi, lo uint64, shift int) uint64 {
-	if shift >= 64 {
-		return hi >> (shift - 64)
-	}
-	return lo>>shift | hi<<(64-shift)
+	return prefix + string(text[:])
 }

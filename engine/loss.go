@@ -55,8 +55,6 @@ func (c *Supervisor) interrupt(runID string) {
 // executed again. If the run is not resumable, it ends the run. It retries until it succeeds or ctx is done.
 func (c *Supervisor) setAside(ctx context.Context, runID string, sinks []event.Sink) {
 	log := c.engine.opts.Log
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
 	for {
 		err := c.trySetAside(ctx, runID, sinks)
 		switch code := lathe.CodeOf(err); {
@@ -69,7 +67,7 @@ func (c *Supervisor) setAside(ctx context.Context, runID string, sinks []event.S
 			log.Warn("a run could not be set aside", "run_id", runID, "code", code)
 		}
 		select {
-		case <-again.C:
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 			return
 		}

@@ -303,19 +303,16 @@ func (n *node) release(c store.Claim, seen int64) {
 // renew renews all claims periodically until ctx is done.
 func (n *node) renew(ctx context.Context, over chan<- struct{}) {
 	defer close(over)
-	again := time.NewTimer(n.lease / 3)
-	defer again.Stop()
-	for {
+	for pause := n.lease / 3; ; {
 		select {
-		case <-again.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
-		if err := n.renewOnce(ctx); err == nil {
-			again.Reset(n.lease / 3)
-		} else if ctx.Err() == nil {
+		pause = n.lease / 3
+		if err := n.renewOnce(ctx); err != nil && ctx.Err() == nil {
 			n.log.Warn("claims could not be renewed", "code", lathe.CodeOf(err))
-			again.Reset(n.lease / 10)
+			pause = n.lease / 10
 		}
 	}
 }

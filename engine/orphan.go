@@ -16,24 +16,19 @@ const deadEvery = time.Minute
 // endDead ends the runs of a shared store that are not resumable and that no process executes.
 func (c *Supervisor) endDead(ctx context.Context, sinks []event.Sink) {
 	n := c.engine.node
-	f := &store.RunFilter{Status: "running", Limit: 1_000}
-	for !n.inGrace() { // during the grace period a later call continues
-		rows, next, err := n.store.Runs(ctx, f)
-		for i := range rows {
-			r := &rows[i]
-			// A run with an event within the last lease is skipped. For all others the store determines whether a process owns them.
-			if r.Resumable || c.engine.opts.Now().Sub(r.Updated) < n.lease || ctx.Err() != nil || n.inGrace() {
-				continue
-			}
-			if err := c.end(ctx, r, sinks); err != nil && ctx.Err() == nil {
-				n.log.Warn("a run whose process is gone could not be ended", "run_id", r.RunID, "code", lathe.CodeOf(err))
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			n.log.Warn("runs whose process is gone could not be looked for", "code", lathe.CodeOf(err))
-		}
-		if f.After = next; next == "" {
+	f := &store.RunFilter{Status: "running"}
+	for r, err := range f.All(ctx, n.store) {
+		switch {
+		case ctx.Err() != nil, n.inGrace(): // during the grace period a later call continues
 			return
+		case err != nil:
+			n.log.Warn("runs whose process is gone could not be looked for", "code", lathe.CodeOf(err))
+			return
+		case r.Resumable, c.engine.opts.Now().Sub(r.Updated) < n.lease: // for runs without an event within the last lease the store determines whether a process owns them
+			continue
+		}
+		if err := c.end(ctx, r, sinks); err != nil && ctx.Err() == nil {
+			n.log.Warn("a run whose process is gone could not be ended", "run_id", r.RunID, "code", lathe.CodeOf(err))
 		}
 	}
 }

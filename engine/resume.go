@@ -182,7 +182,7 @@ func (g *claimedRun) continueRun(ctx context.Context, l *loop.Loop, answers map[
 	defer cancel(nil)
 	s.cancel = cancel
 	g.owned.bind(cancel)
-	defer func() { g.owned.end(false) }()
+	defer g.owned.end(false)
 	res, _ := s.execute(ctx, l)                                        // the result contains the error
 	if res == nil || res.Reason.Status() != "parked" || g.early(res) { // released, or parked while one of its signals is not applied
 		g.owned.look(0)

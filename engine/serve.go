@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -43,25 +44,16 @@ func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 		return
 	}
 	own := *opts
-	if losses, ok := n.store.(store.LossWatcher); ok {
-		watched := make(chan struct{})
-		go func() {
-			defer close(watched)
-			c.watchLosses(ctx, losses, own.Sinks)
-		}()
-		defer func() { <-watched }()
-	}
 	if own.Every <= 0 {
 		own.Every = time.Second
 	}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		c.listen(ctx, &own)
-	}()
-	defer func() { <-over }()
-	tick := time.NewTicker(own.Every)
-	defer tick.Stop()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if losses, ok := n.store.(store.LossWatcher); ok {
+		watching.Go(func() { c.watchLosses(ctx, losses, own.Sinks) })
+	}
+	watching.Go(func() { c.listen(ctx, &own) })
+	tick := time.Tick(own.Every)
 	var advertised, swept time.Time
 	for {
 		if own.Address != "" && time.Since(advertised) >= n.lease {
@@ -75,7 +67,7 @@ func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 			c.endDead(ctx, own.Sinks)
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}
@@ -106,12 +98,10 @@ func (c *Supervisor) listen(ctx context.Context, opts *ServeOptions) {
 			return
 		}
 		n.log.Warn("the notifications of the store broke off", "code", lathe.CodeOf(err))
-		pause := time.NewTimer(opts.Every)
 		select {
-		case <-pause.C:
+		case <-time.After(opts.Every):
 		case <-ctx.Done():
 		}
-		pause.Stop()
 	}
 }
 
@@ -163,28 +153,21 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 // loopFor returns the loop for a run. Recover returns the number of resumed runs, and the errors of those that cannot be resumed. It
 // ignores runs with an executor and, on a shared store, runs that another process executes.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
-	left := []store.RunFilter{{Status: "running", Limit: 1_000}}
+	left := []store.RunFilter{{Status: "running"}}
 	if c.engine.signals != nil { // without signals no parked run can be resumed
-		left = append(left, store.RunFilter{Status: "parked", Signaled: true, Limit: 1_000})
+		left = append(left, store.RunFilter{Status: "parked", Signaled: true})
 	}
-	for i := range left {
-		f := &left[i]
-		for {
-			rows, next, lerr := index.Runs(ctx, f)
+	for _, f := range left {
+		for row, lerr := range f.All(ctx, index) {
 			if lerr != nil {
 				return n, errors.Join(err, lerr)
 			}
-			for k := range rows {
-				goesOn, rerr := c.recoverOne(ctx, &rows[k], loopFor, sinks)
-				if goesOn {
-					n++
-				}
-				if rerr != nil {
-					err = errors.Join(err, lathe.CodeOf(rerr).Wrap("engine: recover "+rows[k].RunID, rerr))
-				}
+			goesOn, rerr := c.recoverOne(ctx, row, loopFor, sinks)
+			if goesOn {
+				n++
 			}
-			if f.After = next; next == "" {
-				break
+			if rerr != nil {
+				err = errors.Join(err, lathe.CodeOf(rerr).Wrap("engine: recover "+row.RunID, rerr))
 			}
 		}
 	}

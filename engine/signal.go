@@ -41,25 +41,19 @@ func (e *Engine) readSignals(ctx context.Context, runID string) ([]store.Signal,
 
 // withResults returns answers, with the results among the signals added for open calls that have no answer.
 func withResults(answers map[string]lathe.Output, s *loop.State, signals []store.Signal) (map[string]lathe.Output, error) {
-	own := false
-	for i := range signals {
-		f := &signals[i]
-		if _, given := answers[f.Key]; given || f.Kind != store.SignalResult || !isOpen(s, f.Key) {
+	out := map[string]lathe.Output{}
+	maps.Copy(out, answers)
+	for _, f := range signals {
+		if _, given := out[f.Key]; given || f.Kind != store.SignalResult || !isOpen(s, f.Key) {
 			continue
 		}
 		var form resultForm
 		if err := json.Unmarshal(f.Body, &form); err != nil {
 			return nil, lathe.CodeInternal.Errorf("engine: read a result", "it is not in its stored form")
 		}
-		if !own {
-			answers, own = maps.Clone(answers), true
-			if answers == nil {
-				answers = map[string]lathe.Output{}
-			}
-		}
-		answers[f.Key] = lathe.Output{Data: json.RawMessage(form.Data), IsError: form.IsError}
+		out[f.Key] = lathe.Output{Data: json.RawMessage(form.Data), IsError: form.IsError}
 	}
-	return answers, nil
+	return out, nil
 }
 
 func isOpen(s *loop.State, callID string) bool {

@@ -208,8 +208,7 @@ func stepOf(s *loop.State) *Step {
 		return out
 	}
 	out.Status = "parked"
-	for i := range s.Open {
-		o := &s.Open[i]
+	for _, o := range s.Open {
 		w := Waiting{CallID: o.ID}
 		if o.Asked {
 			w.Digest, w.ExpiresAt = o.Digest, o.ExpiresAt

@@ -18,8 +18,6 @@ type otlpJSON struct {
 	exported func(spans int, sent bool) // called after each export; sent is false if it failed
 }
 
-var _ sdktrace.SpanExporter = (*otlpJSON)(nil)
-
 // maxOTLPAnswer is the maximum number of bytes read from a response, so that the connection can be reused.
 const maxOTLPAnswer = 64 << 10
 

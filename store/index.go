@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,30 @@ type RunFilter struct {
 	After string
 	// Limit is the maximum number of rows of a page; 0: 50. Above 1,000 it is 1,000.
 	Limit int
+}
+
+// All yields all runs of the index that match the filter, newest first. It reads page after page, beginning after f.After; if f.Limit is 0, a
+// page has 1,000 rows. It yields an error once, as the last element.
+func (f *RunFilter) All(ctx context.Context, index RunIndex) iter.Seq2[*RunSummary, error] {
+	return func(yield func(*RunSummary, error) bool) {
+		page := *f
+		page.Limit = cmp.Or(f.Limit, maxPage)
+		for {
+			rows, next, err := index.Runs(ctx, &page)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range rows {
+				if !yield(&rows[i], nil) {
+					return
+				}
+			}
+			if page.After = next; next == "" {
+				return
+			}
+		}
+	}
 }
 
 // A RunSummary is the row of one run in a list.

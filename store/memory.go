@@ -13,8 +13,6 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-var _ Store = (*Memory)(nil)
-
 // A Memory stores runs in memory; they are lost when the process ends. It implements all interfaces of this package except [LossWatcher],
 // and [remote.Queue]. Its methods may be called from several goroutines at once. Read returns the log as of its start and does not block
 // appends.

@@ -6,8 +6,6 @@ import (
 	"time"
 )
 
-var _ RunIndex = (*Memory)(nil)
-
 // Runs implements [RunIndex].
 func (s *Memory) Runs(ctx context.Context, f *RunFilter) ([]RunSummary, string, error) {
 	return pageOf(ctx, s, f, (*RunSummary).Cursor, func(sum *Summary, yield func(*RunSummary)) { yield(&sum.Run) })

@@ -9,8 +9,6 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-var _ Rows = (*memoryRows)(nil)
-
 // memoryRows implements [Rows] for a [Memory]. The caller of the methods holds its lock.
 type memoryRows struct {
 	memoryCalls

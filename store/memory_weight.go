@@ -7,8 +7,8 @@ func weightOf(e *event.Event) int64 {
 	n := 512
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
-		for i := range d.Messages {
-			n += d.Messages[i].Size()
+		for _, m := range d.Messages {
+			n += m.Size()
 		}
 		n += len(d.Input)
 		for k, v := range d.Labels {
@@ -29,8 +29,8 @@ func weightOf(e *event.Event) int64 {
 		n += len(d.Arguments)
 	case *event.ToolCallResult:
 		n += len(d.Result)
-		for i := range d.Blobs {
-			n += d.Blobs[i].Size()
+		for _, b := range d.Blobs {
+			n += b.Size()
 		}
 	case *event.RunFinished:
 		n += len(d.Answer)

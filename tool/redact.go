@@ -1,10 +1,10 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -123,118 +123,51 @@ func (p *projection) apply(value []byte) (shown []byte, ok bool) {
 	if p.whole {
 		return value, true
 	}
-	pr := projector{places: []place{{node: p.root}}}
-	if shown, ok = pr.append(make([]byte, 0, len(value)), value, 0); !ok {
-		return nil, false
-	}
-	return shown, true
+	shown = appendShown(make([]byte, 0, len(value)), value, []place{{node: p.root}})
+	return shown, len(shown) > 0
 }
 
-// A projector walks a value and the tree of paths together. Several paths may lead to one value: the places that they have reached are the
-// end of the stack.
-type projector struct{ places []place }
-
+// A place is where a path has led in a value. Several paths may lead to one value.
 type place struct {
 	node *showNode
 	// elements: the node belongs to an array above, and no `*` in its path stands for the elements of the array.
 	elements bool
 }
 
-// append appends the allowed part of a valid value. ok is false, and nothing is appended, if none exists. The places of the value are
-// those from index from on.
-func (pr *projector) append(dst, value []byte, from int) ([]byte, bool) {
-	for _, p := range pr.places[from:] {
-		if p.node.end {
-			return append(dst, value...), true
-		}
-	}
+// appendShown appends the allowed part of a valid value that has these places, or nothing if none exists.
+func appendShown(dst, value []byte, places []place) []byte {
 	switch {
-	case isEmpty(value):
-		return append(dst, value...), true
-	case value[0] == '{':
-		return pr.appendObject(dst, value, from)
-	case value[0] == '[':
-		return pr.appendArray(dst, value, from)
+	case isEmpty(value) || slices.ContainsFunc(places, func(p place) bool { return p.node.end }):
+		return append(dst, value...)
+	case value[0] != '{' && value[0] != '[':
+		return dst
 	}
-	return dst, false
+	start := len(dst)
+	dst = rawjson.AppendEach(dst, value, func(dst, key, v []byte) []byte {
+		if under := placesUnder(places, key); len(under) > 0 {
+			return appendShown(dst, v, under)
+		}
+		return dst
+	})
+	if len(dst) == start+len("{}") {
+		return dst[:start]
+	}
+	return dst
 }
 
-func (pr *projector) appendObject(dst, value []byte, from int) ([]byte, bool) {
-	start, shown := len(dst), false
-	dst = append(dst, '{')
-	to := len(pr.places)
-	for key, member := range rawjson.Members(value) {
-		pr.enterMember(key, from)
-		if len(pr.places) == to {
-			continue
-		}
-		mark := len(dst)
-		if shown {
-			dst = append(dst, ',')
-		}
-		dst = append(append(dst, key...), ':')
-		var ok bool
-		dst, ok = pr.append(dst, member, to)
-		pr.places = pr.places[:to]
-		if !ok {
-			dst = dst[:mark]
-			continue
-		}
-		shown = true
-	}
-	if !shown {
-		return dst[:start], false
-	}
-	return append(dst, '}'), true
-}
-
-func (pr *projector) appendArray(dst, value []byte, from int) ([]byte, bool) {
-	start, shown := len(dst), false
-	dst = append(dst, '[')
-	to := len(pr.places)
-	for _, p := range pr.places[from:to] {
-		pr.places = append(pr.places, place{p.node, true})
-		if p.node.star != nil && !p.elements {
-			pr.places = append(pr.places, place{node: p.node.star})
-		}
-	}
-	for elem := range rawjson.Elements(value) {
-		mark := len(dst)
-		if shown {
-			dst = append(dst, ',')
-		}
-		var ok bool
-		if dst, ok = pr.append(dst, elem, to); !ok {
-			dst = dst[:mark]
-			continue
-		}
-		shown = true
-	}
-	pr.places = pr.places[:to]
-	if !shown {
-		return dst[:start], false
-	}
-	return append(dst, ']'), true
-}
-
-// enterMember pushes the places of the member with this quoted key.
-func (pr *projector) enterMember(quoted []byte, from int) {
-	name := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(name, '\\') >= 0 {
-		plain, err := rawjson.AppendUnquote(nil, quoted)
-		if err != nil {
-			return
-		}
-		name = plain
-	}
-	for _, p := range pr.places[from:] {
-		if child := p.node.fields[string(name)]; child != nil {
-			pr.places = append(pr.places, place{node: child})
+// placesUnder returns the places of a member with this quoted key, or of an element of an array if key is nil.
+func placesUnder(places []place, key []byte) (under []place) {
+	for _, p := range places {
+		if key == nil {
+			under = append(under, place{p.node, true})
+		} else if child := p.node.fields[rawjson.Text(key)]; child != nil {
+			under = append(under, place{node: child})
 		}
 		if p.node.star != nil && !p.elements {
-			pr.places = append(pr.places, place{node: p.node.star})
+			under = append(under, place{node: p.node.star})
 		}
 	}
+	return under
 }
 
 // isEmpty reports whether value is null, or an empty object or array.

@@ -77,6 +77,18 @@ type Outcome struct {
 	ChildCost  float64
 }
 
+// Result returns the result of the first call that has one.
+func (o *Outcome) Result() (r lathe.ToolResult, ok bool) {
+	for _, m := range o.Messages {
+		for _, p := range m.Parts {
+			if r, ok = p.(lathe.ToolResult); ok {
+				return r, true
+			}
+		}
+	}
+	return r, false
+}
+
 // Execute executes the calls of one turn in call order. If MaxParallel is above 1, consecutive calls of read-only tools are executed
 // concurrently. Every call is announced by an event, and every call that is not in Outcome.Pending gets a result. Once a call is parked,
 // the later ones are parked too, unless they are refused. When ctx is done, the remaining calls end with cancelled.

@@ -33,7 +33,7 @@ func auditFile(cmd *cobra.Command, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return "", err
 	}

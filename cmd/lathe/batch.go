@@ -17,16 +17,10 @@ const maxLine = 16 << 20
 
 // checkBatch writes one verdict for each line of in, as soon as it has been read.
 func checkBatch(in io.Reader, out io.Writer) error {
-	w := bufio.NewWriter(out)
-	err := eachLine(in, w.Flush, func(line []byte) error {
+	return eachLine(in, out, func(line []byte) []byte {
 		v := checkLine(line)
-		_, err := w.Write(append(v.appendJSON(nil), '\n'))
-		return err
+		return v.appendJSON(nil)
 	})
-	if err := errors.Join(err, w.Flush()); err != nil {
-		return failure("batch: %w", err)
-	}
-	return nil
 }
 
 // checkLine checks one line of a batch; nil means a line that was too long.
@@ -114,32 +108,33 @@ func lineMembers(line []byte, names ...string) (map[string][]byte, error) {
 	return found, wrong
 }
 
-// eachLine calls fn for each line that is not blank, without its line end, and with nil for a line longer than maxLine. It calls idle
-// before it blocks for input.
-func eachLine(in io.Reader, idle func() error, fn func(line []byte) error) error {
+// eachLine calls fn for each line of in that is not blank, without its line end, and with nil for a line longer than maxLine. It writes each
+// result as a line to out, before it blocks for further input.
+func eachLine(in io.Reader, out io.Writer, fn func(line []byte) []byte) error {
+	w := bufio.NewWriter(out)
+	if err := errors.Join(readLines(in, w, fn), w.Flush()); err != nil {
+		return failure("batch: %w", err)
+	}
+	return nil
+}
+
+// readLines does the reading and writing of eachLine. If w has failed, it returns nil.
+func readLines(in io.Reader, w *bufio.Writer, fn func(line []byte) []byte) error {
 	r := jsonlines.NewReader(in, maxLine)
-	for {
-		if r.Buffered() == 0 {
-			if err := idle(); err != nil {
-				return err
-			}
-		}
+	for r.Buffered() > 0 || w.Flush() == nil {
 		line, err := r.Next()
+		line = bytes.TrimSpace(line)
 		switch {
-		case errors.Is(err, jsonlines.ErrTooLong):
-			line, err = nil, fn(nil)
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, jsonlines.ErrNoLineEnd): // the last line has no line end; the next read returns io.EOF
-			err = nil
-		case err != nil:
+		case errors.Is(err, jsonlines.ErrTooLong):
+			line = nil
+		case err != nil && !errors.Is(err, jsonlines.ErrNoLineEnd): // the last line may have no line end; the next read returns io.EOF
 			return fmt.Errorf("reading standard input: %w", err)
+		case len(line) == 0:
+			continue
 		}
-		if trimmed := bytes.TrimSpace(line); err == nil && len(trimmed) > 0 {
-			err = fn(trimmed)
-		}
-		if err != nil {
-			return err
-		}
+		_, _ = w.Write(append(fn(line), '\n')) // Flush returns its error
 	}
+	return nil
 }

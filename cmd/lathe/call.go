@@ -35,7 +35,7 @@ arguments. FILE.wasm is a WebAssembly module with its manifest beside it.`,
   lathe tools call sum.wasm '{"a":7,"b":35}'
   lathe tools call --json calculator - < arguments.json`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: completeToolName,
+		ValidArgsFunction: first(completeTools),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call := lathe.ToolCall{Name: args[0]}
 			if len(args) == 2 {
@@ -130,14 +130,11 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	if lines != nil && lines.Err() != nil {
 		return failure("writing events: %w", lines.Err())
 	}
-	for _, m := range outcome.Messages {
-		for _, p := range m.Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
-				return printResult(cmd, &r, f.JSON, func() error { return callProblem(&r, call, fromStdin, set) })
-			}
-		}
+	r, ok := outcome.Result()
+	if !ok {
+		return failure("the call has no result")
 	}
-	return failure("the call has no result")
+	return printResult(cmd, &r, f.JSON, func() error { return callProblem(&r, call, fromStdin, set) })
 }
 
 // printResult prints the result that a model would receive, unless reported is true, and returns an error with the exit code of the call.

@@ -345,8 +345,7 @@ func (c *chat) save(path string) error {
 // transcript returns a conversation as Markdown, without results of tools.
 func transcript(messages []lathe.Message) string {
 	var b strings.Builder
-	for i := range messages {
-		m := &messages[i]
+	for _, m := range messages {
 		text := m.Text()
 		if m.Role == lathe.RoleTool { // the JSON form contains tool results
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/schema"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 func toolsCheckCommand() *cobra.Command {
@@ -47,7 +48,7 @@ valid, and its id is null where it has none. The exit code is 0 when all lines w
 			}
 			return nil
 		},
-		ValidArgsFunction: completeToolName,
+		ValidArgsFunction: first(completeTools),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Batch {
 				return checkBatch(stdin(cmd, "JSON lines"), cmd.OutOrStdout())
@@ -121,20 +122,15 @@ type verdict struct {
 
 // appendJSON appends the verdict as one JSON object.
 func (v *verdict) appendJSON(dst []byte) []byte {
-	dst = append(dst, '{')
+	j := wire.JSON(dst).Lit("{")
 	if v.id != nil {
-		dst = append(rawjson.AppendCompact(append(dst, `"id":`...), v.id), ',')
+		j = j.Key("id").Compact(v.id)
 	}
-	dst = fmt.Appendf(dst, `"valid":%t,"errors":[`, v.valid)
-	for i, e := range v.errors {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = rawjson.AppendQuote(append(dst, `{"pointer":`...), e.Pointer)
-		dst = rawjson.AppendQuote(append(dst, `,"keyword":`...), e.Keyword)
-		dst = append(rawjson.AppendQuote(append(dst, `,"message":`...), e.Message), '}')
+	j = j.Bool("valid", v.valid).Arr("errors")
+	for _, e := range v.errors {
+		j = j.Next().Lit("{").Fields("pointer", e.Pointer, "keyword", e.Keyword, "message", e.Message).Lit("}")
 	}
-	return append(dst, ']', '}')
+	return j.Lit("]}")
 }
 
 func wrong(keyword, message string) verdict {

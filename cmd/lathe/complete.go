@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,18 +53,16 @@ func words(list ...string) cobra.CompletionFunc {
 
 func completeModels(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	names := sim.New(nil).Names()
-	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
-		for name := range cfg.Models {
-			names = append(names, name)
-		}
+	if cfg, err := configOf(cmd); err == nil {
+		names = slices.AppendSeq(names, maps.Keys(cfg.Models))
 	}
 	slices.Sort(names)
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeTools(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
+	if cfg, err := configOf(cmd); err == nil {
 		if set, err := app.NewToolSet(cfg); err == nil {
 			for _, sp := range set.Specs() {
 				names = append(names, sp.Name)
@@ -76,7 +75,7 @@ func completeTools(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 // completeSource completes the first argument with the sources of tools that have a login.
 func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	if cfg, err := loadConfig(configPath(cmd), nil); err == nil && len(args) == 0 {
+	if cfg, err := configOf(cmd); err == nil && len(args) == 0 {
 		for name, c := range cfg.Tools.MCP {
 			if !c.URL.IsZero() && !app.HasAuthorization(c.Headers) {
 				names = append(names, name)
@@ -97,12 +96,14 @@ func completeSource(cmd *cobra.Command, args []string, _ string) ([]string, cobr
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeToolName completes the first argument with the name of a tool.
-func completeToolName(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// first returns a completion that offers what complete does, for the first argument only.
+func first(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, word)
 	}
-	return completeTools(cmd, args, word)
 }
 
 // maxOfferedRuns is the largest number of runs that a completion offers, the newest first.
@@ -111,13 +112,10 @@ const maxOfferedRuns = 50
 // completionTimeout limits the time of a request to a gateway for a completion.
 const completionTimeout = 2 * time.Second
 
-// completeRuns completes the first argument with run ids, described by state and start. The runs are those of --store, of --server, or of
+// completeRuns offers run ids, described by state and start. The runs are those of --store, of --server, or of
 // the gateway at the default address.
-func completeRuns(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func completeRuns(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	const no = cobra.ShellCompDirectiveNoFileComp
-	if len(args) > 0 {
-		return nil, no
-	}
 	value := func(name string) string {
 		if f := cmd.Flags().Lookup(name); f != nil {
 			return f.Value.String()
@@ -172,7 +170,7 @@ func completeEnums(cmd *cobra.Command) {
 		}
 	})
 	if use := strings.Fields(cmd.Use); len(use) > 1 && use[1] == "RUN" && cmd.ValidArgsFunction == nil {
-		cmd.ValidArgsFunction = completeRuns
+		cmd.ValidArgsFunction = first(completeRuns)
 	}
 	for _, c := range cmd.Commands() {
 		completeEnums(c)

@@ -61,7 +61,7 @@ func configShowCommand() *cobra.Command {
   LATHE_TOOL_CALLING_MAX_ITERATIONS=4 lathe config show --origins`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(configPath(cmd), nil)
+			cfg, err := configOf(cmd)
 			if err != nil {
 				return err
 			}

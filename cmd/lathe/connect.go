@@ -42,14 +42,9 @@ Exit codes: 0 done, 1 failed, 2 usage, 4 the gateway does not answer as it must.
   lathe connect codex --model sim/demo
   lathe connect claude-code --url https://lathe.example.com --model fast --key-env LATHE_API_KEY --write
   lathe connect claude-code --undo`,
-		Args: wants(0, 1, "want one AGENT, got %d"),
-		RunE: f.run,
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return connect.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              wants(0, 1, "want one AGENT, got %d"),
+		RunE:              f.run,
+		ValidArgsFunction: first(words(connect.Names()...)),
 	}, &f)
 }
 
@@ -143,7 +138,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if f.JSON {
-		return errors.Join(report.WriteJSON(jsonOut(cmd.OutOrStdout()), c), problem)
+		return errors.Join(writeJSON(cmd.OutOrStdout(), c), problem)
 	}
 	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
 }
@@ -173,11 +168,7 @@ func (f *connectFlags) settings(cmd *cobra.Command, a *connect.Agent, t *connect
 	if c.Model, err = chooseModel(f.Model, models); err != nil {
 		return nil, nil, err
 	}
-	count := fmt.Sprintf("%d models", len(models))
-	if len(models) == 1 {
-		count = "1 model"
-	}
-	c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count))
+	c.Checks = append(c.Checks, fmt.Sprintf("%s answers and has %s", t.url, count(len(models), "model")))
 	return &connect.Settings{URL: t.url, Model: c.Model, KeyEnv: f.KeyEnv}, c, nil
 }
 
@@ -194,7 +185,7 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 		c.Files = append(c.Files, settingsFile{Path: change.Path, Backup: change.Backup, Left: change.Left})
 	}
 	if f.JSON {
-		return report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
+		return writeJSON(cmd.OutOrStdout(), c)
 	}
 	for _, change := range changes {
 		fmt.Fprintf(cmd.OutOrStdout(), "restored %s\n", dirs.Short(change.Path))
@@ -268,7 +259,7 @@ func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
 		rows = append(rows, r)
 	}
 	if asJSON {
-		return report.WriteJSON(jsonOut(w), rows)
+		return writeJSON(w, rows)
 	}
 	var t report.Table
 	t.Row("AGENT", "WIRE", "SETTINGS")

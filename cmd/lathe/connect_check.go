@@ -71,7 +71,7 @@ func (t *connectTarget) do(ctx context.Context, method, path string, body any, h
 	if err != nil {
 		return 0, nil, exit(exitUpstream, "no gateway answers at %s: %w; start one with `lathe serve`, or give its address with --url", t.url, withoutAddress(err))
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxConnectAnswer))
 	if err != nil {
 		return 0, nil, exit(exitUpstream, "the answer of %s cannot be read: %w", t.url, err)

@@ -177,7 +177,7 @@ func (c *daemonClient) do(ctx context.Context, method, path string, body any) (*
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	p := &daemonProblem{}
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a missing part is not shown
 	if json.Unmarshal(b, p) != nil || p.Code == "" {
@@ -236,7 +236,7 @@ func (c *daemonClient) call(ctx context.Context, method, path string, body, out 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	if out == nil {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (c *daemonClient) events(ctx context.Context, runID string, after int64, fo
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (f *serverFlags) noted(store string) (*daemonClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // the file was only read
+	defer file.Close()
 	info, err := file.Stat()
 	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		err = errors.New("others than its user may read or write it")

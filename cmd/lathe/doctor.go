@@ -15,7 +15,6 @@ import (
 
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
-	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/lab/doctor"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/sim"
@@ -45,19 +44,11 @@ Exit codes: 0 nothing is broken, 1 something is, 2 usage, 3 config, 4 nothing an
   lathe doctor sim/fault-id-late`,
 		Args:              wants(0, 1, "want one MODEL, got %d"),
 		RunE:              f.run,
-		ValidArgsFunction: completeOneModel,
+		ValidArgsFunction: first(completeModels),
 	}, &f)
 	cmd.Flags().Lookup("model").Usage = "`name` of the model; the same as MODEL"
 	cmd.AddCommand(doctorClientCommand())
 	return cmd
-}
-
-// completeOneModel completes the only argument with the name of a model.
-func completeOneModel(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return completeModels(cmd, args, word)
 }
 
 func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
@@ -90,7 +81,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return f.ended(cmd, err)
 	}
 	if f.JSON {
-		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep)
+		err = writeJSON(cmd.OutOrStdout(), rep)
 	} else {
 		err = writeReport(view, rep, time.Since(started))
 	}

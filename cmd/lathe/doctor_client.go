@@ -14,7 +14,6 @@ import (
 
 	"github.com/lathe-run/lathe/internal/connect"
 	"github.com/lathe-run/lathe/internal/lazy"
-	"github.com/lathe-run/lathe/internal/report"
 )
 
 // Limits of running an agent to get its version.
@@ -100,7 +99,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, args []string) error {
 		return errInterrupted
 	}
 	if f.JSON {
-		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), r)
+		err = writeJSON(cmd.OutOrStdout(), r)
 	} else {
 		err = r.print(cmd.OutOrStdout())
 	}

@@ -128,14 +128,14 @@ func failureName(kind lathe.UpstreamKind, connect bool, name string) string {
 func toolError(res *event.Result, view *screen) error {
 	var names []string
 	succeeded := false
-	for i := range res.Trace {
-		for _, c := range res.Trace[i].Calls {
+	for _, turn := range res.Trace {
+		for _, c := range turn.Calls {
 			succeeded = succeeded || c.OK
 		}
 	}
 	asked := map[string]string{}
-	for i := range res.History {
-		for _, c := range res.History[i].Calls() {
+	for _, m := range res.History {
+		for _, c := range m.Calls() {
 			asked[c.ID] = c.Name
 		}
 	}
@@ -157,8 +157,8 @@ func toolError(res *event.Result, view *screen) error {
 // inventedNames lists the names of the unknown tools that the model called.
 func inventedNames(res *event.Result, asked map[string]string) string {
 	var names []string
-	for i := range res.Trace {
-		for _, c := range res.Trace[i].Calls {
+	for _, turn := range res.Trace {
+		for _, c := range turn.Calls {
 			if name := asked[c.ID]; c.Code == lathe.CodeUnknownTool && name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -39,7 +38,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			c := eval.Compare(a, b)
 			if f.JSON {
-				err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), c)
+				err = writeJSON(cmd.OutOrStdout(), c)
 			} else {
 				err = c.WriteTable(cmd.OutOrStdout())
 			}

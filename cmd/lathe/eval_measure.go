@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lathe-run/lathe"
-	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/lab/eval"
 )
@@ -132,12 +131,9 @@ Exit codes: 0 every run passed, 1 some did not or the result is inconclusive, 2 
 			}
 			return f.measure(cmd, args)
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
+		ValidArgsFunction: first(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return suiteNames(), cobra.ShellCompDirectiveDefault
-		},
+		}),
 	}, &f)
 	cmd.Flags().Lookup("base-url").Usage = "`URL` of a model server"
 	group(cmd, "Settings and limits, with their defaults here; lathe.yaml has no influence, scenarios do (see docs/eval.md):", addEvalSettings)
@@ -366,7 +362,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	}
 	var err error
 	if f.JSON {
-		err = report.WriteJSON(jsonOut(cmd.OutOrStdout()), rep.Summary())
+		err = writeJSON(cmd.OutOrStdout(), rep.Summary())
 	} else {
 		err = rep.WriteTable(cmd.OutOrStdout())
 	}

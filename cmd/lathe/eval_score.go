@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/lab/bfcl"
 )
 
@@ -51,37 +48,21 @@ The exit code is 0 when all lines were answered.`,
 			if err != nil {
 				return err
 			}
-			return scoreBatch(cmd.InOrStdin(), cmd.OutOrStdout(), bfcl.NewScorer(fsys))
+			s := bfcl.NewScorer(fsys)
+			return eachLine(cmd.InOrStdin(), cmd.OutOrStdout(), func(line []byte) []byte { return scoreLine(line, s) })
 		},
 	}, &f)
-}
-
-// scoreBatch writes one verdict for each line of in.
-func scoreBatch(in io.Reader, out io.Writer, s *bfcl.Scorer) error {
-	w := bufio.NewWriter(out)
-	err := eachLine(in, w.Flush, func(line []byte) error {
-		_, err := w.Write(append(scoreLine(line, s), '\n'))
-		return err
-	})
-	if err == nil {
-		err = w.Flush()
-	}
-	if err != nil {
-		return failure("batch: %w", err)
-	}
-	return nil
 }
 
 // scoreLine judges one line of a batch; nil means a line that was too long.
 func scoreLine(line []byte, s *bfcl.Scorer) []byte {
 	id := []byte("null")
 	verdictLine := func(v bfcl.Verdict) []byte {
-		out := rawjson.AppendCompact([]byte(`{"id":`), id)
-		out = fmt.Appendf(out, `,"valid":%t,"error_type":`, v.Valid)
+		j := wire.JSON("{").Key("id").Compact(id).Bool("valid", v.Valid).Key("error_type")
 		if v.Valid {
-			return append(out, "null}"...)
+			return j.Lit("null}")
 		}
-		return append(rawjson.AppendQuote(out, v.ErrorType), '}')
+		return j.Quote(v.ErrorType).Lit("}")
 	}
 	wrong := func(what string) []byte { return verdictLine(bfcl.Verdict{ErrorType: bfcl.InputError + what}) }
 	if line == nil {

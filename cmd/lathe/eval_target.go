@@ -15,7 +15,6 @@ import (
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/lab/eval"
 	"github.com/lathe-run/lathe/preset"
-	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/transform"
 )
 
@@ -128,13 +127,8 @@ func (f *evalFlags) target(cmd *cobra.Command, name string) (eval.Target, error)
 			*t.into = t.flag.d
 		}
 	}
-	if f.Dialect != "" {
-		if f.Dialect != provider.NativeDialect {
-			if _, err := app.LookupDialect(f.Dialect); err != nil {
-				return eval.Target{}, usageError("--dialect: %w", err)
-			}
-		}
-		entry.Dialect = f.Dialect
+	if err := setDialect(&entry, f.Dialect); err != nil {
+		return eval.Target{}, err
 	}
 	simOpts, err := app.SimOptions(cfg, "", "")
 	if err != nil {

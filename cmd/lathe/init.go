@@ -89,8 +89,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	starter := config.Starter{Name: profile.Name, Head: "Written by lathe init. `lathe config check` checks it, `lathe chat`, `lathe run` and `lathe serve` use it, " +
 		"and docs/config.md has every setting. A setting with a mark before it is not in force: remove the mark, and it is."}
-	for i := range profile.Settings {
-		s := &profile.Settings[i]
+	for _, s := range profile.Settings {
 		starter.Model = append(starter.Model, config.StarterSetting{Key: s.Key, Value: s.YAML(), Why: s.For})
 	}
 	text := starter.YAML()
@@ -236,7 +235,7 @@ func (f *initFlags) listed(ctx context.Context) []string {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 	var list page[struct {
 		ID string `json:"id"`

@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/lathe-run/lathe/internal/report"
 )
 
 // jsonOut returns a writer for JSON values, each in one write. If w is a terminal, characters that JSON does not escape and that a terminal
@@ -16,6 +18,9 @@ func jsonOut(w io.Writer) io.Writer {
 	}
 	return w
 }
+
+// writeJSON writes v as indented JSON.
+func writeJSON(w io.Writer, v any) error { return report.WriteJSON(jsonOut(w), v) }
 
 type jsonTerminal struct{ w io.Writer }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,7 @@ its holder now. The configuration with the hash is no secret.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, hash := newKey()
 			if f.JSON {
-				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(struct {
+				return writeLines(cmd.OutOrStdout(), struct {
 					Key    string `json:"key"`
 					SHA256 string `json:"sha256"`
 				}{key, hash})

@@ -46,6 +46,9 @@ func loadConfig(path string, overrides []config.Override) (*config.Config, error
 	return cfg, nil
 }
 
+// configOf reads the configuration that --config selects.
+func configOf(cmd *cobra.Command) (*config.Config, error) { return loadConfig(configPath(cmd), nil) }
+
 // configPath returns the value of --config.
 func configPath(cmd *cobra.Command) string {
 	path, _ := cmd.Flags().GetString("config") // every command has this flag
@@ -54,7 +57,7 @@ func configPath(cmd *cobra.Command) string {
 
 // configuredTools returns the configuration and the tools that it enables.
 func configuredTools(cmd *cobra.Command) (*config.Config, *tool.Set, error) {
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return err
 	}
@@ -279,7 +280,7 @@ func (f *mcpServeFlags) key() (secret.Secret, error) {
 	default:
 		return secret.Secret{}, nil
 	}
-	text = trimKey(text)
+	text = strings.TrimRight(text, "\r\n")
 	if len(text) < minKey {
 		return secret.Secret{}, usageError("the key has %d characters, and at least %d are wanted: `openssl rand -hex 32` makes one", len(text), minKey)
 	}
@@ -290,13 +291,6 @@ const (
 	minKey     = 16      // shortest key of HTTP clients in bytes
 	maxKeyFile = 4 << 10 // bytes of a file with a key or a token
 )
-
-func trimKey(s string) string {
-	for len(s) > 0 && (s[len(s)-1] == '\n' || s[len(s)-1] == '\r') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
 
 // serveMCP serves until ctx ends, and then closes the sessions, because their streams do not end by themselves.
 func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcp.Server, log *slog.Logger) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // maxParseText is the largest size of a model's text on standard input, and maxToolsFile that of the file of --tools, in bytes.
@@ -106,9 +106,7 @@ func (f *parseFlags) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return failure("standard input: %w", err)
 	}
-	out := append(job.parse(nil, string(text)), "}\n"...)
-	out[0] = '{'
-	_, err = cmd.OutOrStdout().Write(out)
+	_, err = cmd.OutOrStdout().Write(job.parse(wire.JSON("{"), string(text)).Lit("}\n"))
 	return err
 }
 
@@ -119,8 +117,8 @@ type parseJob struct {
 	cut     int // bytes of a piece; 0: the whole text
 }
 
-// parse appends the parsed parts of text as members of a JSON object, each preceded by a comma.
-func (j *parseJob) parse(dst []byte, text string) []byte {
+// parse appends the parsed parts of text as members of a JSON object.
+func (j *parseJob) parse(dst wire.JSON, text string) wire.JSON {
 	o := j.opts
 	o.Rand = rand.New(rand.NewPCG(1, 1)).Uint64 // the same text gets the same ids
 	m, failures := j.dialect.Read(func(yield func(string) bool) {
@@ -138,9 +136,9 @@ func (j *parseJob) parse(dst []byte, text string) []byte {
 	return appendParsed(dst, m, failures)
 }
 
-func appendParsed(dst []byte, m lathe.Message, failures []dialect.Failure) []byte {
+func appendParsed(dst wire.JSON, m lathe.Message, failures []dialect.Failure) wire.JSON {
 	var shown, reasoning, commentary strings.Builder
-	var calls []byte
+	calls := wire.JSON("[")
 	for _, part := range m.Parts {
 		switch p := part.(type) {
 		case lathe.Text:
@@ -158,55 +156,35 @@ func appendParsed(dst []byte, m lathe.Message, failures []dialect.Failure) []byt
 		default: // dialects produce no other parts
 		}
 	}
-	dst = rawjson.AppendQuote(append(dst, `,"text":`...), shown.String())
-	dst = rawjson.AppendQuote(append(dst, `,"reasoning":`...), reasoning.String())
-	dst = rawjson.AppendQuote(append(dst, `,"commentary":`...), commentary.String())
-	dst = append(append(append(dst, `,"calls":[`...), calls...), `],"errors":[`...)
-	for i, f := range failures {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = fmt.Appendf(dst, `{"code":%q,"bytes":%d}`, string(f.Code), f.Bytes)
+	dst = dst.Fields("text", shown.String(), "reasoning", reasoning.String(), "commentary", commentary.String(), "calls", calls.Lit("]")).Arr("errors")
+	for _, f := range failures {
+		dst = dst.Next().Lit("{").Fields("code", string(f.Code), "bytes", f.Bytes).Lit("}")
 	}
-	return append(dst, ']')
+	return dst.Lit("]")
 }
 
-func appendParsedCall(dst []byte, c *lathe.ToolCall) []byte {
-	if len(dst) > 0 {
-		dst = append(dst, ',')
-	}
-	dst = rawjson.AppendQuote(append(dst, `{"id":`...), c.ID)
-	dst = rawjson.AppendQuote(append(dst, `,"name":`...), c.Name)
+func appendParsedCall(dst wire.JSON, c *lathe.ToolCall) wire.JSON {
 	args, mended := c.Arguments, ""
 	if object, how, ok := rawjson.RepairObject(bytes.TrimSpace([]byte(args))); ok && !c.Incomplete && !rawjson.IsObject([]byte(args), rawjson.Limits{}) {
 		args, mended = string(object), how
 	}
-	dst = rawjson.AppendQuote(append(dst, `,"arguments":`...), args)
-	if mended != "" {
-		dst = rawjson.AppendQuote(append(dst, `,"repair":`...), mended)
-	}
-	return fmt.Appendf(dst, `,"incomplete":%t}`, c.Incomplete)
+	return dst.Next().Lit("{").Fields("id", c.ID, "name", c.Name, "arguments", args, "repair", wire.Optional(mended), "incomplete", c.Incomplete).Lit("}")
 }
 
 // parseBatch writes one line for each line of in.
 func parseBatch(in io.Reader, out io.Writer, job *parseJob) error {
-	w := bufio.NewWriter(out)
 	bad := 0
-	err := eachLine(in, w.Flush, func(line []byte) error {
+	err := eachLine(in, out, func(line []byte) []byte {
 		out, err := parseLine(line, job)
 		if err != nil {
 			bad++
 		}
-		_, err = w.Write(append(out, '\n'))
-		return err
+		return out
 	})
-	if err := errors.Join(err, w.Flush()); err != nil {
-		return failure("batch: %w", err)
+	if err == nil && bad > 0 {
+		err = failure("%s could not be read", count(bad, "line"))
 	}
-	if bad > 0 {
-		return failure("%s could not be read", count(bad, "line"))
-	}
-	return nil
+	return err
 }
 
 // parseLine parses the text of one line of a batch; nil means a line that was too long.
@@ -214,9 +192,8 @@ func parseLine(line []byte, job *parseJob) (out []byte, err error) {
 	id := []byte("null")
 	defer func() {
 		if err != nil {
-			out = rawjson.AppendQuote(append(out[:0], `,"error":`...), err.Error())
+			out = wire.JSON("{").Val("id", id).Str("error", err.Error()).Lit("}")
 		}
-		out = slices.Concat([]byte(`{"id":`), id, out, []byte("}"))
 	}()
 	if line == nil {
 		return nil, errors.New("larger than " + bytesText(maxLine))
@@ -259,7 +236,7 @@ func parseLine(line []byte, job *parseJob) (out []byte, err error) {
 		}
 	}
 	mine.opts.Prefix = text["prefix"]
-	return mine.parse(nil, text["text"]), nil
+	return mine.parse(wire.JSON("{").Val("id", id), text["text"]).Lit("}"), nil
 }
 
 func readToolsFile(path string) ([]*lathe.ToolSpec, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/dialect"
 	"github.com/lathe-run/lathe/internal/app"
-	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // Formats of a grammar in addition to those of servers.
@@ -72,14 +72,7 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		if err != nil {
 			return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
 		}
-		out = append(out, '{')
-		for i, m := range members {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(append(rawjson.AppendQuote(out, m.Name), ':'), m.Value...)
-		}
-		out = append(out, "}\n"...)
+		out = wire.JSON("{").Members(members, nil).Lit("}\n")
 	}
 	_, err = cmd.OutOrStdout().Write(out)
 	return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ is 0 if the call is allowed, and 5 if it is denied or requires an approval.`,
 		Example: `  lathe policy explain send_mail '{"to":"ann@example.com"}'
   lathe policy explain --label env=prod --used web_fetch --json send_mail '{}'`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: completeToolName,
+		ValidArgsFunction: first(completeTools),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := "{}"
 			if len(args) == 2 {
@@ -74,19 +73,9 @@ func (f *explainFlags) explain(cmd *cobra.Command, name, args string) error {
 		Run:  &lathe.RunInfo{Principal: f.Principal, SessionID: f.Session, Labels: f.Labels},
 		Turn: f.Turn, Seq: len(f.Used), Call: &lathe.ToolCall{Name: name, Arguments: args}, Tool: t.Spec(), Args: json.RawMessage(args),
 	}
-	for _, used := range f.Used {
-		i := slices.IndexFunc(c.Used, func(u lathe.ToolUse) bool { return u.Name == used })
-		if i < 0 {
-			u := lathe.ToolUse{Name: used}
-			other, ok := set.Lookup(used)
-			if !ok {
-				return noTool("--used: ", used, set)
-			}
-			u.Spec = other.Spec()
-			c.Used = append(c.Used, u)
-			i = len(c.Used) - 1
-		}
-		c.Used[i].Calls++
+	var unknown string
+	if c.Used, unknown = app.ToolUses(set, f.Used); unknown != "" {
+		return noTool("--used: ", unknown, set)
 	}
 	pol, err := app.NewPolicy(cfg)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -333,15 +334,18 @@ func (f *runFlags) modelEntry(cfg *config.Config, name string) (*config.Model, e
 	if f.ClientTimeout > 0 {
 		entry.ClientTimeout = f.ClientTimeout
 	}
-	if f.Dialect != "" {
-		if f.Dialect != provider.NativeDialect {
-			if _, err := app.LookupDialect(f.Dialect); err != nil {
-				return nil, usageError("--dialect: %w", err)
-			}
+	return &entry, setDialect(&entry, f.Dialect)
+}
+
+// setDialect sets the dialect of the entry to the value of --dialect, unless that is "".
+func setDialect(entry *config.Model, name string) error {
+	if name != "" && name != provider.NativeDialect {
+		if _, err := app.LookupDialect(name); err != nil {
+			return usageError("--dialect: %w", err)
 		}
-		entry.Dialect = f.Dialect
 	}
-	return &entry, nil
+	entry.Dialect = cmp.Or(name, entry.Dialect)
+	return nil
 }
 
 // outputs are the sinks of one run.

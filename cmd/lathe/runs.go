@@ -169,8 +169,7 @@ const maxListedArgs = 60
 func printWaiting(out io.Writer, rows []waitingRow) error {
 	var t report.Table
 	t.Row("RUN", "CALL", "TOOL", "EFFECT", "KEY", "EXPIRES", "ARGUMENTS")
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		t.Row(r.RunID, printable(r.ID), printable(r.Tool), r.Effect, printable(cmp.Or(r.Principal, "-")), timeText(r.ExpiresAt), approval.Visible(text.Clip(r.exact(), maxListedArgs)))
 	}
 	return t.Write(out)
@@ -179,8 +178,7 @@ func printWaiting(out io.Writer, rows []waitingRow) error {
 func printRuns(out io.Writer, rows []store.RunSummary) error {
 	var t report.Table
 	t.Row("RUN", "STATUS", "REASON", "MODEL", "TURNS", "CALLS", "TOKENS", "STARTED")
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		t.Row(r.RunID, r.Status, cmp.Or(r.Reason, "-"), printable(r.Model), r.Turns, r.ToolCalls, r.Usage.TotalTokens, timeText(r.Started))
 	}
 	return t.Write(out)
@@ -351,14 +349,8 @@ func runsCallsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-				for i := range rows {
-					if err := enc.Encode(&rows[i]); err != nil {
-						return err
-					}
-				}
 				noteMore(cmd, next)
-				return nil
+				return writeLines(cmd.OutOrStdout(), rows...)
 			})
 		},
 	}, &f)

@@ -111,8 +111,8 @@ func (a *runAnswer) answerInStore(cmd *cobra.Command, runID, call string) error 
 	}
 	given := &givenAnswer{answer: a.answer}
 	var results map[string]lathe.Output
-	resume := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
-		return e.Resume(ctx, l, id, results, sinks...)
+	resume := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
+		return e.Resume(cmd.Context(), l, runID, results)
 	}
 	err := a.resumeFromStore(cmd, runID, func(state *loop.State) (lathe.Approver, error) {
 		var open []openCallView
@@ -287,7 +287,11 @@ func runsResumeCommand() *cobra.Command {
 		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
-			return server.storeOrDaemon(cmd, f.Store, func() error { return f.resumeFromStore(cmd, args[0], nil, (*engine.Engine).Resume) },
+			return server.storeOrDaemon(cmd, f.Store, func() error {
+				return f.resumeFromStore(cmd, args[0], nil, func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
+					return e.Resume(cmd.Context(), l, args[0], nil)
+				})
+			},
 				func(c *daemonClient) error {
 					if err := f.refuseStoreFlags(cmd); err != nil {
 						return err
@@ -313,8 +317,8 @@ func runsCancelCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
 			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
-			cancel := func(e *engine.Engine, ctx context.Context, l *loop.Loop, id string, _ map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
-				res, err := e.Cancel(ctx, l, id, sinks...)
+			cancel := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
+				res, err := e.Cancel(cmd.Context(), l, args[0])
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
@@ -341,7 +345,7 @@ func runsCancelCommand() *cobra.Command {
 // resumeFromStore opens the store, makes the loop with which the run was started, and calls do, which resumes or cancels the run. approver,
 // if set, returns the approver of the resumed run; it receives the state of the run.
 func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver func(*loop.State) (lathe.Approver, error),
-	do func(*engine.Engine, context.Context, *loop.Loop, string, map[string]lathe.Output, ...event.Sink) (*event.Result, error)) (err error) {
+	do func(*engine.Engine, *loop.Loop) (*event.Result, error)) (err error) {
 	s, err := needStore(f.Store, false)
 	if err != nil {
 		return err
@@ -369,7 +373,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 		ask = func(*screen) lathe.Approver { return given }
 	}
 	return f.runSession(cmd, s, ask, func(s *app.Session, _ string) (*event.Result, error) {
-		return do(s.Engine, cmd.Context(), s.Loop, runID, nil)
+		return do(s.Engine, s.Loop)
 	})
 }
 

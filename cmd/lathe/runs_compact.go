@@ -28,7 +28,7 @@ are stored once, also those of earlier versions. Without RUN, an SQLite file bec
 			if f.Older < 0 {
 				return usageError("--older wants a time of 0 or more, such as 720h")
 			}
-			cfg, err := loadConfig(configPath(cmd), nil)
+			cfg, err := configOf(cmd)
 			if err != nil {
 				return err
 			}

@@ -104,22 +104,16 @@ func (c *copying) all(ctx context.Context) error {
 		return storeError(err)
 	}
 	c.progress.Say("copying runs")
-	f := store.RunFilter{Limit: 1_000}
-	for {
-		rows, next, err := c.from.Runs(ctx, &f)
+	for row, err := range (&store.RunFilter{}).All(ctx, c.from) {
 		if err != nil {
 			return storeError(err)
 		}
-		for i := range rows {
-			if err := c.run(ctx, &rows[i]); err != nil {
-				return fmt.Errorf("after %d runs: %w", c.copied+c.had, err)
-			}
-			c.progress.Count(c.copied+c.had, c.total)
+		if err := c.run(ctx, row); err != nil {
+			return fmt.Errorf("after %d runs: %w", c.copied+c.had, err)
 		}
-		if f.After = next; next == "" {
-			return nil
-		}
+		c.progress.Count(c.copied+c.had, c.total)
 	}
+	return nil
 }
 
 // dryCopy prints how many runs a copy would read and write. A destination that does not exist counts as empty.
@@ -134,33 +128,19 @@ func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 	if dst != nil {
 		defer func() { err = errors.Join(err, dst.Close()) }()
 	}
-	copied, had := 0, 0
-	f := store.RunFilter{Limit: 1_000}
-	for {
-		rows, next, err := src.Runs(cmd.Context(), &f)
+	all, had := 0, 0
+	for row, err := range (&store.RunFilter{}).All(cmd.Context(), src) {
+		var there int
+		if err == nil && dst != nil {
+			there, err = countRuns(cmd.Context(), dst, &store.RunFilter{RunID: row.RunID})
+		}
 		if err != nil {
 			return storeError(err)
 		}
-		for i := range rows {
-			there := false
-			if dst != nil {
-				found, _, err := dst.Runs(cmd.Context(), &store.RunFilter{RunID: rows[i].RunID})
-				if err != nil {
-					return storeError(err)
-				}
-				there = len(found) > 0
-			}
-			if there {
-				had++
-			} else {
-				copied++
-			}
-		}
-		if f.After = next; next == "" {
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s would be copied, %d are there\n", count(copied, "run"), had)
-			return err
-		}
+		all, had = all+1, had+there
 	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s would be copied, %d are there\n", count(all-had, "run"), had)
+	return err
 }
 
 func exists(path string) bool {

@@ -205,16 +205,11 @@ func (r *removal) fromStore(cmd *cobra.Command) (err error) {
 }
 
 func countRuns(ctx context.Context, s store.RunIndex, f *store.RunFilter) (n int, err error) {
-	f.Limit = 1_000
-	for {
-		rows, next, err := s.Runs(ctx, f)
+	for _, err := range f.All(ctx, s) {
 		if err != nil {
 			return 0, err
 		}
-		n += len(rows)
-		if next == "" {
-			return n, nil
-		}
-		f.After = next
+		n++
 	}
+	return n, nil
 }

@@ -65,7 +65,7 @@ func readRecord(path string) (*replay.Record, error) {
 	if err != nil {
 		return nil, usageError("%w", err)
 	}
-	defer func() { _ = f.Close() }() // the file was only read
+	defer f.Close()
 	r, err := replay.Read(f)
 	if err != nil {
 		return nil, failure("%s is no exported run: %w", path, err)
@@ -82,10 +82,10 @@ func importRun(ctx context.Context, s store.Store, r *replay.Record) (had bool, 
 		return false, failure("the run %s cannot be read: %w", r.RunID(), err)
 	}
 	if state.Finished == nil {
-		for i := range state.Open {
-			if state.Open[i].Begun {
+		for _, call := range state.Open {
+			if call.Begun {
 				return false, failure("the run %s was ended within a call of %s, of which its own store has more events: let `lathe runs resume` or `lathe runs cancel` settle it there first",
-					r.RunID(), state.Open[i].Tool)
+					r.RunID(), call.Tool)
 			}
 		}
 	}

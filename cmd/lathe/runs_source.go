@@ -29,11 +29,6 @@ type runSource interface {
 	close() error
 }
 
-var (
-	_ runSource = (*storedRuns)(nil)
-	_ runSource = (*daemonClient)(nil)
-)
-
 // A waitingRow is a call that waits for an approval or a result.
 type waitingRow struct {
 	RunID     string    `json:"run_id"`
@@ -122,8 +117,7 @@ func (s *storedRuns) waiting(ctx context.Context, f *store.RunFilter) ([]waiting
 		return nil, "", err
 	}
 	var out []waitingRow
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		if r.Reason != lathe.ReasonAwaitingApproval {
 			continue
 		}

@@ -24,7 +24,7 @@ const (
 // gateway responds that it serves HTTPS. It is the health check of a container without other programs.
 func (f *serveFlags) askReady(cmd *cobra.Command) error {
 	addr, scheme := f.daemon.Addr, "http"
-	if cfg, err := loadConfig(configPath(cmd), nil); err == nil {
+	if cfg, err := configOf(cmd); err == nil {
 		if addr == "" {
 			addr = cfg.Serve.Addr
 		}
@@ -84,7 +84,7 @@ func readiness(ctx context.Context, daemon string) (status int, body string, err
 	if err != nil {
 		return 0, "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // the body has been read
+	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyAnswer))
 	if resp.StatusCode != http.StatusOK {
 		err = nil // the status is sufficient

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -109,13 +108,7 @@ func simListCommand() *cobra.Command {
 			rows := simModels()
 			out := cmd.OutOrStdout()
 			if f.JSON {
-				enc := json.NewEncoder(jsonOut(out))
-				for _, r := range rows {
-					if err := enc.Encode(r); err != nil {
-						return err
-					}
-				}
-				return nil
+				return writeLines(out, rows...)
 			}
 			var t report.Table
 			for _, r := range rows {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,7 +86,7 @@ type contentsJSON struct {
 func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
 	out := w.cmd.OutOrStdout()
 	if w.JSON {
-		return json.NewEncoder(jsonOut(out)).Encode(contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
+		return writeLines(out, contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
 	}
 	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, schema %d\n", did, count(c.Runs, "run"), count(c.Events, "event"), bytesText(int(c.Bytes)), c.Schema)
 	return err

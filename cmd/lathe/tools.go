@@ -53,19 +53,10 @@ func toolsListCommand() *cobra.Command {
 			}
 			defer tools.Close()
 			set := tools.Set
-			var table report.Table
-			enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 			apis := app.OpenHTTPTools(cfg)
 			defer apis.Close()
 			states := len(tools.Servers.Status()) > 0 || cfg.Tools.WASM.Dir != "" || apis.HasLogins()
-			line := func(name, effect, policy, origin, state, description string) {
-				if states {
-					table.Row(name, effect, policy, origin, state, description)
-				} else {
-					table.Row(name, effect, policy, origin, description)
-				}
-			}
-			line("NAME", "EFFECT", "POLICY", "ORIGIN", "STATE", "DESCRIPTION")
+			var rows []toolRow
 			for _, sp := range set.Specs() {
 				v := pol.Tool(&lathe.RunInfo{}, sp)
 				state, reason := serverState(tools.Servers, sp), ""
@@ -75,44 +66,44 @@ func toolsListCommand() *cobra.Command {
 				if why, next := loginState(apis.NeedsLogin(sp.Name)); why != "" {
 					state, reason = why, next
 				}
-				row := toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.Declared(), Origin: sp.Origin, State: state, Reason: reason,
-					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema}
-				if f.JSON {
-					if err := enc.Encode(row); err != nil {
-						return err
-					}
-					continue
-				}
-				name := row.Name
-				if row.Hidden {
-					name += " (hidden)"
-				}
-				line(name, row.Effect, row.Policy, row.Origin, row.State, printable(cmp.Or(reason, text.FirstSentence(row.Description))))
+				rows = append(rows, toolRow{Name: sp.Name, Description: sp.Description, Effect: sp.Effect.Declared(), Origin: sp.Origin, State: state, Reason: reason,
+					Policy: v.Decision.String(), Rule: v.Rule, Hidden: sp.Hidden, Allowlist: sp.Allowlist, Schema: sp.Schema})
 			}
-			for _, row := range others(tools.Servers) {
-				line(row.Name, "-", "-", row.Origin, row.State, row.Reason)
-				if f.JSON {
-					if err := enc.Encode(row); err != nil {
-						return err
-					}
-				}
-			}
+			rows = append(rows, others(tools.Servers)...)
 			for _, name := range app.UnknownPolicyTools(cfg, set) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 			}
 			noteSearch(cmd.ErrOrStderr(), cfg, set)
-			if f.JSON {
-				return nil
-			}
-			return table.Write(cmd.OutOrStdout())
+			return printRows(cmd.OutOrStdout(), rows, f.JSON, func(w io.Writer, rows []toolRow) error { return printTools(w, rows, states) })
 		},
 	}, &f)
+}
+
+// printTools prints a table of the tools. states reports whether it has their states.
+func printTools(w io.Writer, rows []toolRow, states bool) error {
+	var table report.Table
+	line := func(name, effect, policy, origin, state, description string) {
+		if states {
+			table.Row(name, effect, policy, origin, state, description)
+		} else {
+			table.Row(name, effect, policy, origin, description)
+		}
+	}
+	line("NAME", "EFFECT", "POLICY", "ORIGIN", "STATE", "DESCRIPTION")
+	for _, row := range rows {
+		name := row.Name
+		if row.Hidden {
+			name += " (hidden)"
+		}
+		line(name, cmp.Or(row.Effect, "-"), cmp.Or(row.Policy, "-"), row.Origin, row.State, printable(cmp.Or(row.Reason, text.FirstSentence(row.Description))))
+	}
+	return table.Write(w)
 }
 
 // startTools reads the configuration of a command, makes its policy and starts its tools, which the caller must close. It writes notes to
 // stderr about servers that take long to start.
 func startTools(cmd *cobra.Command, asJSON bool) (*config.Config, lathe.Policy, *app.Tools, error) {
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -103,7 +103,7 @@ func forServers(cmd *cobra.Command) *cobra.Command {
 
 // loginTo opens the login of a source of tools. The caller must close it.
 func loginTo(cmd *cobra.Command, name string) (*config.Config, *app.Login, error) {
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return nil, nil, err
 	}

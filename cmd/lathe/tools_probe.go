@@ -70,7 +70,7 @@ func (r *sourceRow) probe(ctx context.Context, origin string, c *egress.Client, 
 		r.Problems = append(r.Problems, problem{strings.TrimPrefix(err.Error(), "egress: "+string(code)+": "), probeNext(code, origin, key)})
 		return
 	}
-	defer func() { _ = resp.Body.Close() }() // a HEAD response has no body
+	defer resp.Body.Close()
 	r.State, r.Transport = "ready", fmt.Sprintf("HTTP %d", resp.StatusCode)
 	if resp.TLS != nil {
 		r.Protocol = "over " + tls.VersionName(resp.TLS.Version)

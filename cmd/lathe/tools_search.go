@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -59,15 +58,12 @@ tools.search is on or off.`,
 			}
 			hits := search.NewIndex(specs).Search(strings.Join(args, " "), f.Limit)
 			if f.JSON {
-				enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
-				for _, h := range hits {
+				rows := make([]foundRow, len(hits))
+				for i, h := range hits {
 					s := specs[h.Position]
-					row := foundRow{Name: s.Name, Score: h.Score, Description: s.Description, Origin: s.Origin, Bytes: len(s.Name) + len(s.Description) + len(s.Schema)}
-					if err := enc.Encode(row); err != nil {
-						return err
-					}
+					rows[i] = foundRow{Name: s.Name, Score: h.Score, Description: s.Description, Origin: s.Origin, Bytes: len(s.Name) + len(s.Description) + len(s.Schema)}
 				}
-				return nil
+				return writeLines(cmd.OutOrStdout(), rows...)
 			}
 			if len(hits) == 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "none of %d tools has a word of the query\n", len(specs))

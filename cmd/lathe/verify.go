@@ -60,7 +60,7 @@ Exit codes: 0 passed, 1 a metric failed or the result is inconclusive (status sa
   lathe verify sim/fault-args-null --against sim/demo`,
 		Args:              wants(1, 1, "want one URL or MODEL, got %d"),
 		RunE:              f.run,
-		ValidArgsFunction: completeOneModel,
+		ValidArgsFunction: first(completeModels),
 	}, &f)
 	cmd.AddCommand(verifySchemaCommand())
 	return cmd

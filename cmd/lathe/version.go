@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -76,7 +75,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
 			if f.JSON {
-				return json.NewEncoder(jsonOut(cmd.OutOrStdout())).Encode(v)
+				return writeLines(cmd.OutOrStdout(), v)
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), v)
 			return err

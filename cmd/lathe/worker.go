@@ -69,7 +69,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer daemon.TakeStandardLog(log)()
-	cfg, err := loadConfig(configPath(cmd), nil)
+	cfg, err := configOf(cmd)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (f *workerFlags) token() (secret.Secret, error) {
 		}
 		from, text = f.TokenFile, string(b)
 	}
-	if text = trimKey(text); text == "" {
+	if text = strings.TrimRight(text, "\r\n"); text == "" {
 		return secret.Secret{}, usageError("no token: %s is empty; it holds what the gateway's lathe.yaml has under workers", from)
 	}
 	return secret.New(text), nil

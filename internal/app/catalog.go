@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -28,11 +27,11 @@ func (c *Catalog) Close() {
 
 // Names returns the names by which policy.tools refers to the resources and prompts.
 func (c *Catalog) Names() (out []string) {
-	for i := range c.Resources {
-		out = append(out, "resource__"+c.Resources[i].Name)
+	for _, r := range c.Resources {
+		out = append(out, "resource__"+r.Name)
 	}
-	for i := range c.Prompts {
-		out = append(out, "prompt__"+c.Prompts[i].Name)
+	for _, p := range c.Prompts {
+		out = append(out, "prompt__"+p.Name)
 	}
 	return out
 }
@@ -47,11 +46,7 @@ func buildCatalog(cfg *config.Config) (*Catalog, []config.Problem) {
 		r := mcp.Resource{Name: name, URI: cmp.Or(from.URI, defaultURI(name, from)), Title: from.Title, Description: from.Description,
 			MediaType: from.MediaType, Labels: from.Labels, Values: from.Values, Text: from.Text, MaxBytes: from.MaxBytes}
 		if from.Folder != "" {
-			folder := from.Folder
-			if !filepath.IsAbs(folder) {
-				folder = filepath.Join(cfg.Dir(), folder)
-			}
-			root, err := os.OpenRoot(folder)
+			root, err := os.OpenRoot(besideConfig(cfg, from.Folder))
 			if err != nil {
 				bad = append(bad, problem("mcp.resources."+name+".folder", "%s", err))
 				continue

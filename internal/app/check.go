@@ -23,9 +23,6 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if simOpts.Scripts == nil {
-		simOpts.Scripts = map[string]*sim.Script{}
-	}
 	simOpts.Scripts[""] = &sim.Script{} // stands in for the script of sim/script, which is not part of the configuration
 	runner, err := NewRunner(cfg, set, nil)
 	if err != nil {

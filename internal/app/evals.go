@@ -29,8 +29,6 @@ const (
 // its id. Only regular files inside the folder are read: [os.Root] refuses others, whatever ids and symbolic links there are.
 type evalFolder struct{ dir string }
 
-var _ server.Evals = evalFolder{}
-
 // evalsOf returns the results in the folder serve.evals, or nil if that is not set.
 func evalsOf(cfg *config.Config) server.Evals {
 	if cfg.Serve.Evals == "" {

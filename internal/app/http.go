@@ -1,12 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -182,11 +182,7 @@ func (b *HTTPTools) client(address string) (*egress.Client, error) {
 	if p, err := strconv.Atoi(u.Port()); err == nil {
 		rules.Ports = append(rules.Ports, p)
 	}
-	redirects := b.egress.MaxRedirects
-	if redirects == 0 {
-		redirects = -1
-	}
-	c, err := egress.New(rules, &egress.Options{Timeout: -1, MaxBodyBytes: int64(b.egress.MaxResponseBytes), MaxRedirects: redirects})
+	c, err := egress.New(rules, &egress.Options{Timeout: -1, MaxBodyBytes: int64(b.egress.MaxResponseBytes), MaxRedirects: cmp.Or(b.egress.MaxRedirects, -1)})
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "egress: "))
 	}
@@ -345,14 +341,10 @@ func (b *HTTPTools) checkNames(cfg *config.Config) {
 	if len(b.tools) == 0 {
 		return
 	}
-	all, byName, err := builtinTools()
+	names, byName, err := builtinTools(cfg)
 	if err != nil {
 		b.note("tools.builtin", err)
 		return
-	}
-	names := cfg.Tools.Builtin
-	if slices.Equal(names, []string{"all"}) {
-		names = all
 	}
 	taken := map[string]string{}
 	for _, n := range names {

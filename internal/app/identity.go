@@ -23,8 +23,6 @@ type identityProvider struct {
 	settings [sha256.Size]byte // hash of conf
 }
 
-var _ server.IdentityProvider = (*identityProvider)(nil)
-
 // Issuer implements [server.IdentityProvider].
 func (p *identityProvider) Issuer() string { return p.tokens.Issuer() }
 
@@ -45,15 +43,12 @@ func (p *identityProvider) identity(t *oidc.Token, err error) (*server.Identity,
 	if err != nil {
 		return nil, err
 	}
-	id := &server.Identity{Issuer: t.Issuer, Subject: t.Subject, Key: p.profile(t), Expires: t.Expires.Add(p.conf.ClockSkew)}
+	id := &server.Identity{Issuer: t.Issuer, Subject: t.Subject, Key: p.profile(t), Expires: t.Expires.Add(p.conf.ClockSkew), Labels: map[string]string{}}
 	if id.Key == "" {
 		return nil, server.ErrNoProfile
 	}
 	for label, claim := range p.conf.Labels {
 		if text, ok := t.Text(claim); ok {
-			if id.Labels == nil {
-				id.Labels = map[string]string{}
-			}
 			id.Labels[label] = text
 		}
 	}
@@ -68,8 +63,6 @@ type signInProvider struct {
 	*identityProvider
 	client oidc.Client
 }
-
-var _ server.SignInProvider = (*signInProvider)(nil)
 
 // SignInURL implements [server.SignInProvider].
 func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (string, error) {

@@ -19,8 +19,7 @@ func mcpCallers(cfg *config.Config) *mcp.HTTPOptions {
 	if cfg.RequiresKey() {
 		out.Identify = func(r *http.Request) (mcp.Caller, bool) {
 			k, ok := server.CallerOf(r.Context())
-			limits := k.Narrowed(cfg.Limits())
-			return mcp.Caller{Principal: k.Name, Profile: k.Profile, Labels: k.Labels, Allow: k.Tools, Limits: &limits}, ok && k.Name != ""
+			return mcp.Caller{Principal: k.Name, Profile: k.Profile, Labels: k.Labels, Allow: k.Tools, Limits: new(k.Narrowed(cfg.Limits()))}, ok && k.Name != ""
 		}
 	}
 	return out

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"math"
 	"os"
@@ -36,10 +34,7 @@ func memoryLimit(root string) int64 {
 
 // cgroupLimits returns the memory limits of the cgroup of the program and of its parents, for cgroup versions 1 and 2.
 func cgroupLimits(root string) (limits []int64) {
-	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return nil // not Linux
-	}
+	groups, _ := os.ReadFile(path.Join(root, "proc/self/cgroup")) // only Linux has the file
 	for line := range strings.Lines(string(groups)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) // ID:CONTROLLERS:PATH
 		if len(parts) != 3 {
@@ -68,13 +63,9 @@ func cgroupLimits(root string) (limits []int64) {
 
 // machineMemory returns the memory of the machine in bytes; 0: unknown.
 func machineMemory(root string) int64 {
-	text, err := os.ReadFile(path.Join(root, "proc/meminfo"))
-	if err != nil {
-		return 0
-	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		if rest, ok := strings.CutPrefix(lines.Text(), "MemTotal:"); ok {
+	text, _ := os.ReadFile(path.Join(root, "proc/meminfo")) // only Linux has the file
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
 			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return n << 10
 		}

@@ -50,10 +50,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	if options == nil {
 		options = &ModelOptions{}
 	}
-	name := m.Model
-	if name == "" {
-		name = m.Name
-	}
+	name := cmp.Or(m.Model, m.Name)
 	opts := &provider.Options{
 		Name:     m.Label,
 		BaseURL:  m.BaseURL.Reveal(),

@@ -49,6 +49,23 @@ func policyRules(cfg *config.Config) (list []rules.Rule) {
 	return list
 }
 
+// ToolUses returns how often each tool is in names. unknown is the first name that no tool of the set has; "": there is none.
+func ToolUses(set *tool.Set, names []string) (uses []lathe.ToolUse, unknown string) {
+	for _, name := range names {
+		i := slices.IndexFunc(uses, func(u lathe.ToolUse) bool { return u.Name == name })
+		if i < 0 {
+			t, ok := set.Lookup(name)
+			if !ok {
+				return nil, name
+			}
+			i = len(uses)
+			uses = append(uses, lathe.ToolUse{Name: name, Spec: t.Spec()})
+		}
+		uses[i].Calls++
+	}
+	return uses, ""
+}
+
 // newSecrets returns the secrets of the configuration. Models never receive them, and tools only if secrets.grants names them.
 func newSecrets(cfg *config.Config) *tool.Secrets {
 	return &tool.Secrets{Known: cfg.KnownSecrets(), Patterns: cfg.Secrets.Patterns, Granted: func(name, secret string) bool {

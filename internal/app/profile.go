@@ -44,11 +44,7 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 	}
 	var sources []patchSource
 	if m.Profile != "" {
-		name := m.Model
-		if name == "" {
-			name = m.Name
-		}
-		if p, err := preset.For(m.Profile, name); err != nil {
+		if p, err := preset.For(m.Profile, cmp.Or(m.Model, m.Name)); err != nil {
 			note("profile", err)
 		} else {
 			sources = append(sources, patchSource{"profile " + m.Profile, p})

@@ -38,11 +38,10 @@ func retainOnce(ctx context.Context, s store.Retainer, k *config.Keep, now time.
 
 // every calls do at each interval until ctx is done.
 func every(ctx context.Context, interval time.Duration, do func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	tick := time.Tick(interval)
 	for {
 		select {
-		case <-tick.C:
+		case <-tick:
 			do()
 		case <-ctx.Done():
 			return

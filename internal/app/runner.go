@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/lathe-run/lathe"
@@ -43,21 +44,13 @@ func RunnerOptions(cfg *config.Config, calls *CallOptions) (*tool.Options, error
 		HashKey:  []byte(cfg.Telemetry.ArgsPreviewKey.Reveal()),
 		Log:      calls.Log, LogErrors: cfg.Telemetry.LogToolErrors,
 		Secrets: newSecrets(cfg),
-		Circuit: tool.Circuit{Failures: circuitFailures(cfg), OpenFor: cfg.Tools.Circuit.OpenFor},
+		Circuit: tool.Circuit{Failures: cmp.Or(cfg.Tools.Circuit.Failures, -1), OpenFor: cfg.Tools.Circuit.OpenFor},
 		Retry:   tool.Retry{Attempts: cfg.Tools.Retry.Attempts, Backoff: cfg.Tools.Retry.Backoff},
 	}
 	if calls.Audit != nil {
 		opts.Journal = calls.Audit.Call
 	}
 	return opts, nil
-}
-
-// circuitFailures returns tools.circuit.failures for [tool.Circuit], where a negative value means that the circuit never opens.
-func circuitFailures(cfg *config.Config) int {
-	if cfg.Tools.Circuit.Failures == 0 {
-		return -1
-	}
-	return cfg.Tools.Circuit.Failures
 }
 
 // NewRunner returns a runner that calls the tools of the set with the settings of the configuration.

@@ -35,8 +35,6 @@ type servedModel struct {
 	chat  lathe.Model
 }
 
-var _ server.Models = (*servedModels)(nil)
-
 func newServedModels(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, aliases map[string]string, meter *budget.Meter) *servedModels {
 	return &servedModels{cfg: cfg, runner: runner, opts: opts, aliases: aliases, meter: meter, made: map[string]*servedModel{}}
 }

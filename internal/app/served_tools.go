@@ -6,7 +6,6 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/audit"
-	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/tool"
 )
 
@@ -16,8 +15,6 @@ type servedTools struct {
 	runner *tool.Runner
 	trail  *audit.Log // nil: there is no audit log
 }
-
-var _ server.Tools = servedTools{}
 
 // Specs implements [server.Tools].
 func (t servedTools) Specs() []*lathe.ToolSpec { return t.set.SharedSpecs() }
@@ -38,12 +35,8 @@ func (t servedTools) Execute(ctx context.Context, run *lathe.RunInfo, allow []st
 		emit = audited(ctx, t.trail, run, emit)
 	}
 	out := work.Execute(ctx, 1, []tool.Call{{ToolCall: msg.Calls()[0]}}, emit)
-	for _, m := range out.Messages {
-		for _, p := range m.Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
-				return r, nil
-			}
-		}
+	if r, ok := out.Result(); ok {
+		return r, nil
 	}
 	return lathe.ToolResult{}, lathe.CodeApprovalDenied.Wrap("serve: call a tool", lathe.ErrPending)
 }

@@ -1,9 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/lathe-run/lathe/engine"
 	"github.com/lathe-run/lathe/event"
@@ -74,13 +74,5 @@ func serverLimits(cfg *config.Config) server.Limits {
 	c := &cfg.Serve
 	return server.Limits{MaxBody: c.MaxBodyBytes, MaxInflightBytes: inflightBytes(c.MaxInflightBytes), MaxMessages: c.MaxMessages, MaxParts: c.MaxParts, MaxCalls: c.MaxCalls, MaxTools: c.MaxTools, MaxText: c.MaxText,
 		MaxConcurrent: c.MaxConcurrent, MaxWatchers: c.MaxWatchers, MaxIdle: c.MaxIdle, KeepAlive: c.KeepAlive,
-		RetryWindow: retryWindow(c.RetryWindow), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
-}
-
-// retryWindow returns serve.retry_window for [server.Limits], where 0 means the default and a negative value means none.
-func retryWindow(d time.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return d
+		RetryWindow: cmp.Or(c.RetryWindow, -1), RepeatWindow: c.RepeatWindow, SessionLife: c.Console.SessionLife}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,11 +102,8 @@ func (s *Servers) server(name string, cfg *config.Config) (mcptool.Server, error
 		Env: secretsOf(c.Env), Headers: secretsOf(c.Headers),
 		Tools: c.Tools, Exclude: c.Exclude, Rename: c.Rename, Effects: c.Effects, Allowlist: c.Allowlist, Allowlists: c.Allowlists,
 		Elicitation: mcptool.Elicitation(c.Elicitation), Required: c.Required, Pin: mcptool.PinMode(c.Pin),
-		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, CallTimeout: c.CallTimeout,
+		StartTimeout: c.StartTimeout, IdleTimeout: c.IdleTimeout, KeepAlive: cmp.Or(c.KeepAlive, -1), CallTimeout: c.CallTimeout,
 		MaxLineBytes: c.MaxMessageBytes, MaxTools: c.MaxTools, Concurrency: c.Concurrency,
-	}
-	if out.KeepAlive = c.KeepAlive; out.KeepAlive == 0 {
-		out.KeepAlive = -1
 	}
 	if out.Dir != "" {
 		out.Dir = besideConfig(cfg, out.Dir)

@@ -16,13 +16,7 @@ import (
 // SimOptions reads the scripts in the configuration, and the file for the model sim/script: either script, or replay, a run recorded with
 // --json. At most one of the two may be set.
 func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error) {
-	opts := &sim.Options{TokenDelay: cfg.Sim.TokenDelay}
-	set := func(name string, s *sim.Script) {
-		if opts.Scripts == nil {
-			opts.Scripts = map[string]*sim.Script{}
-		}
-		opts.Scripts[name] = s
-	}
+	opts := &sim.Options{TokenDelay: cfg.Sim.TokenDelay, Scripts: map[string]*sim.Script{}}
 	flag, path, parse := "--script", script, sim.ParseScript
 	switch {
 	case script != "" && replay != "":
@@ -42,14 +36,14 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 		if err != nil {
 			return nil, err
 		}
-		set("", s)
+		opts.Scripts[""] = s
 	}
 	for name, file := range text.ByName(cfg.Sim.Scripts) {
 		s, err := readScript(regular.Open, besideConfig(cfg, file), sim.ParseScript)
 		if err != nil {
 			return nil, invalidConfig(fmt.Errorf("sim.scripts.%s: %w", name, Cause(err)))
 		}
-		set(name, s)
+		opts.Scripts[name] = s
 	}
 	return opts, nil
 }
@@ -59,7 +53,7 @@ func readScript(open func(path string) (*os.File, error), path string, parse fun
 	if err != nil {
 		return nil, invalidRequest("%w", err)
 	}
-	defer func() { _ = f.Close() }() // the file was only read
+	defer f.Close()
 	s, err := parse(f)
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("%s: %w", path, err))

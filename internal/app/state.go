@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/audit"
@@ -27,8 +26,6 @@ type served struct {
 	policy lathe.Policy
 }
 
-var _ server.State = (*served)(nil)
-
 // Servers implements [server.State].
 func (s *served) Servers() []server.ServerState {
 	known := slices.Collect(maps.Values(s.rev.cfg.KnownSecrets()))
@@ -36,7 +33,7 @@ func (s *served) Servers() []server.ServerState {
 	for _, st := range s.rev.tools.Servers.Status() {
 		one := server.ServerState{Name: st.Server, State: string(st.State), Since: st.Since, Required: st.Required, Transport: st.Transport,
 			Protocol: st.Protocol, Software: st.Software, Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
-			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: timeOf(st.NextTry), Tools: []server.ToolState{}}
+			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: st.NextTry, Tools: []server.ToolState{}}
 		for i := range st.Tools {
 			one.Tools = append(one.Tools, toolState(&st.Tools[i]))
 		}
@@ -47,15 +44,7 @@ func (s *served) Servers() []server.ServerState {
 
 func toolState(t *mcptool.ToolStatus) server.ToolState {
 	return server.ToolState{Name: t.Name, Remote: t.Remote, State: string(t.State), Reason: t.Reason, Changed: t.Changed, Digest: t.Digest,
-		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: timeOf(t.AcceptedAt)}
-}
-
-// timeOf returns nil for the zero time.
-func timeOf(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: t.AcceptedAt}
 }
 
 // Reconnect implements [server.State].
@@ -103,17 +92,9 @@ func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
 	}
 	call := &lathe.CallInfo{Run: &lathe.RunInfo{Principal: c.Principal, SessionID: c.Session, Labels: c.Labels}, Turn: 1, Seq: len(c.Used),
 		Call: &lathe.ToolCall{Name: c.Tool, Arguments: string(c.Arguments)}, Tool: t.Spec(), Args: c.Arguments}
-	for _, used := range c.Used {
-		i := slices.IndexFunc(call.Used, func(u lathe.ToolUse) bool { return u.Name == used })
-		if i < 0 {
-			other, ok := set.Lookup(used)
-			if !ok {
-				return nil, lathe.CodeInvalidRequest.Errorf(Op, "used names a tool that there is not")
-			}
-			call.Used = append(call.Used, lathe.ToolUse{Name: used, Spec: other.Spec()})
-			i = len(call.Used) - 1
-		}
-		call.Used[i].Calls++
+	var unknown string
+	if call.Used, unknown = ToolUses(set, c.Used); unknown != "" {
+		return nil, lathe.CodeInvalidRequest.Errorf(Op, "used names a tool that there is not")
 	}
 	v, findings := policy.Explain(s.policy, call)
 	out := &server.Explanation{Tool: c.Tool, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}

@@ -26,11 +26,6 @@ type Store interface {
 	Close() error
 }
 
-var (
-	_ Store = (*sqlite.Store)(nil)
-	_ Store = (*postgres.Store)(nil)
-)
-
 // A memoryStore stores runs in memory until the process ends. It hides that [store.Memory] is a [store.Shared], because no other process
 // shares it.
 type memoryStore struct{ memoryInterfaces }
@@ -140,8 +135,7 @@ func checkStore(name string) error {
 	if name == "" || name == "memory" || name == "none" {
 		return nil
 	}
-	_, _, err := ParseStoreName(name, "serve.store")
-	if err != nil {
+	if _, _, err := ParseStoreName(name, "serve.store"); err != nil {
 		return invalidConfig(Cause(err))
 	}
 	return nil

@@ -35,8 +35,7 @@ func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 // checkDefinitions returns the error of a run without a principal if its tool definitions exceed a limit. It is also called if no model is
 // configured; otherwise the loop of the model would return the same error.
 func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
-	settings, limits := cfg.Settings(), cfg.Limits()
-	if err := runner.Check(nil, &tool.RunOptions{Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+	if err := runner.Check(nil, &tool.RunOptions{Settings: new(cfg.Settings()), Limits: new(cfg.Limits()), Defer: true}); err != nil {
 		return invalidConfig(Cause(err))
 	}
 	return nil
@@ -56,9 +55,8 @@ func RefusedKeys(cfg *config.Config, set *tool.Set) (out []string) {
 	for name, k := range text.ByName(cfg.Keys) {
 		_, allow := cfg.Grants(name)
 		limits, _ := cfg.Limits().Narrow(k.Limits)
-		settings := cfg.Settings()
 		run := &lathe.RunInfo{Principal: name, Profile: name}
-		if err := runner.Check(run, &tool.RunOptions{Allow: allow, AllowAbsent: true, Settings: &settings, Limits: &limits, Defer: true}); err != nil {
+		if err := runner.Check(run, &tool.RunOptions{Allow: allow, AllowAbsent: true, Settings: new(cfg.Settings()), Limits: &limits, Defer: true}); err != nil {
 			out = append(out, "requests of keys."+name+" are refused: "+Cause(err).Error())
 		}
 	}

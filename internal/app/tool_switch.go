@@ -43,8 +43,6 @@ type toolSwitches struct {
 // disabledTools are the disabled tools by name. A value never changes: a switch makes a new one.
 type disabledTools map[string]server.DisabledTool
 
-var _ server.ToolSwitches = (*toolSwitches)(nil)
-
 func (a *App) openSwitches(ctx context.Context) error {
 	a.switches = &toolSwitches{trail: a.audit, log: a.log}
 	a.switches.now.Store(&disabledTools{})

@@ -50,9 +50,10 @@ func (t *Tools) Close() {
 	t.Servers.Close()
 }
 
-// builtinTools returns all built-in tools by name, and the names that `all` means. Tools that need a workspace share an empty one; `all`
+// builtinTools returns all built-in tools by name, and the names of those that tools.builtin enables. Tools that need a workspace share an empty one; `all`
 // does not include them, because only tests and evaluations read the workspace.
-func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
+func builtinTools(cfg *config.Config) (enabled []string, byName map[string]lathe.Tool, err error) {
+	var all []string
 	byName = map[string]lathe.Tool{}
 	for _, t := range builtin.Tools(nil) {
 		all = append(all, t.Spec().Name)
@@ -65,7 +66,10 @@ func builtinTools() (all []string, byName map[string]lathe.Tool, err error) {
 	for _, t := range ws.Tools() {
 		byName[t.Spec().Name] = t
 	}
-	return all, byName, nil
+	if enabled = cfg.Tools.Builtin; slices.Equal(enabled, []string{"all"}) {
+		enabled = all
+	}
+	return enabled, byName, nil
 }
 
 // NewToolSet returns the tools that the configuration enables, and the further ones. [StartServers] and [StartModules] add tools of MCP
@@ -76,13 +80,9 @@ func NewToolSet(cfg *config.Config, further ...lathe.Tool) (*tool.Set, error) {
 }
 
 func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, further []lathe.Tool) (*tool.Set, error) {
-	all, byName, err := builtinTools()
+	names, byName, err := builtinTools(cfg)
 	if err != nil {
 		return nil, err
-	}
-	names := cfg.Tools.Builtin
-	if slices.Equal(names, []string{"all"}) {
-		names = all
 	}
 	var tools []lathe.Tool
 	for _, name := range names {

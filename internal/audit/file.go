@@ -254,7 +254,7 @@ func (x *file) before() (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	defer func() { _ = f.Close() }() // the file was only read
+	defer f.Close()
 	line, _, torn, err := lastLine(f)
 	if err == nil && (line == nil || torn != nil) {
 		err = fmt.Errorf("%s does not end with a whole line", f.Name())

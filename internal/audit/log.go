@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -57,7 +58,7 @@ func Open(path string, opts *Options) (*Log, error) {
 	l := &Log{path: path, actors: map[string]string{}, turn: make(chan struct{}, 1)}
 	if opts != nil {
 		l.opts = *opts
-		l.opts.HashKey = append([]byte(nil), opts.HashKey...)
+		l.opts.HashKey = bytes.Clone(opts.HashKey)
 	}
 	if l.opts.MaxBytes <= 0 {
 		l.opts.MaxBytes = DefaultMaxBytes

@@ -111,8 +111,7 @@ func (m *Meter) Close(ctx context.Context) error {
 
 // Run charges the expired reservations of all processes at the interval every, until ctx is done.
 func (m *Meter) Run(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	tick := time.Tick(every)
 	for {
 		charged, err := m.ledger.Sweep(ctx, m.now())
 		switch {
@@ -125,7 +124,7 @@ func (m *Meter) Run(ctx context.Context, every time.Duration) {
 			continue // the store charges a limited number in one call
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}
@@ -139,8 +138,6 @@ type modelMeter struct {
 	*Meter
 	model Model
 }
-
-var _ loop.Meter = (*modelMeter)(nil)
 
 // Admit implements [loop.Meter].
 func (m *modelMeter) Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*loop.Admission, error) {

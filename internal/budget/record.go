@@ -147,10 +147,8 @@ func (m *Meter) record() {
 
 // pause blocks for d, or until cut has an element. It returns false if the meter is closed.
 func (p *pending) pause(d time.Duration, cut <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-cut:
 	case <-p.stop:
 		return false

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -53,12 +52,14 @@ func (l *loader) readKeysFile() {
 			l.problems = append(l.problems, Problem{File: filepath.Base(path), Line: line, Message: message})
 		}
 	}
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	lines.Buffer(make([]byte, 0, maxKeysLine+2), maxKeysLine+2)
 	line := 0
-	for lines.Scan() {
+	for content := range bytes.Lines(b) {
 		line++
-		text := strings.TrimSpace(lines.Text())
+		if len(content) > maxKeysLine+1 {
+			note(line, fmt.Sprintf("the line has more than %d bytes", maxKeysLine))
+			return
+		}
+		text := strings.TrimSpace(string(content))
 		if text == "" || text[0] == '#' {
 			continue
 		}
@@ -86,9 +87,6 @@ func (l *loader) readKeysFile() {
 			continue
 		}
 		l.cfg.FileKeys[name], byHash[k.SHA256] = k, name
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		note(line+1, fmt.Sprintf("the line has more than %d bytes", maxKeysLine))
 	}
 }
 

@@ -33,11 +33,11 @@ func numberKind(tag reflect.StructTag, off string) *kind {
 		k.what += ", `" + off + "`"
 		lowest, most := int64(1), int64(math.MaxInt64-1)
 		if tag.Get("range") != "" {
-			lowest, most = bounds(tag, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, most)
+			lowest, most = bounds(tag, integer, most)
 		}
 		return k.orOff(off, math.MaxInt64, func(s string) (any, error) { return number(s, lowest, most) })
 	}
-	lowest, most := bounds(tag, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, maxCount)
+	lowest, most := bounds(tag, integer, maxCount)
 	k.parse = func(s string) (any, error) { return number(s, lowest, most) }
 	if tag.Get("zero") != "" {
 		k.text = func(v reflect.Value) string { return strconv.FormatInt(max(v.Int(), 0), 10) }
@@ -70,8 +70,10 @@ func (k *kind) orOff(off string, kept int64, parse func(string) (any, error)) *k
 	return k
 }
 
+func integer(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
+
 func number(s string, lowest, highest int64) (int64, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
+	n, err := integer(s)
 	if err != nil {
 		return 0, fmt.Errorf("%s is not a whole number", quote(s))
 	}
@@ -124,7 +126,7 @@ func parseSize(s string) (int64, error) {
 			break
 		}
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
+	n, err := integer(digits)
 	if err != nil || n > math.MaxInt64/unit || n < 0 {
 		return 0, fmt.Errorf("%s is not a size: write 65536 or 64KiB (B, KiB, MiB, GiB)", quote(s))
 	}

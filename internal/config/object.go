@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // maxObjectDepth is the largest depth of a mapping with any content.
@@ -76,7 +78,7 @@ func appendMapping(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendJSONText(dst, k.Value), ':')
+		dst = append(rawjson.AppendQuote(dst, k.Value), ':')
 		var err error
 		if dst, err = appendJSON(dst, n.Content[i+1], depth-1); err != nil {
 			return nil, err
@@ -100,25 +102,13 @@ func appendScalar(dst []byte, n *yaml.Node) ([]byte, error) {
 			return append(dst, n.Value...), nil
 		}
 		var v any
-		err := n.Decode(&v)
-		if err == nil {
-			var b []byte
-			if b, err = json.Marshal(v); err == nil {
+		if n.Decode(&v) == nil {
+			if b, err := json.Marshal(v); err == nil {
 				return append(dst, b...), nil
 			}
 		}
 		return nil, fmt.Errorf("%s is not a number that JSON has", quote(n.Value))
 	default:
-		return appendJSONText(dst, n.Value), nil
+		return rawjson.AppendQuote(dst, n.Value), nil
 	}
-}
-
-func appendJSONText(dst []byte, s string) []byte {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		panic("config: text has no JSON form: " + err.Error())
-	}
-	return append(dst, strings.TrimSuffix(b.String(), "\n")...)
 }

@@ -64,8 +64,7 @@ func (n *notifier) watch(ctx context.Context, h http.Handler, failed func(error)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(n.every)
-		defer tick.Stop()
+		tick := time.Tick(n.every)
 		for ctx.Err() == nil {
 			var answer livezAnswer
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/livez", http.NoBody)
@@ -81,7 +80,7 @@ func (n *notifier) watch(ctx context.Context, h http.Handler, failed func(error)
 				failed(err)
 			}
 			select {
-			case <-tick.C:
+			case <-tick:
 			case <-ctx.Done():
 			}
 		}

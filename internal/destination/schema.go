@@ -207,68 +207,33 @@ func appendSpelled(dst, schema []byte, depth int) []byte {
 	if depth == 0 || rawjson.Kind(schema) != '{' {
 		return append(dst, schema...)
 	}
-	dst = append(dst, '{')
 	array, items := false, false
-	each := func(dst, v []byte) []byte { return appendSpelled(dst, v, depth-1) }
-	for key, v := range rawjson.Members(schema) {
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = append(append(dst, key...), ':')
+	spelled := func(dst, _, v []byte) []byte { return appendSpelled(dst, v, depth-1) }
+	dst = rawjson.AppendEach(dst, schema, func(dst, key, v []byte) []byte {
 		switch string(key) {
 		case `"properties"`, `"$defs"`, `"definitions"`, `"patternProperties"`, `"dependentSchemas"`, `"anyOf"`, `"oneOf"`, `"allOf"`, `"prefixItems"`:
-			dst = appendEach(dst, v, each)
+			if v[0] == '{' || v[0] == '[' {
+				return rawjson.AppendEach(dst, v, spelled)
+			}
 		case `"additionalProperties"`, `"additionalItems"`, `"unevaluatedProperties"`, `"unevaluatedItems"`, `"contains"`, `"propertyNames"`, `"not"`, `"if"`, `"then"`, `"else"`:
 			if v[0] == '{' { // true is copied
-				dst = appendSpelled(dst, v, depth-1)
-			} else {
-				dst = append(dst, v...)
+				return appendSpelled(dst, v, depth-1)
 			}
 		case `"items"`:
 			items = true
 			if v[0] == '[' { // a list of schemas, as in JSON Schema draft 7
-				dst = appendEach(dst, v, each)
-			} else {
-				dst = appendSpelled(dst, v, depth-1)
+				return rawjson.AppendEach(dst, v, spelled)
 			}
+			return appendSpelled(dst, v, depth-1)
 		case `"type"`:
 			array = rawjson.EqualKey(v, "array") || v[0] == '[' && hasText(v, "array")
-			dst = append(dst, v...)
-		default:
-			dst = append(dst, v...)
 		}
-	}
-	if array && !items {
-		dst = append(dst, `,"items":{}`...)
-	}
-	return append(dst, '}')
-}
-
-// appendEach appends an array or an object with change applied to each of its values.
-func appendEach(dst, v []byte, change func(dst, v []byte) []byte) []byte {
-	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return append(dst, v...)
+	})
+	if array && !items {
+		dst = append(dst[:len(dst)-1], `,"items":{}}`...)
 	}
-	first := true
-	comma := func() {
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-	}
-	dst = append(dst, v[0])
-	if v[0] == '[' {
-		for el := range rawjson.Elements(v) {
-			comma()
-			dst = change(dst, el)
-		}
-		return append(dst, ']')
-	}
-	for key, el := range rawjson.Members(v) {
-		comma()
-		dst = change(append(append(dst, key...), ':'), el)
-	}
-	return append(dst, '}')
+	return dst
 }
 
 func hasText(array []byte, text string) bool {

@@ -127,7 +127,7 @@ func readFile(from fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
+	defer f.Close()
 	return readAll(f, name)
 }
 

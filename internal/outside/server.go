@@ -2,6 +2,7 @@ package outside
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -27,13 +28,7 @@ func App(tools ...lathe.Tool) (*app.App, error) {
 type models map[string]*loop.Loop
 
 // Names implements server.Models.
-func (m models) Names() (names []string) {
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (m models) Names() []string { return slices.Sorted(maps.Keys(m)) }
 
 // Model implements server.Models.
 func (m models) Model(name string) (*server.Model, error) {

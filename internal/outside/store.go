@@ -91,7 +91,7 @@ func (s *MapStore) Delete(ctx context.Context, runID string) error {
 }
 
 func failed(code lathe.Code, err error) error {
-	return &lathe.Error{Code: code, Op: "outside: store", Err: err}
+	return code.Wrap("outside: store", err)
 }
 
 // done returns an error with the matching code if ctx is done, else nil.

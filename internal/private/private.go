@@ -31,7 +31,7 @@ func (f *File) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // the file was only read
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err

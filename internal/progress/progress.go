@@ -65,13 +65,11 @@ func (l *Line) run() {
 	if l.opts.Live {
 		period, next = time.Second, l.opts.After
 	}
-	timer := time.NewTimer(next)
-	defer timer.Stop()
 	for {
 		select {
-		case <-timer.C:
+		case <-time.After(next):
 			l.write()
-			timer.Reset(period)
+			next = period
 		case <-l.stop:
 			return
 		}

@@ -29,12 +29,10 @@ func RetryAfter(header string) time.Duration {
 
 // Wait blocks for d. It returns the error of ctx if ctx ends first.
 func Wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -56,6 +56,6 @@ func Read(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // the file was only read
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, limit+1))
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func writeImage(path, version string, binaries []platformBinary) (err error) {
 		return err
 	}
 	files := []file{{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)}, {"index.json", 0o644, index}}
-	for _, sum := range sortedKeys(l.blobs) {
+	for _, sum := range slices.Sorted(maps.Keys(l.blobs)) {
 		files = append(files, file{"blobs/sha256/" + sum, 0o644, l.blobs[sum]})
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -169,13 +170,4 @@ func addFile(t *tar.Writer, name string, mode int64, content []byte) error {
 
 func addFolder(t *tar.Writer, name string, mode int64, owner int) error {
 	return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode, Uid: owner, Gid: owner, ModTime: modified, Format: tar.FormatPAX})
-}
-
-func sortedKeys(m map[string][]byte) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -101,7 +101,7 @@ func (k *Keys) load(ctx context.Context) (*Ring, error) {
 	}
 	ring, err := NewRing(keys...)
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "server: make the keys of seals", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("server: make the keys of seals", err)
 	}
 	return ring, nil
 }

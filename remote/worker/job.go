@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lathe-run/lathe"
@@ -73,11 +75,7 @@ func (w *Worker) reportCall(name string, result *workers.Frame, took time.Durati
 func (w *Worker) refs() []workers.Ref {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := make([]workers.Ref, 0, len(w.held))
-	for r := range w.held {
-		out = append(out, r)
-	}
-	return out
+	return slices.Collect(maps.Keys(w.held))
 }
 
 // cancel cancels the context of a call whose run no longer waits for it. The worker still sends its result.
@@ -121,12 +119,8 @@ func (w *Worker) execute(ctx context.Context, f *workers.Frame) *workers.Frame {
 	ctx = event.WithTracer(ctx, in.RunID, w.opts.Sinks)
 	call := tool.Call{ToolCall: lathe.ToolCall{ID: in.CallID, Name: in.Tool, Arguments: string(in.Arguments)}}
 	out := work.Execute(ctx, 1, []tool.Call{call}, func(d event.Data) { w.emit(ctx, in, d) })
-	for _, m := range out.Messages {
-		for _, p := range m.Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
-				return frameOf(f.Ref, &r, errors.Is(ctx.Err(), context.DeadlineExceeded))
-			}
-		}
+	if r, ok := out.Result(); ok {
+		return frameOf(f.Ref, &r, errors.Is(ctx.Err(), context.DeadlineExceeded))
 	}
 	return &workers.Frame{Type: workers.Error, Ref: f.Ref, Code: lathe.CodePolicyDenied} // the policy requires an approval and the worker has no approver
 }

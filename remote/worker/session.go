@@ -236,14 +236,12 @@ func (s *session) listen(ctx context.Context) error {
 
 // renewLeases sends the references of the worker's calls three times per lease, and its tools if they have changed.
 func (s *session) renewLeases(ctx context.Context) {
-	renew, look := time.NewTicker(s.lease/3), time.NewTicker(lookEvery)
-	defer renew.Stop()
-	defer look.Stop()
+	renew, look := time.Tick(s.lease/3), time.Tick(lookEvery)
 	for {
 		select {
-		case <-renew.C:
+		case <-renew:
 			s.write(&workers.Frame{Type: workers.Beat, Held: s.w.refs()})
-		case <-look.C:
+		case <-look:
 			s.w.mu.Lock()
 			draining := s.w.draining
 			s.w.mu.Unlock()

@@ -218,12 +218,11 @@ func (w *Worker) drain(ctx context.Context) {
 	if now != nil {
 		now.write(&workers.Frame{Type: workers.Drain})
 	}
-	timer := time.NewTimer(w.opts.Drain)
-	defer timer.Stop()
+	late := time.After(w.opts.Drain)
 	for left > 0 {
 		select {
 		case <-w.empty:
-		case <-timer.C:
+		case <-late:
 			return
 		case <-ctx.Done():
 			return

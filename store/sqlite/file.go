@@ -61,16 +61,23 @@ func restrict(path string) (tightened []string, err error) {
 		return nil, nil
 	}
 	for _, suffix := range suffixes {
-		info, err := os.Stat(path + suffix)
-		if err != nil || info.Mode().Perm()&0o077 == 0 {
-			continue
-		}
-		if err := os.Chmod(path+suffix, info.Mode().Perm()&^0o077); err != nil {
+		switch changed, err := tighten(path + suffix); {
+		case err != nil:
 			return tightened, fmt.Errorf("others than its owner may open %s, and this process may not change that: %w", path+suffix, err)
+		case changed:
+			tightened = append(tightened, path+suffix)
 		}
-		tightened = append(tightened, path+suffix)
 	}
 	return tightened, nil
+}
+
+// tighten removes the permissions of group and others from a file, and reports whether it had such permissions.
+func tighten(path string) (changed bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return false, nil //nolint:nilerr // there is no file
+	}
+	return true, os.Chmod(path, info.Mode().Perm()&^0o077)
 }
 
 // restrictLog removes the permissions of group and others from the log and its index. If no process writes the file, a read-only connection
@@ -81,11 +88,7 @@ func restrictLog(path string) error {
 		return nil
 	}
 	for _, suffix := range suffixes[1:] {
-		info, err := os.Stat(path + suffix)
-		if err != nil || info.Mode().Perm()&0o077 == 0 {
-			continue
-		}
-		if err := os.Chmod(path+suffix, info.Mode().Perm()&^0o077); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := tighten(path + suffix); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -24,28 +24,18 @@ func (d *database) events() string {
 	return selectEvents
 }
 
-// scanEvent scans a row of events without the messages that are stored apart.
-func scanEvent(log *conversation.Log, scan scanner) (event.Event, error) {
+// scanEvent scans a row of events. read returns the messages that are stored apart, up to the one with the digest last; nil: the event is
+// decoded without them.
+func scanEvent(log *conversation.Log, scan scanner, read func(last []byte) ([][]byte, error)) (e event.Event, err error) {
 	var id int64
 	var body, last []byte
-	if err := scan(&id, &body, &last); err != nil {
-		return event.Event{}, err
-	}
-	return log.Decode(id, body, last, nil)
-}
-
-// scanWhole scans a row of events, and reads its messages in the same transaction.
-func scanWhole(ctx context.Context, tx *sql.Tx, log *conversation.Log, scan scanner) (e event.Event, err error) {
-	var id int64
-	var body, last []byte
-	if err = scan(&id, &body, &last); err != nil {
-		return e, err
-	}
 	var messages [][]byte
-	if last != nil {
-		if messages, err = readMessages(ctx, tx, last); err != nil {
-			return e, err
-		}
+	err = scan(&id, &body, &last)
+	if err == nil && last != nil && read != nil {
+		messages, err = read(last)
+	}
+	if err != nil {
+		return e, err
 	}
 	return log.Decode(id, body, last, messages)
 }

@@ -34,7 +34,7 @@ func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[e
 				return err
 			}
 			return each(ctx, tx, func(scan scanner) error {
-				e, err := scanWhole(ctx, tx, &log, scan)
+				e, err := scanEvent(&log, scan, func(last []byte) ([][]byte, error) { return readMessages(ctx, tx, last) })
 				if err == nil {
 					err = ctx.Err()
 				}

@@ -10,8 +10,6 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ store.Rows = (*rows)(nil)
-
 // rows implements [store.Rows] for a file: in one transaction if writes is true, and without one if not.
 type rows struct {
 	session

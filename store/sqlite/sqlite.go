@@ -16,8 +16,6 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ store.RunIndex = (*Store)(nil)
-
 // A Store is an open SQLite file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes
 // conflict, not_found, invalid_request, unavailable (the file cannot be written), cancelled and timeout. Its Records are in the same file.
 type Store struct {
@@ -39,73 +37,72 @@ type Options struct {
 // caller must call Close.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
-	fail := func(code lathe.Code, err error) (*Store, error) {
-		return nil, code.Wrap(op, opening(err))
-	}
-	readOnly := opts != nil && opts.ReadOnly
-	ctx := context.Background() // no limit: opening a file does not block
 	path, err := resolve(path)
 	if err != nil {
-		return fail(lathe.CodeInvalidRequest, err)
+		return nil, lathe.CodeInvalidRequest.Wrap(op, opening(err))
 	}
 	d := &database{requests: make(chan *request), stop: make(chan struct{})}
 	s := &Store{Records: d.records(), database: d}
-	if !readOnly {
-		if s.lock, err = takeLock(path + ".lock"); err != nil {
-			return fail(lockCode(err), err)
-		}
-		if s.tightened, err = restrict(path); err != nil {
-			s.lock.release()
-			return fail(lathe.CodeUnavailable, err)
-		}
-		if s.write, err = sql.Open("sqlite", source(path, "rwc", "_txlock=immediate")); err != nil {
-			s.lock.release()
-			return fail(lathe.CodeUnavailable, err)
-		}
-		s.write.SetMaxOpenConns(1)
-		if err = s.migrate(ctx); err == nil {
-			err = s.prepare(ctx)
-		}
-		if err != nil {
-			_ = s.write.Close()
-			s.lock.release()
-			return fail(lathe.CodeUnavailable, err)
-		}
-	}
-	if s.read, err = sql.Open("sqlite", source(path, "ro", "")); err == nil {
-		s.read.SetMaxOpenConns(8)
-		err = s.known(ctx)
-	}
-	if err == nil && readOnly {
-		err = restrictLog(path)
-	}
-	if err != nil {
-		for _, db := range []*sql.DB{s.read, s.write} {
-			if db != nil {
-				_ = db.Close()
-			}
-		}
-		s.lock.release()
-		return fail(lathe.CodeUnavailable, err)
-	}
-	if !readOnly {
-		s.files.watch(path, s.lock)
-		s.stopped.Go(s.serve)
+	if err := s.open(path, opts != nil && opts.ReadOnly); err != nil {
+		_ = s.close()
+		return nil, lockCode(err).Wrap(op, opening(err))
 	}
 	return s, nil
 }
 
+// open opens the file. After an error, the caller must call close.
+func (s *Store) open(path string, readOnly bool) (err error) {
+	ctx := context.Background() // no limit: opening a file does not block
+	if !readOnly {
+		if s.lock, err = takeLock(path + ".lock"); err != nil {
+			return err
+		}
+		if s.tightened, err = restrict(path); err != nil {
+			return err
+		}
+		if s.write, err = sql.Open("sqlite", source(path, "rwc", "_txlock=immediate")); err != nil {
+			return err
+		}
+		s.write.SetMaxOpenConns(1)
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		if err := s.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if s.read, err = sql.Open("sqlite", source(path, "ro", "")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(8)
+	if err := s.known(ctx); err != nil {
+		return err
+	}
+	if readOnly {
+		return restrictLog(path)
+	}
+	s.files.watch(path, s.lock)
+	s.stopped.Go(s.serve)
+	return nil
+}
+
+// close closes what is open, and releases the lock.
+func (d *database) close() (err error) {
+	for _, db := range []*sql.DB{d.read, d.write} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	d.lock.release()
+	return err
+}
+
 // Close waits until queued appends are committed and closes the file. Further calls return nil.
-func (s *Store) Close() error {
-	var err error
+func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		close(s.stop)
 		s.stopped.Wait()
-		err = s.read.Close()
-		if s.write != nil {
-			err = errors.Join(err, s.write.Close())
-		}
-		s.lock.release()
+		err = s.close()
 	})
 	return err
 }

@@ -46,7 +46,7 @@ func (s *Store) summary(ctx context.Context, runID string, last int64) (*store.S
 func summarize(ctx context.Context, tx *sql.Tx, s *store.Summary, query, runID string, last int64) error {
 	log := conversation.Log{Run: store.RunSummary{RunID: runID}}
 	return each(ctx, tx, func(scan scanner) error {
-		e, err := scanEvent(&log, scan)
+		e, err := scanEvent(&log, scan, nil)
 		if err == nil {
 			s.Apply(&e)
 		}

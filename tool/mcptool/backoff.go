@@ -48,12 +48,10 @@ func (b *backoff) nextEnd(lived time.Duration) time.Duration {
 
 // sleep waits for d, for a value from wake, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-wake:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

@@ -59,30 +59,14 @@ type schemaCleaner struct {
 
 func (c *schemaCleaner) value(dst, raw []byte, prose bool) []byte {
 	switch raw[0] {
-	case '{':
-		dst = append(dst, '{')
-		first := true
-		for k, v := range rawjson.Members(raw) {
-			if !first {
-				dst = append(dst, ',')
+	case '{', '[':
+		return rawjson.AppendEach(dst, raw, func(dst, key, v []byte) []byte {
+			if key != nil {
+				c.text(nil, key, false)
 			}
-			first = false
-			dst = append(c.text(dst, k, false), ':')
-			isText := rawjson.EqualKey(k, "description") || rawjson.EqualKey(k, "title") || rawjson.EqualKey(k, "$comment")
-			dst = c.value(dst, v, isText)
-		}
-		return append(dst, '}')
-	case '[':
-		dst = append(dst, '[')
-		first := true
-		for v := range rawjson.Elements(raw) {
-			if !first {
-				dst = append(dst, ',')
-			}
-			first = false
-			dst = c.value(dst, v, false)
-		}
-		return append(dst, ']')
+			isText := rawjson.EqualKey(key, "description") || rawjson.EqualKey(key, "title") || rawjson.EqualKey(key, "$comment")
+			return c.value(dst, v, isText)
+		})
 	case '"':
 		return c.text(dst, raw, prose)
 	default:

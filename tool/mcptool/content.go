@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"strconv"
@@ -65,7 +66,7 @@ func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 		}
 	}
 	if len(copies) == 0 {
-		return append([]byte(nil), structured...)
+		return bytes.Clone(structured)
 	}
 	return appendWithout(nil, structured, copies)
 }
@@ -73,24 +74,8 @@ func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 // appendWithout appends a JSON value and replaces each string that is a key of copies. For a data URL, its data is compared.
 func appendWithout(dst, v []byte, copies map[string]string) []byte {
 	switch v[0] {
-	case '{':
-		dst = append(dst, '{')
-		for key, member := range rawjson.Members(v) {
-			if dst[len(dst)-1] != '{' {
-				dst = append(dst, ',')
-			}
-			dst = appendWithout(append(append(dst, key...), ':'), member, copies)
-		}
-		return append(dst, '}')
-	case '[':
-		dst = append(dst, '[')
-		for el := range rawjson.Elements(v) {
-			if dst[len(dst)-1] != '[' {
-				dst = append(dst, ',')
-			}
-			dst = appendWithout(dst, el, copies)
-		}
-		return append(dst, ']')
+	case '{', '[':
+		return rawjson.AppendEach(dst, v, func(dst, _, value []byte) []byte { return appendWithout(dst, value, copies) })
 	case '"':
 		if len(v) < minCopy {
 			break

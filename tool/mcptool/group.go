@@ -57,7 +57,7 @@ func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error)
 			err = errors.New("the name is taken by another server")
 		}
 		if err != nil {
-			return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: server " + conf.Name, Err: err}
+			return nil, lathe.CodeInvalidConfig.Wrap("mcp: server "+conf.Name, err)
 		}
 		seen[conf.Name] = true
 		g.servers = append(g.servers, newSupervisor(conf, &g.opts, g.changed))
@@ -89,11 +89,10 @@ func (g *Group) started(ctx context.Context) error {
 	refused := 0
 	for _, st := range g.Status() {
 		if why := g.against(st.Server); why != "" {
-			errs = append(errs, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "mcp: server " + st.Server, Err: errors.New(why)})
+			errs = append(errs, lathe.CodeInvalidConfig.Wrap("mcp: server "+st.Server, errors.New(why)))
 			refused++
 		} else if st.Required && st.State != StateReady {
-			errs = append(errs, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: server " + st.Server,
-				Err: fmt.Errorf("it is required and is not ready: %s", st.LastError)})
+			errs = append(errs, lathe.CodeUnavailable.Errorf("mcp: server "+st.Server, "it is required and is not ready: %s", st.LastError))
 		}
 	}
 	if refused > 0 {
@@ -181,7 +180,7 @@ func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 		}
 		return s.accept(name, digest)
 	}
-	return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("there is no server of that name")}
+	return nil, lathe.CodeNotFound.Errorf("mcp: accept", "there is no server of that name")
 }
 
 // Reconnect requests a new connection to the server with this name, at once even if the group is pausing between two attempts. It does not
@@ -196,7 +195,7 @@ func (g *Group) Reconnect(name string) error {
 			return nil
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: reconnect", Err: fmt.Errorf("there is no server of that name")}
+	return lathe.CodeNotFound.Errorf("mcp: reconnect", "there is no server of that name")
 }
 
 func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
@@ -217,12 +216,12 @@ func (s *supervisor) accept(name, digest string) ([]ToolStatus, error) {
 	s.mu.Unlock()
 	switch {
 	case !known:
-		return nil, &lathe.Error{Code: lathe.CodeUnavailable, Op: "mcp: accept", Err: fmt.Errorf("the server %s is %s: its tools are not known", s.conf.Name, state)}
+		return nil, lathe.CodeUnavailable.Errorf("mcp: accept", "the server %s is %s: its tools are not known", s.conf.Name, state)
 	case len(defs) == 0:
-		return nil, &lathe.Error{Code: lathe.CodeNotFound, Op: "mcp: accept", Err: fmt.Errorf("the server %s has no such tool that could be accepted", s.conf.Name)}
+		return nil, lathe.CodeNotFound.Errorf("mcp: accept", "the server %s has no such tool that could be accepted", s.conf.Name)
 	}
 	if i := slices.IndexFunc(defs, func(d *definition) bool { return digest != "" && d.digest != digest }); i >= 0 {
-		return nil, &lathe.Error{Code: lathe.CodeConflict, Op: "mcp: accept", Err: fmt.Errorf("the server has changed the definition since: look at it again")}
+		return nil, lathe.CodeConflict.Errorf("mcp: accept", "the server has changed the definition since: look at it again")
 	}
 	if err := s.opts.Pins.accept(s.conf.Name, defs, s.opts.Now()); err != nil {
 		return nil, lathe.CodeInvalidConfig.Wrap("mcp: accept", err)

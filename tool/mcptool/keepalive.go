@@ -42,14 +42,13 @@ func startKeepAlive(ctx context.Context, interval time.Duration, busy func() boo
 }
 
 func (p *keepAlive) run(ctx context.Context, interval time.Duration, busy func() bool, ping func(context.Context) error) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	ticker := time.Tick(interval)
 	answered, missed := false, 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticker:
 		}
 		if busy() {
 			missed = 0

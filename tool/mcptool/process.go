@@ -101,12 +101,10 @@ func (p *process) stop(grace time.Duration) {
 
 // within reports whether c is closed within d.
 func within(c <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-c:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -30,8 +30,6 @@ type remote struct {
 	spec   lathe.ToolSpec
 }
 
-var _ lathe.Tool = (*remote)(nil)
-
 // Spec returns the definition.
 func (t *remote) Spec() *lathe.ToolSpec { return &t.spec }
 

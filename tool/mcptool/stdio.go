@@ -29,8 +29,6 @@ func newStdioConn(p *process, x *session, maxLine int, grace time.Duration) *std
 	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: grace, lines: jsonlines.NewReader(p.stdout, maxLine)}
 }
 
-var _ mcp.Connection = (*stdioConn)(nil)
-
 // Connect makes the connection its own transport.
 func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 

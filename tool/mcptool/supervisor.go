@@ -150,13 +150,10 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 	defer s.set(func(*Status) { s.session = nil })
 	alive := s.watch(ctx, x, info)
 	defer alive.stop()
-	stale := time.NewTimer(maxFreshMS * time.Millisecond)
-	defer stale.Stop()
 	for {
+		var stale <-chan time.Time // nil: the list of tools does not become stale
 		if x.fresh > 0 {
-			stale.Reset(x.fresh)
-		} else {
-			stale.Stop()
+			stale = time.After(x.fresh)
 		}
 		select {
 		case <-ctx.Done():
@@ -172,7 +169,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 		case <-s.again:
 			return errReconnect
 		case <-x.changed:
-		case <-stale.C:
+		case <-stale:
 		}
 		if err := s.refresh(ctx, x, time.Now().Add(s.conf.StartTimeout)); err != nil && !errors.Is(err, errCached) {
 			return err
@@ -306,8 +303,7 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 	unavailable := func(why string) error {
 		return tool.Fail(lathe.CodeUnavailable, "the server %s %s", s.conf.Name, why)
 	}
-	timer := time.NewTimer(readyWait)
-	defer timer.Stop()
+	late := time.After(readyWait)
 	for {
 		s.mu.Lock()
 		x, moved, state, same := s.session, s.moved, s.status.State, s.live[t.spec.Name] == t
@@ -328,7 +324,7 @@ func (s *supervisor) ready(ctx context.Context, t *remote) (*session, error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-timer.C:
+		case <-late:
 			return nil, unavailable("is being started again")
 		case <-moved:
 		}

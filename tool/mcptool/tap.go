@@ -1,11 +1,14 @@
 package mcptool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -129,10 +132,7 @@ func (t *tap) suspendIdle() {
 func (t *tap) resumeIdle() {
 	t.mu.Lock()
 	t.questions--
-	var calls []*request
-	for _, r := range t.tokens {
-		calls = append(calls, r)
-	}
+	calls := slices.Collect(maps.Values(t.tokens))
 	t.mu.Unlock()
 	for _, r := range calls {
 		if r.progress != nil {
@@ -233,7 +233,7 @@ func (t *tap) received(msg []byte) []byte {
 		t.failed(r, msg)
 		return decodable(msg, id)
 	}
-	r.result = append([]byte(nil), result...)
+	r.result = bytes.Clone(result)
 	if !r.stub {
 		return decodable(msg, id)
 	}
@@ -252,7 +252,7 @@ func decodable(msg, id []byte) []byte {
 // failed records the error of a reply without a result. The caller holds t.mu.
 func (t *tap) failed(r *request, msg []byte) {
 	if fault, ok := rawjson.Get(msg, "error"); ok && string(fault) != "null" {
-		r.fault = append([]byte(nil), fault...)
+		r.fault = bytes.Clone(fault)
 		return
 	}
 	t.bad++

@@ -55,15 +55,13 @@ func (c *Catalogue) await(ctx context.Context, row *remote.Call, woken <-chan st
 		case time.Since(unknown) >= c.opts.Late:
 			return c.queue.DecideCall(ctx, key)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-woken:
 			wait = c.opts.Poll
-		case <-timer.C:
+		case <-time.After(wait):
 			wait = min(2*wait, 8*c.opts.Poll)
 		case <-ctx.Done():
 		}
-		timer.Stop()
 		if ctx.Err() != nil {
 			return c.leave(ctx, key)
 		}
@@ -117,11 +115,9 @@ func (c *Catalogue) find(ctx context.Context, key string, woken <-chan struct{})
 
 // pause blocks for Options.Poll, until the row may have changed, or until ctx is done.
 func (c *Catalogue) pause(ctx context.Context, woken <-chan struct{}) {
-	timer := time.NewTimer(c.opts.Poll)
-	defer timer.Stop()
 	select {
 	case <-woken:
-	case <-timer.C:
+	case <-time.After(c.opts.Poll):
 	case <-ctx.Done():
 	}
 }

@@ -98,15 +98,14 @@ func (c *Catalogue) Follow(ctx context.Context) {
 		}
 	})
 	defer watching.Wait()
-	tick := time.NewTicker(c.opts.Refresh)
-	defer tick.Stop()
+	tick := time.Tick(c.opts.Refresh)
 	for {
 		if err := c.Sync(ctx); err != nil && ctx.Err() == nil {
 			c.opts.Log.Warn("the workers cannot be looked up", "code", string(lathe.CodeOf(err)))
 		}
 		select {
 		case <-changed:
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}

@@ -312,13 +312,12 @@ func (f *Folder) bury() error {
 // Watch calls [Folder.Reload] at the interval every, which must be above 0, until ctx is done. It passes errors to report, on its own
 // goroutine; report may be nil.
 func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin string, tools []lathe.Tool) error, report func(error)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	tick := time.Tick(every)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			if _, err := f.Reload(ctx, use); err != nil && report != nil && ctx.Err() == nil {
 				report(err)
 			}

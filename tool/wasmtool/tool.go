@@ -39,8 +39,6 @@ type Tool struct {
 	roots  []*os.Root
 }
 
-var _ lathe.Tool = (*Tool)(nil)
-
 // newTool starts to compile a module in the background. dir is the folder of the manifest.
 func newTool(rt *wasmrt.Runtime, wasm []byte, m *Manifest, dir string) (*Tool, error) {
 	if sum := sha256.Sum256(wasm); m.SHA256 != "" && hex.EncodeToString(sum[:]) != m.SHA256 {

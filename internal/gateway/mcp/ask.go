@@ -158,8 +158,7 @@ func requestOf(q tool.Question) mcp.InputRequest {
 		return &mcp.ElicitParams{Mode: "url", Message: q.Link.Message, URL: q.Link.URL, ElicitationID: rand.Text()}
 	case q.Sample != nil:
 		p := &mcp.CreateMessageParams{SystemPrompt: q.Sample.System, MaxTokens: int64(q.Sample.MaxTokens), Messages: []*mcp.SamplingMessage{}} //nolint:staticcheck // deprecated from 2026-07-28 on, and served in both eras
-		for i := range q.Sample.Messages {
-			m := &q.Sample.Messages[i]
+		for _, m := range q.Sample.Messages {
 			role := mcp.Role("user")
 			if m.Role == lathe.RoleAssistant {
 				role = "assistant"

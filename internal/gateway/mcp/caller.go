@@ -41,8 +41,7 @@ func (c *Caller) owner() string { return fmt.Sprintf("%q %q", c.Principal, c.Lab
 func (c *Caller) clone() Caller {
 	own := Caller{Principal: c.Principal, Profile: c.Profile, Labels: maps.Clone(c.Labels), Allow: slices.Clone(c.Allow)}
 	if c.Limits != nil {
-		limits := *c.Limits
-		own.Limits = &limits
+		own.Limits = new(*c.Limits)
 	}
 	return own
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -189,15 +190,9 @@ func (r *resource) definition() *mcp.Resource {
 	d := &mcp.Resource{Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MediaType, URI: r.URI}
 	switch {
 	case r.Data != nil:
-		d.Size = int64(len(r.Data))
-		if d.MIMEType == "" {
-			d.MIMEType = sniff(r.Data)
-		}
+		d.Size, d.MIMEType = int64(len(r.Data)), cmp.Or(r.MediaType, sniff(r.Data))
 	case r.Read == nil:
-		d.Size = int64(len(r.Text))
-		if d.MIMEType == "" {
-			d.MIMEType = "text/plain"
-		}
+		d.Size, d.MIMEType = int64(len(r.Text)), cmp.Or(r.MediaType, "text/plain")
 	}
 	return d
 }
@@ -216,7 +211,7 @@ func (t *tenantCatalog) offered() (out []*resource) {
 }
 
 // listResources handles resources/list: it lists single resources and the files of folders, one page at a time, ordered by URI.
-func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
+func (t *tenantCatalog) listResources(p *mcp.ListResourcesParams) (mcp.Result, error) {
 	var all []*mcp.Resource
 	for _, r := range t.offered() {
 		switch {

@@ -11,7 +11,7 @@ const maxCompletions = 100
 
 // complete handles completion/complete. It returns the values of an argument or template part that begin with the typed text, then those
 // that contain it, without regard to case.
-func (t *tenantCatalog) complete(p *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+func (t *tenantCatalog) complete(p *mcp.CompleteParams) (mcp.Result, error) {
 	if p == nil || p.Ref == nil || p.Argument.Name == "" {
 		return nil, invalidParams("the completion says not what of")
 	}

@@ -120,9 +120,7 @@ func (x *exchange) begin(ctx context.Context, transport string, first *round) (m
 func (x *exchange) serve(ctx context.Context, r *round) (mcp.Result, error) {
 	var long <-chan time.Time
 	if r.tasks {
-		timer := time.NewTimer(x.e.t.s.opts.Tasks.After)
-		defer timer.Stop()
-		long = timer.C
+		long = time.After(x.e.t.s.opts.Tasks.After)
 	}
 	for {
 		select {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"net/url"
@@ -83,7 +84,7 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
-	defer func() { _ = f.Close() }() // the file was only read
+	defer f.Close()
 	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}
@@ -94,11 +95,7 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 	if len(b) > r.MaxBytes {
 		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the file has more than %d bytes", r.MaxBytes)
 	}
-	kind := r.MediaType
-	if kind == "" {
-		kind = kindOf(name, b)
-	}
-	return &lathe.Blob{MediaType: kind, Data: b}, nil
+	return &lathe.Blob{MediaType: cmp.Or(r.MediaType, kindOf(name, b)), Data: b}, nil
 }
 
 // list returns the offered files in the order of their paths, at most maxFiles of them.
@@ -126,11 +123,7 @@ func (r *resource) list() (out []*mcp.Resource) {
 		if serr != nil || !info.Mode().IsRegular() {
 			return nil //nolint:nilerr // what cannot be read is not there
 		}
-		kind := r.MediaType
-		if kind == "" {
-			kind = byExtension(name)
-		}
-		out = append(out, &mcp.Resource{Name: name, URI: r.uriOf(name), MIMEType: kind, Size: info.Size()})
+		out = append(out, &mcp.Resource{Name: name, URI: r.uriOf(name), MIMEType: cmp.Or(r.MediaType, byExtension(name)), Size: info.Size()})
 		return nil
 	})
 	return out

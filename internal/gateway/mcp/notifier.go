@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -30,13 +31,7 @@ func (rc *runnerCall) newNotifier(ctx context.Context, info *lathe.RunInfo) *not
 // start emits RunStarted, the first event of the run.
 func (n *notifier) start(specs []*lathe.ToolSpec, opts *tool.RunOptions, msg lathe.Message) {
 	limits := opts.Limits.WithDefaults()
-	mode, failure := opts.Settings.ToolUseMode, opts.Settings.FailurePolicy
-	if mode == "" {
-		mode = lathe.ModeRelaxed
-	}
-	if failure == "" {
-		failure = lathe.FailureFatal
-	}
+	mode, failure := cmp.Or(opts.Settings.ToolUseMode, lathe.ModeRelaxed), cmp.Or(opts.Settings.FailurePolicy, lathe.FailureFatal)
 	n.emit(0, &event.RunStarted{
 		Provider: "mcp", Dialect: "native", ToolUseMode: mode, FailurePolicy: failure,
 		Tools: n.t.digest(specs),

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +19,6 @@ type prompt struct {
 	spec  lathe.ToolSpec
 	names []string // names of the arguments
 }
-
-var _ lathe.Tool = (*prompt)(nil)
 
 func newPrompt(from *Prompt, o *offering) (*prompt, error) {
 	p := &prompt{Prompt: *from}
@@ -111,10 +110,7 @@ func (p *prompt) Call(ctx context.Context, args json.RawMessage) (*lathe.Output,
 	}
 	out, rendered := &lathe.Output{}, make([]filled, 0, len(messages))
 	for _, m := range messages {
-		f := filled{Role: m.Role, Text: m.Text, Resource: m.Resource}
-		if f.Role == "" {
-			f.Role = lathe.RoleUser
-		}
+		f := filled{Role: cmp.Or(m.Role, lathe.RoleUser), Text: m.Text, Resource: m.Resource}
 		if p.Render == nil {
 			f.Text, f.Resource = fill(m.Text, p.names, given), fill(m.Resource, p.names, given)
 		}

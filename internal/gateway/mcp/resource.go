@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,6 @@ type resource struct {
 	fits  *regexp.Regexp // URIs of a template; nil: the URI is no template
 	parts []string
 }
-
-var _ lathe.Tool = (*resource)(nil)
 
 var readSchema = json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string"},"parts":{"type":"object","additionalProperties":{"type":"string"}}},"required":["uri"],"additionalProperties":false}`)
 
@@ -101,14 +100,10 @@ func (r *resource) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 	if len(blob.Data) > r.MaxBytes {
 		return nil, tool.Fail(lathe.CodeOutputTooLarge, "the resource has more than %d bytes", r.MaxBytes)
 	}
-	kind := blob.MediaType
-	if kind == "" {
-		kind = sniff(blob.Data)
-	}
+	kind := cmp.Or(blob.MediaType, sniff(blob.Data))
 	out, was := &lathe.Output{}, reading{MediaType: kind}
 	if isText(kind) && utf8.Valid(blob.Data) {
-		text := string(blob.Data)
-		was.Text = &text
+		was.Text = new(string(blob.Data))
 	} else {
 		out.Blobs = []lathe.Blob{{MediaType: kind, Data: blob.Data}}
 	}
@@ -118,7 +113,6 @@ func (r *resource) Call(ctx context.Context, args json.RawMessage) (*lathe.Outpu
 
 // blob returns the content at a URI. The error is fs.ErrNotExist if it has none.
 func (r *resource) blob(ctx context.Context, uri string, parts map[string]string) (*lathe.Blob, error) {
-	kind := r.MediaType
 	switch {
 	case r.Files != nil:
 		return r.file(uri)
@@ -131,16 +125,13 @@ func (r *resource) blob(ctx context.Context, uri string, parts map[string]string
 			return nil, fs.ErrNotExist
 		}
 		if b.MediaType == "" {
-			return &lathe.Blob{MediaType: kind, Data: b.Data}, nil
+			return &lathe.Blob{MediaType: r.MediaType, Data: b.Data}, nil
 		}
 		return b, nil
 	case r.Data != nil:
-		return &lathe.Blob{MediaType: kind, Data: r.Data}, nil
+		return &lathe.Blob{MediaType: r.MediaType, Data: r.Data}, nil
 	}
-	if kind == "" {
-		kind = "text/plain"
-	}
-	return &lathe.Blob{MediaType: kind, Data: []byte(fill(r.Text, r.parts, parts))}, nil
+	return &lathe.Blob{MediaType: cmp.Or(r.MediaType, "text/plain"), Data: []byte(fill(r.Text, r.parts, parts))}, nil
 }
 
 // find returns the resource with a URI, and the values of the parts if its URI is a template. It returns nil if none exists.

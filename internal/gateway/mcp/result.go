@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"mime"
 	"strconv"
@@ -39,17 +40,10 @@ const svg = "image/svg+xml"
 
 // block returns the n-th blob of a result as a content block.
 func block(b *lathe.Blob, n int) mcp.Content {
-	kind, _, err := mime.ParseMediaType(b.MediaType)
-	if err != nil {
-		kind = ""
-	}
+	kind, _, _ := mime.ParseMediaType(b.MediaType) // "" for an error
 	switch {
 	case b.URL != "" && !strings.HasPrefix(b.URL, "data:"):
-		name := b.Name
-		if name == "" {
-			name = "result-" + strconv.Itoa(n)
-		}
-		return &mcp.ResourceLink{URI: b.URL, Name: name, MIMEType: b.MediaType}
+		return &mcp.ResourceLink{URI: b.URL, Name: cmp.Or(b.Name, "result-"+strconv.Itoa(n)), MIMEType: b.MediaType}
 	case b.URL != "":
 		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: b.URL, MIMEType: b.MediaType}}
 	case strings.HasPrefix(kind, "image/") && kind != svg:

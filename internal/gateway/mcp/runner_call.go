@@ -88,9 +88,9 @@ func (rc *runnerCall) run(ctx context.Context, transport string) lathe.ToolResul
 	stop := rc.progress(ctx)
 	result, trace := rc.execute(ctx, info, opts)
 	stop()
-	for i := range trace {
-		if trace[i].Executed {
-			rc.v.note(trace[i].Tool)
+	for _, call := range trace {
+		if call.Executed {
+			rc.v.note(call.Tool)
 		}
 	}
 	return result
@@ -117,16 +117,11 @@ func (rc *runnerCall) execute(ctx context.Context, info *lathe.RunInfo, opts *to
 		out = w.Execute(ctx, 1, waiting, notifier.event)
 		trace = append(trace, out.Calls...)
 	}
-	for _, m := range out.Messages {
-		for _, p := range m.Parts {
-			if r, ok := p.(lathe.ToolResult); ok {
-				notifier.finish(ctx, &r)
-				return r, trace
-			}
-		}
+	r, ok := out.Result()
+	if !ok {
+		r = lathe.ToolResult{Name: rc.call.Name, IsError: true, Code: lathe.CodeExecutionFailed,
+			Content: `{"ok":false,"error":{"code":"execution_failed","message":"The call has no result."}}`}
 	}
-	r := lathe.ToolResult{Name: rc.call.Name, IsError: true, Code: lathe.CodeExecutionFailed,
-		Content: `{"ok":false,"error":{"code":"execution_failed","message":"The call has no result."}}`}
 	notifier.finish(ctx, &r)
 	return r, trace
 }
@@ -141,13 +136,12 @@ func (rc *runnerCall) progress(ctx context.Context) (stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		began := time.Now()
-		tick := time.NewTicker(rc.t.s.opts.ProgressEvery)
-		defer tick.Stop()
+		tick := time.Tick(rc.t.s.opts.ProgressEvery)
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 			if at, session, token := rc.client.now(); session != nil && token != nil {
 				// The total is unknown, so the progress is the elapsed time in seconds.

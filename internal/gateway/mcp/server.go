@@ -10,6 +10,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -75,9 +76,7 @@ func (o *Options) withDefaults() {
 	if o.NewID == nil {
 		o.NewID = func(prefix string) string { return prefix + rand.Text() }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Sinks = slices.Clone(o.Sinks)
 	o.Tasks.Rules = maps.Clone(o.Tasks.Rules)
 	o.Tasks.withDefaults()

@@ -97,8 +97,6 @@ type line struct {
 	err  error
 }
 
-var _ mcp.Connection = (*lines)(nil)
-
 func newLines(in io.Reader, out io.Writer, limit int, drain time.Duration) *lines {
 	c := &lines{begin: make(chan struct{}), in: make(chan line), done: make(chan struct{}), drain: drain, out: out, open: map[string]*bundle{}, idle: make(chan struct{}, 1)}
 	go c.pump(jsonlines.NewReader(in, limit))
@@ -241,8 +239,7 @@ func keyOf(id jsonrpc.ID) string {
 
 // await waits until every request is answered, at most for the drain time.
 func (c *lines) await(ctx context.Context) {
-	timer := time.NewTimer(c.drain)
-	defer timer.Stop()
+	late := time.After(c.drain)
 	for {
 		c.mu.Lock()
 		n := len(c.open)
@@ -252,7 +249,7 @@ func (c *lines) await(ctx context.Context) {
 		}
 		select {
 		case <-c.idle:
-		case <-timer.C:
+		case <-late:
 			return
 		case <-c.done:
 			return

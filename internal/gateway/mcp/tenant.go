@@ -235,21 +235,13 @@ func (t *tenant) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "resources/list":
 			t.sync()
 			p, _ := req.GetParams().(*mcp.ListResourcesParams)
-			res, err := t.catalog.listResources(p)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.catalog.listResources(p)
 		case "resources/read":
 			return t.catalog.readResource(ctx, req)
 		case "completion/complete":
 			t.sync()
 			p, _ := req.GetParams().(*mcp.CompleteParams)
-			res, err := t.catalog.complete(p)
-			if err != nil {
-				return nil, err
-			}
-			return res, nil
+			return t.catalog.complete(p)
 		case "tasks/get", "tasks/update", "tasks/cancel":
 			if t.s.opts.Tasks.After <= 0 {
 				break

@@ -89,8 +89,8 @@ func (h *Reservation) Load(messages []lathe.Message) *problem.Problem {
 
 // SizeOf returns the approximate size of messages in memory, in bytes.
 func SizeOf(messages []lathe.Message) (n int64) {
-	for i := range messages {
-		n += int64(messages[i].Size())
+	for _, m := range messages {
+		n += int64(m.Size())
 	}
 	return n
 }

@@ -56,8 +56,8 @@ func AnyPart(messages []lathe.Message, kind func(lathe.Part) bool) bool {
 // CallsOf returns the calls in messages by id.
 func CallsOf(messages []lathe.Message) map[string]lathe.ToolCall {
 	calls := map[string]lathe.ToolCall{}
-	for i := range messages {
-		for _, call := range messages[i].Calls() {
+	for _, m := range messages {
+		for _, call := range m.Calls() {
 			calls[call.ID] = call
 		}
 	}

@@ -2,6 +2,7 @@ package places
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -338,12 +339,7 @@ func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 // walkPart collects the parts in a part, a block or an item. base is the class of its text.
 func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 	has := func(names ...string) bool {
-		for _, name := range names {
-			if get(el, name) != nil {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(names, func(name string) bool { return get(el, name) != nil })
 	}
 	typ := rawText(el, "type")
 	switch {

@@ -34,14 +34,8 @@ func (v *View) note(e *event.Event) {
 	case *event.ToolCallExecuted:
 		v.ran[d.ToolCallID] = true
 	case *event.ApprovalRequested:
-		if v.Requests == nil {
-			v.Requests = map[string]ApprovalRequest{}
-		}
 		v.Requests[d.ToolCallID] = ApprovalRequest{d.ArgsDigest, e.Time}
 	case *event.ApprovalResolved:
-		if v.Resolved == nil {
-			v.Resolved = map[string]int64{}
-		}
 		v.Resolved[d.ToolCallID] = e.ID
 		v.Decisions = append(v.Decisions, Decision{CallID: d.ToolCallID, Tool: d.Tool, Digest: v.Requests[d.ToolCallID].Digest,
 			Decision: d.Decision, By: d.By, ReasonCode: d.ReasonCode, DecidedAt: e.Time})

@@ -32,7 +32,7 @@ type View struct {
 // Read reads the log of a run. may is called with the first event and reports whether the caller may see the run; if it returns false, Read
 // returns nil, nil.
 func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.RunStarted) bool) (*View, error) {
-	v := &View{Client: map[string]bool{}, Turns: map[string]int{}, ran: map[string]bool{}}
+	v := &View{Client: map[string]bool{}, Turns: map[string]int{}, Requests: map[string]ApprovalRequest{}, Resolved: map[string]int64{}, ran: map[string]bool{}}
 	for e, err := range log.Read(ctx, id, 0) {
 		if err == nil {
 			if d, ok := e.Data.(*event.RunStarted); ok && !may(d) {
@@ -54,17 +54,17 @@ func Read(ctx context.Context, log store.RunIndex, id string, may func(*event.Ru
 func (v *View) Result() *event.Result {
 	s := &v.State
 	res := &event.Result{Reason: s.Paused, History: s.Messages, Usage: s.Usage, Cost: s.Cost, Trace: s.Trace, ToolCalls: s.Planned}
-	for i := range s.Open {
-		if slices.Contains(v.Summary.Run.Pending, s.Open[i].ID) {
-			res.Pending = append(res.Pending, s.Open[i].ToolCall)
+	for _, call := range s.Open {
+		if slices.Contains(v.Summary.Run.Pending, call.ID) {
+			res.Pending = append(res.Pending, call.ToolCall)
 		}
 	}
 	switch f := s.Finished; {
 	case f != nil:
 		res.Reason, res.Answer, res.Pending = f.Reason, f.Answer, nil
 		if f.Reason == lathe.ReasonClientToolCalls {
-			for i := range s.Open {
-				res.Pending = append(res.Pending, s.Open[i].ToolCall)
+			for _, call := range s.Open {
+				res.Pending = append(res.Pending, call.ToolCall)
 			}
 		}
 		if f.ErrorCode != "" {
@@ -86,6 +86,9 @@ func (v *View) Ended() *problem.Problem {
 	}
 	return nil
 }
+
+// Rests reports whether the run has ended or is suspended.
+func (v *View) Rests() bool { return v.State.Finished != nil || v.State.Paused != "" }
 
 // Stepped returns v if the log of the run names a server.Executor that executes it, else nil.
 func (v *View) Stepped() *View {

@@ -237,8 +237,8 @@ func (r *idRestorer) load(ctx context.Context, ht *Turns, ids *CallIDs, c *Reque
 	known := map[Key]*CallTurn{}
 	unread := map[string][]*CallTurn{} // turns to read from the log, by run
 	var runs []string                  // keys of unread, in the order of the messages
-	for i := range messages {
-		for _, p := range messages[i].Parts {
+	for _, m := range messages {
+		for _, p := range m.Parts {
 			id := gatewayID(p)
 			if _, has := r.refs[id]; id == "" || has {
 				continue
@@ -378,8 +378,8 @@ func (r *idRestorer) appendTurns(out []lathe.Message, turns map[int]*CallTurn, m
 		own.Parts = share.parts
 		waiting := r.withdrawWaiting(&own, share.turn)
 		out = append(out, r.mapped(own))
-		for i := range share.answers {
-			out = append(out, r.mapped(share.answers[i]))
+		for _, answer := range share.answers {
+			out = append(out, r.mapped(answer))
 		}
 		if waiting != nil {
 			out = append(out, *waiting)

@@ -142,9 +142,6 @@ type turnStarts struct {
 
 // begin records the index of the first turn of a run. Later turns of the run are ignored.
 func (s *turnStarts) begin(run string, at int) {
-	if s.runs == nil {
-		s.runs = map[string]int{}
-	}
 	if _, has := s.runs[run]; !has {
 		s.runs[run] = at
 	}
@@ -164,7 +161,7 @@ type spliceOptions struct {
 func (k *turnStore) splice(ctx context.Context, who Owner, messages []lathe.Message, waiting map[int]*waitingTurn, want spliceOptions) *Spliced {
 	j := &Spliced{given: messages, lastUser: lastUser(messages)}
 	c, keys := newHash(who), NewHash()
-	starts := turnStarts{sums: map[Sum]int{}}
+	starts := turnStarts{map[Sum]int{}, map[string]int{}}
 	for i := 0; i < len(messages) && ctx.Err() == nil; i++ {
 		m := &messages[i]
 		calls := m.Calls()

@@ -107,11 +107,9 @@ func (ht *Turns) KeepText(sum Sum, text string, own []lathe.Message, keeps *even
 	if !ht.opts.Shared {
 		return
 	}
-	grace := time.NewTimer(recordGrace)
-	defer grace.Stop()
 	select {
 	case <-recorded:
-	case <-grace.C:
+	case <-time.After(recordGrace):
 	}
 }
 

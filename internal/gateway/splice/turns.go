@@ -184,32 +184,26 @@ func (ht *Turns) loadTurns(ctx context.Context, c *Request) (found, complete boo
 	oldest := ht.opts.Now().Add(-ht.opts.KeepFor)
 	ht.loaded.forget(oldest)
 	f := &store.RunFilter{Principal: c.Owner.Principal, Limit: 100}
-	for seen := 0; seen < maxLoaded; {
-		rows, next, err := ht.opts.Index.Runs(ctx, f)
+	seen := 0
+	for row, err := range f.All(ctx, ht.opts.Index) {
 		if err != nil {
 			ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.ID, "code", lathe.CodeOf(err))
 			return found, false
 		}
-		for i := range rows {
-			row := &rows[i]
-			if seen++; row.Started.Before(oldest) {
-				return found, true
-			}
-			moves := row.Status == "running" // the run may have been resumed after it returned calls to the client
-			if !moves && (!handsOver(row.Reason) || ht.loaded.has(row.RunID)) {
-				continue
-			}
-			loaded, p := ht.loadRun(ctx, c, row.RunID)
-			if p != nil {
-				ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.ID, "code", p.Code)
-				return found, false
-			}
-			if found = found || loaded; !moves {
-				ht.loaded.add(row.RunID, row.Started)
-			}
-		}
-		if f.After = next; next == "" {
+		if seen++; seen > maxLoaded || row.Started.Before(oldest) {
 			break
+		}
+		moves := row.Status == "running" // the run may have been resumed after it returned calls to the client
+		if !moves && (!handsOver(row.Reason) || ht.loaded.has(row.RunID)) {
+			continue
+		}
+		loaded, p := ht.loadRun(ctx, c, row.RunID)
+		if p != nil {
+			ht.opts.Log.Error("turns that were kept could not be read", "request_id", c.ID, "code", p.Code)
+			return found, false
+		}
+		if found = found || loaded; !moves {
+			ht.loaded.add(row.RunID, row.Started)
 		}
 	}
 	return found, true

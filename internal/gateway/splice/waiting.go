@@ -1,6 +1,7 @@
 package splice
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"slices"
@@ -27,6 +28,7 @@ type waitingTurn struct {
 
 // waitingTurns returns the messages that end with a waiting sentence, by index. It returns a problem if the store did not answer.
 func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
+	turns = map[int]*waitingTurn{}
 	looked := map[string]*waitingTurn{} // by run id; the log of a run is read once
 	for i := len(a.Messages) - 1; i >= 0; i-- {
 		m := &a.Messages[i]
@@ -44,9 +46,6 @@ func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*w
 			if p := ht.loadWaiting(ctx, a, t); p != nil {
 				return nil, p
 			}
-		}
-		if turns == nil {
-			turns = map[int]*waitingTurn{}
 		}
 		turns[i] = t
 	}
@@ -96,10 +95,6 @@ func (t *waitingTurn) splice(out []lathe.Message, m *lathe.Message, starts *turn
 	}
 	left := *m
 	left.Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p lathe.Part) bool { _, is := p.(lathe.Text); return is })
-	text := t.text
-	if text == "" {
-		text = "A call of this turn waits for an approval."
-	}
-	left.Parts = append(left.Parts, lathe.Text{Text: text})
+	left.Parts = append(left.Parts, lathe.Text{Text: cmp.Or(t.text, "A call of this turn waits for an approval.")})
 	return append(out, left)
 }

@@ -64,8 +64,6 @@ func (c *conn) wantCancelled(key string) {
 
 // dispatch claims calls for the worker and sends cancel requests, until the connection ends.
 func (c *conn) dispatch() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for c.ctx.Err() == nil {
 		c.sendCancels()
 		c.mu.Lock()
@@ -78,10 +76,9 @@ func (c *conn) dispatch() {
 		if got == free && got > 0 {
 			continue // there may be more
 		}
-		timer.Reset(c.handler.opts.Poll)
 		select {
 		case <-c.kick:
-		case <-timer.C:
+		case <-time.After(c.handler.opts.Poll):
 		case <-c.ctx.Done():
 		}
 	}

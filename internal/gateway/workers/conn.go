@@ -274,11 +274,10 @@ func (c *conn) drain() error {
 
 // beat sends a beat frame three times per lease, so that the worker can detect a lost gateway.
 func (c *conn) beat() {
-	tick := time.NewTicker(c.handler.opts.Lease / 3)
-	defer tick.Stop()
+	tick := time.Tick(c.handler.opts.Lease / 3)
 	for {
 		select {
-		case <-tick.C:
+		case <-tick:
 			c.write(&workers.Frame{Type: workers.Beat, AtMS: c.at()})
 		case <-c.ctx.Done():
 			return

@@ -13,8 +13,8 @@ func (w *Handler) Count() []observe.WorkerCount {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := map[string]observe.WorkerCount{}
-	for i := range w.pools.all {
-		name := w.pools.all[i].Name
+	for _, p := range w.pools.all {
+		name := p.Name
 		now[name] = observe.WorkerCount{Pool: name}
 	}
 	for name, c := range w.counts {

@@ -181,21 +181,18 @@ func (w *Handler) Serve(ctx context.Context) {
 		}
 	})
 	defer watching.Wait()
-	back := time.NewTimer(w.opts.Lease)
-	defer back.Stop()
 	select {
-	case <-back.C:
+	case <-time.After(w.opts.Lease):
 	case <-ctx.Done():
 		return
 	}
-	tick := time.NewTicker(max(w.opts.Lease/10, 50*time.Millisecond))
-	defer tick.Stop()
+	tick := time.Tick(max(w.opts.Lease/10, 50*time.Millisecond))
 	for {
 		if _, err := w.opts.Queue.ExpireCalls(ctx); err != nil && ctx.Err() == nil {
 			w.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", string(lathe.CodeOf(err)))
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}

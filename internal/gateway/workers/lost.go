@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,10 +20,7 @@ type lostCalls struct {
 // reconnected or drained, it also shortens the time for which the worker remains registered.
 func (w *Handler) noteLost(c *conn) {
 	c.mu.Lock()
-	left := &lostCalls{instance: c.instance, at: time.Now()}
-	for r := range c.held {
-		left.refs = append(left.refs, r)
-	}
+	left := &lostCalls{instance: c.instance, refs: slices.Collect(maps.Keys(c.held)), at: time.Now()}
 	id, silent := c.id, !c.draining && !c.put.IsZero()
 	c.mu.Unlock()
 	if id == "" {
