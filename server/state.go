@@ -135,6 +135,7 @@ type AuditLine struct {
 	Rule      string    `json:"rule,omitempty"`
 	By        string    `json:"by,omitempty"`
 	Status    string    `json:"status,omitempty"`
+	Prev      string    `json:"prev,omitempty"` // hash of the line before it
 }
 
 // A VersionState identifies the program and its store.
@@ -445,14 +446,11 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 	return answer(w, out)
 }
 
-const (
-	maxUsed       = 100
-	maxAuditLines = 1000
-)
+const maxUsed = 100 // tools in used of a call to explain
 
 // showAudit handles GET /api/audit.
 func (h *stateHandler) showAudit(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	limit, p := number(r.URL.Query(), "limit", 200, maxAuditLines)
+	limit, p := number(r.URL.Query(), "limit", 200, 1000)
 	if p != nil {
 		return p
 	}

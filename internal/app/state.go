@@ -143,7 +143,9 @@ func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, erro
 		if len(ring) == limit {
 			ring = slices.Delete(ring, 0, 1)
 		}
-		ring = append(ring, auditLine(&e))
+		f, _ := e.Fields() // without fields if the event cannot be decoded
+		ring = append(ring, server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, Tool: f.Tool,
+			Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status, Prev: e.Prev})
 	}
 	slices.Reverse(ring)
 	out.Files, out.Data = len(files), ring
@@ -151,12 +153,6 @@ func (s *served) Audit(ctx context.Context, limit int) (*server.AuditState, erro
 		out.Head = s.app.audit.Head().String()
 	}
 	return out, nil
-}
-
-func auditLine(e *audit.Entry) server.AuditLine {
-	f, _ := e.Fields() // without fields if the event cannot be decoded
-	return server.AuditLine{N: e.N, Time: e.Time, Kind: string(e.Kind), Type: f.Type, Principal: e.Principal, RunID: f.RunID, Tool: f.Tool,
-		Decision: f.Decision, Rule: f.Rule, By: f.By, Status: f.Status}
 }
 
 // Version implements [server.State].

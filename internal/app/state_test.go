@@ -74,7 +74,7 @@ func TestStateOfTheServer(t *testing.T) {
 		"policy with no object":    {ann, "POST", "/api/policy/explain", `{"tool":"calculator","arguments":[]}`, want{400, nil, nil}},
 		"policy after no tool":     {root, "POST", "/api/policy/explain", `{"tool":"calculator","used":["other"]}`, want{400, nil, nil}},
 		"audit of a key":           {ann, "GET", "/api/audit", "", want{403, nil, nil}},
-		"audit":                    {root, "GET", "/api/audit?limit=5", "", want{200, []string{`"ok":true`, `"kind":"begin"`, `"head":"1:`}, nil}},
+		"audit":                    {root, "GET", "/api/audit?limit=5", "", want{200, []string{`"ok":true`, `"kind":"begin"`, `"prev":"000`, `"head":"1:`}, nil}},
 		"audit with a wrong limit": {root, "GET", "/api/audit?limit=1001", "", want{400, nil, nil}},
 		"configuration of a key":   {ann, "GET", "/api/config", "", want{403, nil, nil}},
 		"configuration":            {root, "GET", "/api/config", "", want{200, []string{`"key":"audit.path"`, `"origin":`}, nil}},

@@ -47,6 +47,17 @@ export default async function ({ page, base, check, axe, shot, view }) {
     check("its place", await page.locator(".chats h3").allTextContents(), ["Pinned", "Today"]);
     await choose("Unpin");
     await page.waitForSelector(".pinned", { state: "detached" });
+    const rename = async (to) => { // a chat of the list that is not open
+      await page.getByRole("button", { name: /^More about (say|Bold)/ }).press("Enter");
+      await page.getByRole("menuitem", { name: "Rename" }).press("Enter");
+      await page.getByLabel("Title.").fill(to);
+      await page.keyboard.press("Enter");
+    };
+    await rename("Bold words");
+    await page.locator(".chats .chat-name", { hasText: "Bold words" }).waitFor();
+    await axe("a chat of the list");
+    await rename("");
+    await page.locator(".chats .chat-name", { hasText: "say **bold**" }).waitFor();
     await page.fill(".chats input", "TOKYO");
     await page.waitForFunction(() => document.querySelectorAll(".chats li").length === 1);
     await page.locator(".chats li a").click();

@@ -46,4 +46,17 @@ export default async function ({ page, context, base, check }) {
   const after = await read(), took = (performance.now() - began) / 1000, of = (name) => Math.round((after[name] - before[name]) / took * 100);
   console.log(`     2,000 words in ${took.toFixed(1)} s: ${of("ScriptDuration")} % script, ${of("LayoutDuration")} % layout, ${of("RecalcStyleDuration")} % style`);
   check("no word is lost", (await page.locator(".turn.assistant").last().locator(".said").textContent()).match(/word\d+/g)?.length, 2000);
+  // Who reads above the end is led back to it, and is not moved while text arrives.
+  await page.evaluate(() => { document.querySelector("#talk").scrollTop -= 2000; });
+  const newest = page.getByRole("button", { name: "Newest" }), at = () => page.evaluate(() => { const t = document.querySelector("#talk"); return [t.scrollTop, t.scrollHeight - t.scrollTop - t.clientHeight < 80]; });
+  await newest.waitFor();
+  await newest.press("Enter");
+  await newest.waitFor({ state: "detached" });
+  check("the newest is shown", (await at())[1], true);
+  await ask(page, "@@fast words", { end: false });
+  await page.evaluate(() => { document.querySelector("#talk").scrollTop -= 2000; });
+  await newest.waitFor();
+  const [top] = await at();
+  await page.waitForSelector("#stop", { state: "hidden" });
+  check("what is read stays while text arrives", [(await at())[0] === top, await newest.count()], [true, 1]);
 }

@@ -180,19 +180,21 @@ export default async function operate({ page, context, base, view, server: lathe
   const decides = await page.locator(".decides").innerText();
   check(`the rule that decides, with its line: ${decides}`, decides.includes("calculator") && decides.includes("lathe.yaml:6"));
   const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
-  for (const part of ["the tool calculator", "tools whose effect is writes", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
-  check("the verdict", /Decided by\s*rule calculator lathe\.yaml:6/.test(await page.locator(".policy-verdict").innerText()));
+  for (const part of ["the tool calculator", "tools whose effect is writes", "no: the tool has another effect", "not evaluated: an earlier rule decides", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
+  check("the verdict, with the name that runs and the audit log have", /Decided by\s*rule tools\.ask, for the tool calculator lathe\.yaml:6/.test(await page.locator(".policy-verdict").innerText()));
   await axe("policy");
   await shot("policy");
   await open("policy?tool=calculator&rule=tools.ask", "Policy");
   await page.locator(".decides", { hasText: "decided" }).waitFor();
-  check("the rule that a run names", await page.locator(".decides th").innerText().then((t) => t.startsWith("calculator")));
+  check("the rule that a run names", await page.locator(".decides th").innerText().then((t) => t.startsWith("tools.ask")));
   for (const [path, title, has] of [["limits", "Models and keys", "sim/demo"], ["audit", "Audit log", "whole"], ["settings?q=tools.builtin", "Settings", "tools.builtin"], ["health", "Health", "server notes"]]) {
     await open(path, title);
     await page.getByText(has).first().waitFor();
     if (path === "audit") {
       await page.locator(".tbody .tr").first().press("Enter");
-      await page.getByRole("complementary", { name: /^Line \d+$/ }).waitFor();
+      const line = page.getByRole("complementary", { name: /^Line \d+$/ });
+      await line.waitFor();
+      check("its place in the chain", /hash\s*[0-9a-f]{64}\s*previous hash\s*[0-9a-f]{64}\s*chain\s*whole/.test(await line.innerText()));
       await axe("a line");
       await page.getByRole("button", { name: "Close" }).press("Enter");
       await page.getByLabel("Search").fill("no line has this");

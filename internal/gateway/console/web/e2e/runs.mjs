@@ -170,21 +170,30 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.getByRole("button", { name: "Follow" }).click();
   await page.getByRole("tab", { name: `Events (${last})` }).waitFor();
 
-  // From one failed run to the next, by their times.
+  // From one run of a list to the next, by their times: of all, and of those that failed.
   const failed = [];
   for (let i = 0; i < 3; i++) {
     failed.push(await begin(base, "Hello!", { model: "sim/fault-status-401" }));
     await settle(base, failed.at(-1));
   }
-  await page.goto(`${base}runs/${waits}`);
-  for (const id of failed) {
+  await page.goto(`${base}runs/${waits}?tab=timeline`);
+  await page.getByRole("button", { name: "Next", exact: false }).click();
+  await page.waitForURL(`${base}runs/${failed[0]}?tab=timeline`);
+  await page.getByRole("button", { name: "Previous", exact: false }).click();
+  await page.waitForURL(`${base}runs/${waits}?tab=timeline`);
+  await page.goto(`${base}runs?status=failed`);
+  const of = (id) => `${base}runs/${id}?list=status%3Dfailed`;
+  await row(failed[0]).press("Enter");
+  await page.waitForURL(of(failed[0]));
+  for (const id of failed.slice(1)) {
     await page.getByRole("button", { name: "Next failed" }).click();
-    await page.waitForURL(`${base}runs/${id}`);
+    await page.waitForURL(of(id));
   }
   await page.getByRole("button", { name: "Next failed" }).click();
-  await page.getByText("No later run failed.").waitFor();
+  await page.getByText("This is the last run of the list.").waitFor();
   await page.getByRole("button", { name: "Previous failed" }).click();
-  await page.waitForURL(`${base}runs/${failed[1]}`);
+  await page.waitForURL(of(failed[1]));
+  check("the way back is to the list", await page.getByRole("link", { name: "← Runs" }).getAttribute("href"), "/runs?status=failed");
   await axe("a failed run");
 
   // Cancel asks first.
@@ -200,6 +209,15 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.getByRole("dialog").getByRole("button", { name: "Stop the run" }).click();
   await page.locator(".run-facts").getByText("cancelled").first().waitFor();
   check("it is cancelled", JSON.parse(await call(base, "GET", `api/runs/${third}`)).status, "cancelled");
+
+  // A run is deleted after a question.
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("dialog").getByText("for good").first().waitFor();
+  await axe("the question before a run is deleted");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete for good" }).click();
+  await page.waitForURL(`${base}runs`);
+  await page.waitForFunction((id) => !document.querySelector(`[data-key="${id}"]`), third);
+  check("it is gone", (await fetch(`${base}api/runs/${third}`)).status >= 400);
 
   // The same in the list.
   const fourth = await begin(base, "What is 10 + 35?");

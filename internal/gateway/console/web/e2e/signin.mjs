@@ -16,8 +16,7 @@ const api = async (base, key, method, path, body) => {
   return response.json();
 };
 
-export default async function ({ page, context, base, view, check, axe, shot }) {
-  const own = (await api(base, team, "POST", "api/runs", { model: "sim/demo", prompt: "Hello!" })).run_id, other = (await api(base, boss, "POST", "api/runs", { model: "sim/demo", prompt: "Hello!" })).run_id;
+export default async function ({ page, context, base, server, view, check, axe, shot }) {
   const key = page.getByRole("dialog").getByLabel("Key", { exact: true });
   const row = (id) => page.locator(`[data-key="${id}"]`);
   const menu = async () => { if (view.isMobile) await page.getByRole("button", { name: "Menu" }).press("Enter"); };
@@ -42,6 +41,16 @@ export default async function ({ page, context, base, view, check, axe, shot }) 
   check("a password manager finds its fields", await page.locator("form[name=sign-in] input").evaluateAll((all) => all.map((i) => i.autocomplete)), ["username", "current-password"]);
   await axe("a wrong key");
   await shot("wrong");
+  await server.kill();
+  await key.press("Enter");
+  await page.getByRole("alert").getByText("The gateway does not answer").waitFor();
+  check("a gateway that is away asks for no key", await page.getByRole("dialog").count(), 0);
+  await axe("no gateway");
+  await shot("away");
+  await server.start();
+  await page.getByRole("alert").getByText("the key was not checked").waitFor();
+  check("the key is still there", await key.inputValue(), "wrong");
+  const [own, other] = await Promise.all([team, boss].map(async (k) => (await api(base, k, "POST", "api/runs", { model: "sim/demo", prompt: "Hello!" })).run_id));
   await key.fill(team);
   await page.keyboard.press("Enter");
   await row(own).waitFor();

@@ -30,6 +30,17 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await page.getByRole("img", { name: /^Runs:/ }).waitFor();
   await page.getByLabel("The last").selectOption("24h");
   await page.waitForFunction(() => location.search === "?since=24h");
+  if (!view.isMobile) { // a range of dates
+    await page.getByLabel("The last").selectOption("own");
+    await page.getByLabel("From").waitFor();
+    await page.getByRole("img", { name: /^Runs: started at most [1-9]/ }).waitFor();
+    await page.getByLabel("To", { exact: true }).fill(await page.getByLabel("From").inputValue());
+    await page.getByText("Nothing ran in this time.").or(page.getByRole("alert")).first().waitFor();
+    await axe("a range of dates");
+    await page.getByLabel("The last").selectOption("24h");
+    await page.waitForFunction(() => location.search === "?since=24h");
+    await page.getByRole("img", { name: /^Runs:/ }).waitFor();
+  }
   // A stretch of a chart leads to its runs.
   const plot = page.getByRole("img", { name: /^Runs:/ });
   await plot.scrollIntoViewIfNeeded();

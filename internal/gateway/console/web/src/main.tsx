@@ -3,16 +3,17 @@
 import { signal } from "@preact/signals";
 import { render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { connection, request, session, signOut, watchConnection } from "./api";
+import { connection, keyWanted, Lost, request, session, signOut, watchConnection } from "./api";
 import { Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { Notify } from "./components/Notify";
 import { KeyDialog } from "./components/KeyDialog";
 import { Shortcuts } from "./components/Shortcuts";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
+import { count } from "./text/format";
 import { theme, themes } from "./theme";
 import { watchTitle } from "./title";
-import { blockedCount, waitingCount, watchBlocked, watchWaiting } from "./waiting";
+import { blockedCount, servers, waitingCount, watchServers, watchWaiting } from "./waiting";
 
 const groups = ["Work", "Inspect", "Manage"] as const;
 
@@ -29,7 +30,7 @@ function Navigation({ close }: { close: () => void }) {
           const here = path.value === s.path || s.path !== "/" && path.value.startsWith(`${s.path}/`) || s.path === "/" && path.value.startsWith("/chats/");
           const n = badges.value[s.path];
           return <li key={s.path}><Link to={s.path} aria-current={here ? "page" : undefined}>
-            <svg viewBox="0 0 20 20" aria-hidden="true"><path d={s.nav!.icon} /></svg>{s.nav!.label}{n ? <span class="count">{n}<span class="unseen"> waiting</span></span> : null}
+            <svg viewBox="0 0 20 20" aria-hidden="true"><path d={s.nav!.icon} /></svg>{s.nav!.label}{n ? <span class="count">{n}<span class="unseen"> {s.path === "/servers" ? "failed" : "waiting"}</span></span> : null}
           </Link></li>;
         })}</ul>
       </section>;
@@ -38,6 +39,15 @@ function Navigation({ close }: { close: () => void }) {
 }
 
 const states = { connecting: "connecting…", up: "ready", lost: "Connection lost. Trying again…" };
+
+// Connection says whether the gateway answers, and how many of its MCP servers failed.
+function Connection() {
+  const { all, failed } = servers.value, warns = connection.value === "up" && failed > 0;
+  return <p id="health" class={`health ${connection.value}${warns ? " warns" : ""}`} role="status"><span><span class={warns ? "health-word" : ""}>{states[connection.value]}</span>{warns && <><span class="health-word">, </span><Link to="/servers">{failed} of {count(all, "server")} failed</Link></>}</span></p>;
+}
+
+// Away takes the place of a screen that waits for a key while the gateway does not answer.
+const Away = () => <div class="page"><PageHeader title="No connection" /><ErrorState error={new Lost()} retry={() => { request("livez").catch(() => {}); }} /></div>;
 
 function Frame() {
   const [open, setOpen] = useState(false);
@@ -57,9 +67,9 @@ function Frame() {
             {session.value?.csrf_token && <><p class="soft small">Signed in as {session.value.name}</p><button type="button" class="quiet small" onClick={signOut}>Sign out</button></>}
           </div>
         </div>
-        <p id="health" class={`health ${connection.value}`} role="status">{states[connection.value]}</p>
+        <Connection />
       </header>
-      <main id="main" tabIndex={-1}><Outlet /></main>
+      <main id="main" tabIndex={-1}>{keyWanted.value && connection.value === "lost" ? <Away /> : <Outlet />}</main>
     </div>
     <LiveRegion />
     <KeyDialog />
@@ -90,9 +100,10 @@ function Outlet() {
 for (const link of document.querySelectorAll("link")) link.href = new URL(link.href).href;
 watchConnection();
 watchWaiting();
-watchBlocked();
+watchServers();
 watchTitle();
 blockedCount.subscribe((n) => { badges.value = { ...badges.peek(), "/pins": n }; });
+servers.subscribe(({ failed }) => { badges.value = { ...badges.peek(), "/servers": failed }; });
 waitingCount.subscribe((n) => { badges.value = { ...badges.peek(), "/approvals": n }; });
 request("livez").catch(() => {});
 render(<Frame />, document.getElementById("app")!);

@@ -4,8 +4,7 @@ export interface Setting { key: string; value: string; origin: string } // origi
 
 export interface Rule {
   key: string; // of the setting, or the part of it that all settings of the rule have
-  rule: string; // the name under which verdicts have it
-  label: string;
+  rule: string; // its name, as verdicts have it
   decision: string;
   tool: string; // pattern of the names of its tools, "" for all
   applies: string; // to which calls, for people
@@ -15,7 +14,7 @@ export interface Rule {
 
 const line = (origin: string) => Number(/:(\d+)$/.exec(origin)?.[1] ?? Infinity);
 const rank = ["deny", "ask", "allow"];
-const guards: Record<string, [label: string, applies: string]> = {
+const guards: Record<string, [rule: string, applies: string]> = {
   "policy.trifecta": ["trifecta", "the call by which a run would have used tools that read private data, that read untrusted content and that can send data out"],
   "policy.taint": ["taint", "calls that change something, in a run that has read untrusted content"],
 };
@@ -28,17 +27,17 @@ export function rulesIn(settings: Setting[]): Rule[] {
     const [, name = "", field = ""] = /^policy\.rules\.(.+)\.(\w+)$/.exec(s.key) ?? [];
     const [, kind, rest = ""] = /^policy\.(tools|effects|budget)\.(.+)$/.exec(s.key) ?? [];
     if (name) groups.set(name, { ...groups.get(name), [field]: s });
-    else if (kind === "tools") tools.push({ key: s.key, rule: `tools.${s.value}`, label: rest, decision: s.value, tool: rest, applies: `the tool ${rest}`, when: "", origin: s.origin });
-    else if (kind === "effects") effects.push({ key: s.key, rule: `effect.${rest}`, label: rest.replace("_", " "), decision: s.value, tool: "", applies: `tools whose effect is ${rest.replace("_", " ")}`, when: "", origin: s.origin });
-    else if (kind === "budget" && !["", "0", "none"].includes(s.value)) last.push({ key: s.key, rule: `budget.${rest}`, label: `budget of ${rest}`, decision: "deny", tool: "", applies: `calls beyond ${s.value} ${budgets[rest] ?? `calls of ${rest.replace("tools.", "")} in a run`}`, when: "", origin: s.origin });
-    else if (guards[s.key]) last.push({ key: s.key, rule: guards[s.key]![0], label: guards[s.key]![0], decision: s.value, tool: "", applies: guards[s.key]![1], when: "", origin: s.origin });
+    else if (kind === "tools") tools.push({ key: s.key, rule: `tools.${s.value}`, decision: s.value, tool: rest, applies: `the tool ${rest}`, when: "", origin: s.origin });
+    else if (kind === "effects") effects.push({ key: s.key, rule: `effect.${rest}`, decision: s.value, tool: "", applies: `tools whose effect is ${rest.replace("_", " ")}`, when: "", origin: s.origin });
+    else if (kind === "budget" && !["", "0", "none"].includes(s.value)) last.push({ key: s.key, rule: `budget.${rest.split(".")[0]}`, decision: "deny", tool: "", applies: `calls beyond ${s.value} ${budgets[rest] ?? `calls of ${rest.replace("tools.", "")} in a run`}`, when: "", origin: s.origin });
+    else if (guards[s.key]) last.push({ key: s.key, rule: guards[s.key]![0], decision: s.value, tool: "", applies: guards[s.key]![1], when: "", origin: s.origin });
   }
   for (const [name, of] of groups) {
     const get = (field: string) => of[field]?.value ?? "";
     const applies = [get("tool") && `tools ${get("tool")}`, get("effect") && `effect ${get("effect").replace("_", " ")}`, get("principal") && `keys ${get("principal")}`, get("labels") && `runs with ${get("labels")}`].filter(Boolean).join(", ") || "all calls";
-    named.push({ key: `policy.rules.${name}`, rule: name, label: name, decision: get("decision"), tool: get("tool"), applies, when: get("when"), origin: Object.values(of).map((s) => s.origin).sort((a, b) => line(a) - line(b))[0] ?? "" });
+    named.push({ key: `policy.rules.${name}`, rule: name, decision: get("decision"), tool: get("tool"), applies, when: get("when"), origin: Object.values(of).map((s) => s.origin).sort((a, b) => line(a) - line(b))[0] ?? "" });
   }
-  named.sort((a, b) => rank.indexOf(a.decision) - rank.indexOf(b.decision) || (a.label < b.label ? -1 : 1));
+  named.sort((a, b) => rank.indexOf(a.decision) - rank.indexOf(b.decision) || (a.rule < b.rule ? -1 : 1));
   return [...named, ...tools, ...effects, ...last];
 }
 

@@ -1,4 +1,4 @@
-// What waits for this person: calls, with a notification of the browser if it is allowed, and definitions of tools. The navigation counts both.
+// What this person should look at: calls that wait, with a notification of the browser if it is allowed, blocked definitions of tools, and servers that failed. The navigation counts them.
 
 import { effect, signal } from "@preact/signals";
 import { announce } from "./announce";
@@ -11,7 +11,17 @@ export const waitingCount = signal(0);
 // blockedCount is the number of tools that are blocked until this person has looked at their definitions.
 export const blockedCount = signal(0);
 
-const every = 10_000, everyBlocked = 30_000; // ms
+// servers counts the MCP servers, and those of them that are not connected although they should be.
+export const servers = signal({ all: 0, failed: 0 });
+
+export function countServers(list: { state: string }[]) {
+  servers.value = { all: list.length, failed: list.filter((s) => isDown(s.state)).length };
+}
+
+// isDown reports whether a server in a state has failed.
+export const isDown = (state: string) => state === "failed" || state === "backoff";
+
+const every = 10_000, everyServers = 10_000; // ms
 let known: Set<string> | undefined;
 
 async function look() {
@@ -34,16 +44,17 @@ export function watchWaiting() {
   const stop = effect(() => { if (connection.value === "up") { once(); queueMicrotask(() => stop()); } });
 }
 
-// watchBlocked counts blocked tools for those who may accept their definitions, again and again while the page is in view.
-export function watchBlocked() {
+// watchServers counts servers, and blocked tools for those who may accept their definitions, again and again while the page is in view.
+export function watchServers() {
   let over = false;
   const once = async () => {
-    if (over || connection.value !== "up" || document.hidden || session.value?.keys_required && session.value.role !== "admin") return;
+    if (over || connection.value !== "up" || document.hidden) return;
     try {
-      const { data } = await get<{ data: { tools: { state: string }[] }[] }>("api/servers");
-      blockedCount.value = data.flatMap((s) => s.tools).filter((t) => t.state === "blocked").length;
+      const { data } = await get<{ data: { state: string; tools: { state: string }[] }[] }>("api/servers");
+      countServers(data);
+      if (!session.value?.keys_required || session.value.role === "admin") blockedCount.value = data.flatMap((s) => s.tools).filter((t) => t.state === "blocked").length;
     } catch (e) { over = e instanceof Refusal; }
   };
-  setInterval(() => void once(), everyBlocked);
+  setInterval(() => void once(), everyServers);
   const stop = effect(() => { if (connection.value === "up" && session.value) { void once(); queueMicrotask(() => stop()); } });
 }

@@ -3,6 +3,8 @@
 import { useState } from "preact/hooks";
 import { enc, isGone, now } from "../api";
 import { Link, Loading, Time } from "../components/basics";
+import { Menu, type Item } from "../components/Drop";
+import { Icon } from "../components/Icon";
 import { useResource, type Resource } from "../resource";
 import { visible } from "../text/visible.js";
 import { chat } from "./chat";
@@ -22,14 +24,15 @@ function groupOf(c: ListedChat): string {
   return at >= today - 30 * day ? "Last 30 days" : new Date(at).toLocaleDateString(undefined, { month: "long", year: "numeric" });
 }
 
-function Row({ c }: { c: ListedChat }) {
+function Row({ c, items }: { c: ListedChat; items: Item[] }) {
   const [kind, word] = states[c.status] ?? [];
-  return <li><Link to={`/chats/${enc(c.session_id)}`} title={visible(c.title)} aria-current={c.session_id === chat.id ? "page" : undefined}>
+  return <li class="chat-row"><Link to={`/chats/${enc(c.session_id)}`} title={visible(c.title)} aria-current={c.session_id === chat.id ? "page" : undefined}>
     <span class="chat-name">{c.pinned && <span class="pinned">★ <span class="unseen">pinned </span></span>}{visible(c.title || "Untitled")}</span>
-    {word && <span class={`chat-state ${kind}`} title={word}><span class="unseen">{word}</span></span>}<span class="soft chat-when"><Time at={c.updated} /></span></Link></li>;
+    {word && <span class={`chat-state ${kind}`} title={word}><span class="unseen">{word}</span></span>}<span class="soft chat-when"><Time at={c.updated} /></span></Link><Menu label={`More about ${visible(c.title || "Untitled")}`} face={<Icon name="more" />} items={items} /></li>;
 }
 
-export function ChatList({ chats }: { chats: Resource<{ data: ListedChat[] }> }) {
+// ChatList lists the chats, each with what itemsOf offers for it.
+export function ChatList({ chats, itemsOf }: { chats: Resource<{ data: ListedChat[] }>; itemsOf: (c: ListedChat) => Item[] }) {
   const [search, setSearch] = useState("");
   const found = useResource<{ data: ListedChat[] }>(search ? `api/sessions?limit=100&q=${enc(search)}` : undefined);
   const rows = (search ? found.data : chats.data)?.data;
@@ -43,6 +46,6 @@ export function ChatList({ chats }: { chats: Resource<{ data: ListedChat[] }> })
     <input type="search" aria-label="Search chats" placeholder="Search chats" value={search} onInput={(e) => setSearch(e.currentTarget.value.trim())} />
     {chats.error && !chats.data ? <p class="soft small">{isGone(chats.error) ? "This gateway stores no chats: it has no store." : visible(chats.error.message)}</p>
       : rows === undefined ? <Loading /> : rows.length === 0 ? <p class="soft small">{search ? "No chat has this in its title or its messages." : "Your chats will be listed here."}</p>
-      : [...groups].map(([name, of]) => <section key={name}><h3>{name}</h3><ul>{of.map((c) => <Row key={c.session_id} c={c} />)}</ul></section>)}
+      : [...groups].map(([name, of]) => <section key={name}><h3>{name}</h3><ul>{of.map((c) => <Row key={c.session_id} c={c} items={itemsOf(c)} />)}</ul></section>)}
   </div>;
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { href, go } from "../router";
+import { useWide } from "../wide";
 
 export interface Column<T> {
   key: string;
@@ -11,7 +12,7 @@ export interface Column<T> {
   width?: string; // of a grid track, such as "8rem" or "minmax(6rem, 2fr)"; default "minmax(0, 1fr)"
   align?: "end";
   value?: (row: T) => number | string; // by which rows are sorted; without it the column sorts none
-  phone?: boolean; // shown on narrow screens; default false, but for the first column
+  phone?: boolean | 2; // shown on narrow screens; default false, but for the first column. 2: in the second line of the row
 }
 
 export interface DataTableProps<T> {
@@ -25,9 +26,10 @@ export interface DataTableProps<T> {
   sortBy?: (sort: string) => void; // the person asks for another order
   more?: () => void; // called when the end comes into view, if there are further pages
   empty?: ComponentChildren;
-  rowHeight?: number; // px; cells of one line need 40
+  rowHeight?: number; // px; cells of one line need 40. On narrow screens rows of two lines are twoLines high
 }
 
+const twoLines = 58; // px
 const most = 60; // rows in the document
 const spare = 6; // rows above and below the view
 
@@ -40,8 +42,10 @@ function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
 // share returns the track of a column on a narrow screen, where all columns share the width that there is.
 const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
 
-export function DataTable<T>({ label, columns, rows: given, rowKey, to, chosen, sort = "", sortBy, more, empty, rowHeight = 40 }: DataTableProps<T>) {
-  const rows = sorted(given, columns, sort);
+export function DataTable<T>({ label, columns, rows: unsorted, rowKey, to, chosen, sort = "", sortBy, more, empty, rowHeight: high = 40 }: DataTableProps<T>) {
+  const rows = sorted(unsorted, columns, sort);
+  const wide = useWide("(min-width: 52.01rem)"), onPhone = (c: Column<T>) => c.phone ?? c === columns[0];
+  const two = !wide && columns.some((c) => c.phone === 2), rowHeight = two ? twoLines : high;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState<string>();
@@ -90,16 +94,18 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, chosen, 
     setView({ top: el.scrollTop, height: el.clientHeight });
   };
 
-  const tracks = (phone: boolean) => columns.filter((c, i) => !phone || c.phone || i === 0).map((c) => phone ? share(c.width) : c.width ?? "minmax(0, 1fr)").join(" ");
-  const cellClass = (c: Column<T>, i: number) => `td${c.align ? " end" : ""}${c.phone || i === 0 ? "" : " wide-only"}`;
+  const tracks = (phone: boolean) => columns.filter((c) => !phone || onPhone(c)).map((c) => phone ? share(c.width) : c.width ?? "minmax(0, 1fr)").join(" ");
+  const cellClass = (c: Column<T>) => `td${c.align ? " end" : ""}${onPhone(c) ? "" : " wide-only"}`;
+  const cells = (row: T, of: Column<T>[], grows?: Column<T>) => of.map((c) => <span key={c.key} role="cell" data-col={c.key} class={`${cellClass(c)}${c === grows ? " grows" : ""}`}>{c.cell(row)}</span>);
+  const line = (row: T, of: Column<T>[]) => <span role="presentation" class="tr-line">{cells(row, of, of.find((c) => !c.width || c.width.includes("fr")))}</span>;
   if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
   return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
-    style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px`, "--rows": rows.length }}>
-    <div role="rowgroup" class="thead"><div role="row" aria-rowindex={1} class="tr">{columns.map((c, i) => <span key={c.key} role="columnheader" class={cellClass(c, i)} aria-sort={sort.replace("-", "") !== c.key ? undefined : sort.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy ? <button type="button" class="link sort" onClick={() => sortBy(sort === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sort === c.key ? " ↑" : sort === `-${c.key}` ? " ↓" : ""}</button> : c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
+    style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px`, "--rows": rows.length, "--head": two ? "0px" : "2.2rem" }}>
+    <div role="rowgroup" class={two ? "unseen" : "thead"}><div role="row" aria-rowindex={1} class="tr">{columns.filter((c) => !two || onPhone(c)).map((c) => <span key={c.key} role="columnheader" class={cellClass(c)} aria-sort={sort.replace("-", "") !== c.key ? undefined : sort.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy && !two ? <button type="button" class="link sort" onClick={() => sortBy(sort === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sort === c.key ? " ↑" : sort === `-${c.key}` ? " ↓" : ""}</button> : c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
         const index = first + i, key = rowKey(row), path = to?.(row);
-        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${path ? " opens" : ""}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
+        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${two ? " two" : ""}${path ? " opens" : ""}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
           onFocus={() => setActive(key)}
           onClick={(e) => {
             if (!path || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;
@@ -107,7 +113,7 @@ export function DataTable<T>({ label, columns, rows: given, rowKey, to, chosen, 
             else go(path);
           }}
           onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget && path) go(path); }}>
-          {columns.map((c, n) => <span key={c.key} role="cell" data-col={c.key} class={cellClass(c, n)}>{c.cell(row)}</span>)}
+          {two ? <>{line(row, columns.filter((c) => onPhone(c) === true))}{line(row, columns.filter((c) => c.phone === 2))}</> : cells(row, columns)}
         </div>;
       })}
     </div>

@@ -1,12 +1,12 @@
 // The dialog that asks for a key, and helps who has none.
 
 import { useEffect, useState } from "preact/hooks";
-import { keyWanted, session, signInAddress } from "../api";
+import { connection, keyWanted, session, signInAddress } from "../api";
 import { Dialog } from "./basics";
 
 const problems = {
   wrong: "This key is not valid. Show it, and compare it with the one that you were given.",
-  lost: "The gateway did not answer. The key was not checked: try again once it is back.",
+  lost: "The gateway did not answer, and the key was not checked. Sign in again.",
 };
 
 export function KeyDialog() {
@@ -17,7 +17,7 @@ export function KeyDialog() {
     setBusy(false);
     if (!wanted) setKey("");
   }, [wanted]);
-  if (!wanted) return null;
+  if (!wanted || connection.value === "lost") return null; // a key is of no use before the gateway is back
   return <Dialog title="This gateway asks for a key" close={() => {}} keep>
     <form class="stack" name="sign-in" onSubmit={(e) => { e.preventDefault(); if (key && !busy) { setBusy(true); wanted.use(key.trim()); } }}>
       {provider && <><a class="button main" href={provider}>Sign in with {URL.parse(session.value?.issuer ?? "")?.host ?? session.value?.issuer}</a><p class="or soft small"><span>or with a key</span></p></>}

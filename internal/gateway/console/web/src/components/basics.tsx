@@ -95,9 +95,10 @@ export function JsonView({ text, exact = false, label, copy = true, class: name 
   </div>;
 }
 
-// PlainTable is a table of a few rows. It scrolls sideways where it is too wide. ends are the columns whose heads stand at the end, over numbers.
+// PlainTable is a table of a few rows, at most 9 columns of which have labels on a phone: there each row is a card. ends are the columns whose heads stand at
+// the end, over numbers.
 export function PlainTable({ label, head, ends = [], children }: { label: string; head: string[]; ends?: boolean[]; children: ComponentChildren }) {
-  return <div class="plain-table" tabIndex={0} role="region" aria-label={label}><table><thead><tr>{head.map((h, i) => <th key={h} scope="col" class={ends[i] ? "end" : undefined}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
+  return <div class="plain-table" tabIndex={0} role="region" aria-label={label} style={Object.fromEntries(head.map((h, i) => [`--h${i + 1}`, JSON.stringify(h)]))}><table><thead><tr>{head.map((h, i) => <th key={h} scope="col" class={ends[i] ? "end" : undefined}>{h}</th>)}</tr></thead><tbody>{children}</tbody></table></div>;
 }
 
 // seen replaces what cannot be seen in the texts among children.

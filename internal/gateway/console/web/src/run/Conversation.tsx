@@ -6,10 +6,11 @@ import { ApprovalCard, type WaitingCall } from "../components/ApprovalCard";
 import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../components/basics";
 import { CallCard, failureOf } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
-import { bytes, count, words } from "../text/format";
-import { pieces } from "../text/visible";
+import type { ToolsDigest } from "../../events";
+import { bytes, count, duration, words } from "../text/format";
+import { pieces, visible } from "../text/visible";
 import { itemsOf, ofCall, type Call } from "./items";
-import { micros, type RunEvent, type StoredBlob } from "./types";
+import { micros, money, type RunEvent, type StoredBlob } from "./types";
 
 const manyCalls = 8; // beyond which calls are closed at first
 
@@ -23,19 +24,41 @@ interface Props {
 }
 
 export function Conversation({ events, live, open, runId, waiting, decided }: Props) {
-  const { items, history, text, thought, writing } = useMemo(() => itemsOf(events), [events]);
+  const { items, history, system, text, thought, writing } = useMemo(() => itemsOf(events), [events]);
   const [unfolded, set] = useState(false);
   const from = unfolded ? 0 : history, many = items.filter((i) => i.kind === "call").length > manyCalls;
-  return <ol class="run-items">
+  return <div class="run-talk"><Asked started={events.find((e) => e.type === "RunStarted")} system={system} /><ol class="run-items">
     {history > 0 && <li><button type="button" class="quiet small" aria-expanded={unfolded} onClick={() => set(!unfolded)}>{unfolded ? "Hide" : "Show"} {count(history, "earlier message or call", "earlier messages and calls")} of the conversation</button></li>}
     {items.slice(from).map((item, n) => { const i = from + n; return <li key={i} class={`run-item ${item.kind === "text" ? `says-${item.role}` : item.kind}${i < history ? " earlier" : ""}`}>
+      {item.step && <Step event={item.step} />}
       {item.kind === "text" ? <Said text={item.text} role={item.role} note={item.note} at={i}><EventLink event={item.event} open={open} /></Said>
         : item.kind === "call" ? <RunCall call={item.call} live={live} closed={many} open={open} runId={runId} waiting={waiting?.find((w) => w.tool_call_id === item.call.id)} decided={decided} />
         : <p class={item.bad ? "run-note bad" : "run-note"}><Seen text={item.text} />{item.removed ? ` (${bytes(item.removed)})` : ""} <EventLink event={item.event} open={open} /></p>}
     </li>; })}
     {thought && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge>reasoning</Badge></div><div class="run-text soft" dir="auto"><Pieces cut={pieces(thought, "\n\t")} /></div></li>}
     {(text || writing) && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge kind="run">writing{writing && " a call of "}{writing}</Badge></div>{text && <div class="run-text"><Markdown text={text} /></div>}</li>}
-  </ol>;
+  </ol></div>;
+}
+
+// Asked is what the model was asked with: settings, limits, and the system text.
+function Asked({ started, system }: { started?: RunEvent; system: string }) {
+  const d = started?.data, input = started?.content?.input as { sampling?: Record<string, unknown> } | undefined, limits = d?.limits, tools = d?.tools as ToolsDigest | undefined;
+  if (!d?.model && !system) return null;
+  const set = Object.entries(input?.sampling ?? {}).map(([name, v]) => `${words(name)} ${visible(typeof v === "string" ? v : JSON.stringify(v))}`);
+  return <details class="card-box run-asked"><summary>Settings{system && " and system text"} <span class="soft small">{[d?.model && visible(d.model), tools && count(tools.count, "tool"), ...set].filter(Boolean).join(" · ")}</span></summary>
+    {d?.model && <dl class="facts"><dt>Model</dt><dd><Seen text={`${d.model} (${d.provider ?? ""})`} /></dd><dt>Parameters</dt><dd>{set.join(", ") || "those of the model server"}</dd>
+      <dt>Tools</dt><dd>{tools?.count ?? 0} offered, {words(d.tool_use_mode ?? "")}, called in the form {words(d.dialect ?? "")}{tools?.withheld_count ? `; ${tools.withheld_count} withheld by policy` : ""}</dd>
+      {limits && <><dt>Limits</dt><dd>{count(limits.max_iterations, "model call")}, {count(limits.max_total_tool_calls, "tool call")}, {duration(limits.run_timeout_ms)}</dd></>}</dl>}
+    {system && <><h2 class="label">System text</h2><div class="run-text plain" dir="auto"><Pieces cut={pieces(system, "\n\t")} /></div></>}
+  </details>;
+}
+
+// Step is what a model call took, above the first thing that it said.
+function Step({ event: { turn, data: d } }: { event: RunEvent }) {
+  const u = d.usage;
+  return <p class="meta num run-step"><span>Turn {turn}{(d.attempt ?? 1) > 1 && `, attempt ${d.attempt}`}</span><Seen text={d.model ?? ""} />
+    {u && u.input_tokens + u.output_tokens > 0 && <span>{u.input_tokens.toLocaleString()} tokens in{u.cached_tokens ? ` (${u.cached_tokens.toLocaleString()} cached)` : ""}, {u.output_tokens.toLocaleString()} out{u.reasoning_tokens ? ` (${u.reasoning_tokens.toLocaleString()} reasoning)` : ""}</span>}
+    <span>{duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</span>{d.cost ? <span>{money(d.cost)}</span> : null}</p>;
 }
 
 // Said is one message. What the model writes is shown as Markdown, or as it stands.

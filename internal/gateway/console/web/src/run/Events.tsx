@@ -18,7 +18,7 @@ export function Events({ events, selected, select, size }: { events: RunEvent[];
     { key: "at", title: "After", width: "6rem", align: "end", phone: true, cell: (e) => duration((micros(e.time) - begin) / 1000) },
     { key: "turn", title: "Turn", width: "3rem", align: "end", cell: (e) => e.turn || "" },
     { key: "type", title: "Type", width: "12rem", phone: true, cell: (e) => e.type },
-    { key: "what", title: "About", cell: (e) => <Seen text={[e.data.tool_name ?? e.data.tool ?? e.data.model ?? "", e.data.tool_call_id ?? "", e.data.status ?? e.data.reason ?? e.data.decision ?? "", e.data.error_code ?? e.data.error_type ?? ""].filter(Boolean).join("  ")} /> },
+    { key: "what", title: "About", cell: (e) => <Seen text={[e.data.tool_name ?? e.data.tool ?? e.data.model ?? "", e.data.tool_call_id ?? "", e.data.status ?? e.data.reason ?? e.data.decision ?? "", e.data.error_code ?? e.data.error_type ?? ""].filter(Boolean).join("  ")} />, phone: 2 },
   ];
   return <div class="run-events">
     <form class="filters" role="search" aria-label="Events" onSubmit={(e) => e.preventDefault()}>

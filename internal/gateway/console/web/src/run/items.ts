@@ -18,17 +18,20 @@ export interface Call {
   progress?: RunEvent; // the last report of its tool
 }
 
-export type Item =
+export type Item = ItemOf & { step?: RunEvent }; // step: the end of the model call of which it is the first item
+
+type ItemOf =
   | { kind: "text"; role: string; text: string; event: number; note?: string }
   | { kind: "call"; call: Call; event: number }
   | { kind: "note"; text: string; bad: boolean; event: number; removed?: number };
 
-// itemsOf returns the items of the stored events. The first of them, as many as history says, are what was said before the question of the run.
+// itemsOf returns the items of the stored events. The first of them, as many as history says, are what was said before the question of the run. system is the
+// system text with which it began, which is no item.
 // text and thought are what the model is writing now, writing the name of a tool whose call it is writing.
-export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; text: string; thought: string; writing: string } {
+export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; system: string; text: string; thought: string; writing: string } {
   const items: Item[] = [];
   const calls = new Map<string, Call>();
-  let text = "", thought = "", writing = "", answered = "", history = 0;
+  let system = "", text = "", thought = "", writing = "", answered = "", history = 0;
   const said = (m: Message, event: number) => {
     for (const p of m.parts ?? []) {
       if (p.type === "text" && p.text) items.push({ kind: "text", role: m.role, text: p.text, event, note: p.commentary ? "commentary" : undefined });
@@ -54,7 +57,8 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; t
         const messages = e.content?.messages ?? [], asked = messages.findLastIndex((m) => m.role === "user");
         messages.forEach((m, i) => {
           if (i === asked) history = items.length;
-          said(m, id);
+          if (m.role === "system" || m.role === "developer") system = [system, ...(m.parts ?? []).map((p) => p.text)].filter(Boolean).join("\n\n");
+          else said(m, id);
         });
         break;
       }
@@ -62,14 +66,17 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; t
       case "TextDelta": case "CommentaryDelta": text += e.content?.text ?? ""; break;
       case "ReasoningDelta": thought += e.content?.text ?? ""; break;
       case "ToolCallDelta": writing = d.tool ?? writing; break;
-      case "ModelCallFinished":
+      case "ModelCallFinished": {
         text = thought = writing = "";
+        const first = items.length;
         if (e.content?.message) {
           said(e.content.message, id);
           answered = (e.content.message.parts ?? []).filter((p) => p.type === "text").map((p) => p.text ?? "").join("");
         }
         if (d.status !== "success") items.push({ kind: "note", bad: true, event: id, text: `The model call failed: ${d.error_code ?? "error"}${e.content?.error_message ? `: ${e.content.error_message}` : ""}` });
+        if (items[first]) items[first].step = e;
         break;
+      }
       case "ToolCallParseError": items.push({ kind: "note", bad: true, event: id, text: `A call could not be read: ${d.error ?? ""}` }); break;
       case "ToolCallProposed": if (call) call.proposed = e; break;
       case "ToolCallPlanned": if (call) call.planned = e; break;
@@ -84,7 +91,7 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; t
         break;
     }
   }
-  return { items, history, text, thought, writing };
+  return { items, history, system, text, thought, writing };
 }
 
 // ofCall is the state of a call, as state.ts names it.

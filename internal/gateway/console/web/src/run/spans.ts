@@ -13,6 +13,7 @@ export interface Span {
   to: number | undefined; // undefined: it goes on
   state: string; // as state.ts names it
   note: string; // one line for people
+  tokens?: { input_tokens: number; output_tokens: number }; // of a model call that has ended
   parts: { kind: "first" | "approval" | "work" | "wait"; from: number; to: number | undefined }[]; // in order
 }
 
@@ -40,6 +41,7 @@ export function spansOf(events: RunEvent[]): Span[] {
       case "ModelCallFinished":
         if (!model) break;
         model.to = at;
+        if (d.usage?.total_tokens) model.tokens = d.usage;
         model.state = d.status === "success" ? "completed" : "failed";
         if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
           const began = at - d.latency_ms * 1000;

@@ -9,15 +9,15 @@ import { param, place, setParams } from "../router";
 import { count, words } from "../text/format";
 import { visible } from "../text/visible";
 
-interface Line { n: number; time: string; kind: string; type?: string; principal?: string; run_id?: string; tool?: string; decision?: string; rule?: string; by?: string; status?: string }
+interface Line { n: number; time: string; kind: string; type?: string; principal?: string; run_id?: string; tool?: string; decision?: string; rule?: string; by?: string; status?: string; prev?: string }
 interface Audit { ok: boolean; broken?: string; lines: number; files: number; head?: string; data: Line[] }
 
 const columns: Column<Line>[] = [
-  { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem" },
+  { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem", phone: 2 },
   { key: "time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
   { key: "what", title: "What", cell: (l) => <Seen text={l.type || l.kind} />, width: "minmax(7rem, 1.2fr)", phone: true },
-  { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} /> },
-  { key: "decision", title: "Decision", cell: (l) => <Seen text={[l.decision, l.rule && `(${l.rule})`].filter(Boolean).join(" ")} /> },
+  { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
+  { key: "decision", title: "Decision", cell: (l) => <Seen text={[l.decision, l.rule && `(${l.rule})`].filter(Boolean).join(" ")} />, phone: 2 },
   { key: "by", title: "By", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem" },
   { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
 ];
@@ -42,7 +42,7 @@ export default function AuditScreen() {
         <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export {count(rows?.length ?? 0, "line")}</button></div>
       <div class={`split${line ? " chosen" : ""}`}>
         <DataTable label="Audit log" columns={line ? columns.filter((c) => c.phone || !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} chosen={chosen} empty={<Empty title="No line fits." />} />
-        {line && <LineDetail line={line} />}
+        {line && <LineDetail line={line} hash={hashOf(line, data)} ok={data.ok} />}
       </div></>}
   </div>;
 }
@@ -54,9 +54,16 @@ function lineAt(l: Line): string {
   return `/audit?${query}`;
 }
 
-// LineDetail has all members of a line.
-function LineDetail({ line }: { line: Line }) {
+// hashOf is the hash of a line, as the line after it holds it, of the last one as the head of the log.
+const hashOf = (l: Line, { data, head }: Audit) => data.find((o) => o.n === l.n + 1)?.prev ?? (head?.startsWith(`${l.n}:`) ? head.slice(head.indexOf(":") + 1) : undefined);
+
+const Hash = ({ name, text }: { name: string; text: string }) => <><dt>{name}</dt><dd class="mono audit-hash"><Seen text={text} /> <Copy icon text={text} label={`Copy the ${name}`} /></dd></>;
+
+// LineDetail has all members of a line, and its place in the chain.
+function LineDetail({ line, hash, ok }: { line: Line; hash?: string; ok: boolean }) {
   return <aside class="card-box" aria-label={`Line ${line.n}`}><div class="approval-head"><h2>Line {line.n}</h2><button type="button" class="quiet small" onClick={() => setParams({ line: "" })}>Close</button></div>
-    <dl class="facts">{Object.entries(line).filter(([name, v]) => name !== "n" && v !== "").map(([name, v]) => <><dt>{words(name)}</dt><dd>{name === "run_id" && String(v).startsWith("run_") ? <Link to={`/runs/${enc(String(v))}`}><Seen text={String(v)} /></Link>
-      : name === "tool" ? <Link to={`/tools/${enc(String(v))}`}><Seen text={String(v)} /></Link> : name === "rule" && line.tool ? <Link to={`/policy?tool=${enc(line.tool)}&rule=${enc(String(v))}`}><Seen text={String(v)} /></Link> : <Seen text={String(v)} />}</dd></>)}</dl></aside>;
+    <dl class="facts">{Object.entries(line).filter(([name, v]) => name !== "n" && name !== "prev" && v !== "").map(([name, v]) => <><dt>{words(name)}</dt><dd>{name === "run_id" && String(v).startsWith("run_") ? <Link to={`/runs/${enc(String(v))}`}><Seen text={String(v)} /></Link>
+      : name === "tool" ? <Link to={`/tools/${enc(String(v))}`}><Seen text={String(v)} /></Link> : name === "rule" && line.tool ? <Link to={`/policy?tool=${enc(line.tool)}&rule=${enc(String(v))}`}><Seen text={String(v)} /></Link> : <Seen text={String(v)} />}</dd></>)}
+      {hash && <Hash name="hash" text={hash} />}{line.prev && <Hash name="previous hash" text={line.prev} />}
+      <dt>chain</dt><dd>{ok ? <Badge kind="ok">whole</Badge> : <Badge kind="bad">broken after the newest line here</Badge>}</dd></dl></aside>;
 }

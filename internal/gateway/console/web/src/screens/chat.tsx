@@ -12,7 +12,7 @@ import { loadOptions, options, setOptions } from "../chat/options";
 import { OptionsDialog, type ChatTool } from "../chat/OptionsDialog";
 import { Turn } from "../chat/Turn";
 import { announce, copyText, Dialog, Empty, ErrorState, Loading } from "../components/basics";
-import { Menu } from "../components/Drop";
+import { Menu, type Item } from "../components/Drop";
 import { Icon } from "../components/Icon";
 import { download } from "../download";
 import { useResource } from "../resource";
@@ -30,7 +30,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const limits = useResource<{ max_text: number; max_body_bytes: number }>("api/limits");
   const [turn, setTurn] = useState(0);
   const chats = useResource<{ data: ListedChat[]; next?: string }>(`api/sessions?limit=100`, { every: 30_000 });
-  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename" | "files">("");
+  const [dialog, setDialog] = useState<"" | "options" | "delete" | "chats" | "rename" | "files">(""), [target, setTarget] = useState<ListedChat>(); // of delete and rename
   void chat.revision.value;
 
   useEffect(() => {
@@ -63,19 +63,22 @@ export default function ChatScreen({ params }: ScreenProps) {
   };
   const [notice, setNotice] = useState<Error>();
   const take = (file: File) => file.text().then((text) => { chat.adopt(text); go(`/chats/${enc(chat.id)}`); setNotice(undefined); }).catch((e: Error) => setNotice(e));
-  const pin = () => send("PATCH", `api/sessions/${enc(chat.id)}`, { pinned: !listed?.pinned }).then(() => { announce(listed?.pinned ? "The chat is not pinned any more." : "The chat is pinned."); chats.reload(); }, setNotice);
-  const remove = async () => {
-    await send("DELETE", `api/sessions/${enc(chat.id)}`);
+  const pin = (c: ListedChat) => send("PATCH", `api/sessions/${enc(c.session_id)}`, { pinned: !c.pinned }).then(() => { announce(c.pinned ? "The chat is not pinned any more." : "The chat is pinned."); chats.reload(); }, setNotice);
+  const ask = (what: "rename" | "delete", c: ListedChat) => { setTarget(c); setDialog(what); };
+  const remove = async (c: ListedChat) => {
+    await send("DELETE", `api/sessions/${enc(c.session_id)}`);
     setDialog("");
-    fresh();
+    if (c.session_id === chat.id) fresh();
     chats.reload();
   };
+  const keep = (c: ListedChat): Item[] => [{ name: c.pinned ? "Unpin" : "Pin", act: () => void pin(c) }, { name: "Rename", act: () => ask("rename", c) }];
+  const drop = (c: ListedChat): Item => ({ name: "Delete", danger: true, act: () => ask("delete", c) }), itemsOf = (c: ListedChat) => [...keep(c), drop(c)];
 
   const freshButton = <button type="button" class={wide ? "quiet" : "icon"} id="fresh" title="New chat" onClick={fresh}><Icon name="fresh" /><span class={wide ? "" : "unseen"}>New chat</span></button>;
   const model = options.value.model, chosen = entries.value.find((e) => model ? e.name === model : e.isDefault);
   const modelName = visible(chosen?.name ?? (model || (listedModels && !entries.value.length ? "No models" : "Default model")));
   return <div class="chat" key="chat" data-turn={turn}>
-    {wide && <aside class="chats" aria-label="Chats">{freshButton}<ChatList chats={chats} /></aside>}
+    {wide && <aside class="chats" aria-label="Chats">{freshButton}<ChatList chats={chats} itemsOf={itemsOf} /></aside>}
     <div class="chat-main">
       <header class="chat-head">
         {!wide && <button type="button" class="icon chats-open" title="Chats" onClick={() => setDialog("chats")}><Icon name="chats" /><span class="unseen">Chats</span></button>}
@@ -84,11 +87,10 @@ export default function ChatScreen({ params }: ScreenProps) {
         {!wide && freshButton}
         <Menu id="chat-menu" label="More about this chat" face={<Icon name="more" />} items={[
           { id: "options", name: "Options", act: () => setDialog("options") },
-          listed && { name: listed.pinned ? "Unpin" : "Pin", act: () => void pin() },
-          listed && { name: "Rename", act: () => setDialog("rename") },
+          ...listed ? keep(listed) : [],
           first && { name: "Copy chat", act: () => void copyText(chat.transcript()).then(() => announce("Copied.")) },
           { name: first ? "Export or import" : "Import", act: () => setDialog("files") },
-          listed && { name: "Delete", danger: true, act: () => setDialog("delete") },
+          listed && drop(listed),
         ]} />
       </header>
       <Conversation effects={effects} simulated={entries.value.length > 0 && entries.value.every((e) => e.name.startsWith("sim/"))} />
@@ -102,14 +104,14 @@ export default function ChatScreen({ params }: ScreenProps) {
       </div></div></Dialog>}
     {notice && <Dialog title="That did not work" close={() => setNotice(undefined)}><p>{visible(notice.message)}</p></Dialog>}
     {dialog === "options" && <OptionsDialog tools={tools.data?.data ?? []} close={() => setDialog("")} />}
-    {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a")) setDialog(""); }}><ChatList chats={chats} /></div></Dialog>}
-    {dialog === "rename" && <RenameDialog title={listed?.title ?? ""} close={() => setDialog("")} rename={async (title) => {
-      await send("PATCH", `api/sessions/${enc(chat.id)}`, { title });
+    {dialog === "chats" && <Dialog title="Chats" close={() => setDialog("")}><div onClick={(e) => { if ((e.target as Element).closest("a")) setDialog(""); }}><ChatList chats={chats} itemsOf={itemsOf} /></div></Dialog>}
+    {dialog === "rename" && target && <RenameDialog title={target.title} close={() => setDialog("")} rename={async (title) => {
+      await send("PATCH", `api/sessions/${enc(target.session_id)}`, { title });
       setDialog("");
       chats.reload();
     }} />}
-    {dialog === "delete" && <Dialog title="Delete this chat?" close={() => setDialog("")}>
-      <div class="stack"><p>The gateway deletes “{visible(title)}” with its {listed?.runs === 1 ? "run" : `${listed?.runs ?? ""} runs`}, for good.</p><DeleteButton remove={remove} /></div>
+    {dialog === "delete" && target && <Dialog title="Delete this chat?" close={() => setDialog("")}>
+      <div class="stack"><p>The gateway deletes “{visible(target.title || "Untitled")}” with its {target.runs === 1 ? "run" : `${target.runs} runs`}, for good.</p><DeleteButton remove={() => remove(target)} /></div>
     </Dialog>}
   </div>;
 }
@@ -133,24 +135,37 @@ function DeleteButton({ remove }: { remove: () => Promise<void> }) {
 }
 
 function Conversation({ effects, simulated }: { effects: Map<string, string>; simulated: boolean }) {
-  const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0);
+  const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0), [away, setAway] = useState(false);
   void chat.revision.value;
   const asked = chat.messages.filter((m) => m.role === "user").length;
   useLayoutEffect(() => { atEnd.current = true; }, [asked]); // who asks sees the answer, wherever the conversation was scrolled to
-  useLayoutEffect(() => { if (atEnd.current && talk.current) talk.current.scrollTop = talk.current.scrollHeight; });
+  const look = (t: HTMLElement) => setAway(t.scrollHeight - t.scrollTop - t.clientHeight > t.clientHeight / 4);
+  useLayoutEffect(() => {
+    const t = talk.current!;
+    if (atEnd.current) t.scrollTop = t.scrollHeight;
+    else look(t);
+  });
   useEffect(() => { atEnd.current = true; }, [chat.id]);
+  const newest = () => {
+    const t = talk.current!;
+    atEnd.current = true;
+    t.scrollTop = t.scrollHeight;
+    t.focus({ preventScroll: true });
+  };
   const loading = chat.loading.value;
-  return <section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
+  return <><section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
     onScroll={(e) => { // what grows below does not end the following, scrolling up does
       const t = e.currentTarget;
       if (t.scrollHeight - t.scrollTop - t.clientHeight < 80) atEnd.current = true;
       else if (t.scrollTop < top.current) atEnd.current = false;
       top.current = t.scrollTop;
+      look(t);
     }}>
     {loading === true ? <Loading what="Reading the chat" /> : loading ? <ErrorState error={loading} retry={() => { const id = path.value.split("/")[2]; if (id) void chat.open(decodeURIComponent(id)); }} />
       : chat.messages.length === 0 ? <Welcome simulated={simulated} />
       : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} busy={chat.busy.value} />)}
-  </section>;
+  </section>
+    {away && chat.messages.length > 0 && <button type="button" class="quiet small newest" onClick={newest}><Icon name="down" />Newest</button>}</>;
 }
 
 function Welcome({ simulated }: { simulated: boolean }) {

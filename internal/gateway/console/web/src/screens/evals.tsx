@@ -4,6 +4,7 @@ import { enc, Refusal } from "../api";
 import { Badge, Empty, ErrorState, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
+import { param, setParams } from "../router";
 
 export interface Measured { model: string; strategy?: string; fallback?: boolean; runs: number; ok: number; errors: number; ok_rate: number | null; ok_rate_low: number | null; ok_rate_high: number | null; ms_p50: number; ms_p95: number; cost?: number }
 export interface Result { id: string; suite?: string; status?: string; started?: string; models: Measured[]; problem?: string }
@@ -16,11 +17,11 @@ export const nameOf = (m: { model: string; strategy?: string; fallback?: boolean
 export const interval = (m: Measured) => m.ok_rate === null ? "no score" : `${percent(m.ok_rate)} (${Math.round((m.ok_rate_low ?? 0) * 100)}–${percent(m.ok_rate_high)})`;
 
 const columns: Column<Result>[] = [
-  { key: "id", title: "Result", cell: (r) => <Seen text={r.id} />, width: "minmax(7rem, 1fr)" },
-  { key: "suite", title: "Suite", cell: (r) => <Seen text={r.suite ?? ""} />, width: "minmax(5rem, .6fr)" },
-  { key: "status", title: "Outcome", cell: (r) => r.problem ? <Badge kind="bad">not readable</Badge> : <Badge kind={outcome[r.status ?? ""] ?? ""}>{r.status ?? "unknown"}</Badge>, width: "7rem", phone: true },
-  { key: "started", title: "Began", cell: (r) => r.started ? <Time at={r.started} /> : "", width: "7rem", phone: true },
-  { key: "models", title: "Models, rate and interval of 95 %", cell: (r) => <Seen text={r.problem ?? r.models.map((m) => `${nameOf(m)} ${interval(m)}`).join(" · ")} />, width: "minmax(0, 3fr)" },
+  { key: "id", title: "Result", cell: (r) => <Seen text={r.id} />, width: "minmax(7rem, 1fr)", value: (r) => r.id },
+  { key: "suite", title: "Suite", cell: (r) => <Seen text={r.suite ?? ""} />, width: "minmax(5rem, .6fr)", value: (r) => r.suite ?? "" },
+  { key: "status", title: "Outcome", cell: (r) => r.problem ? <Badge kind="bad">not readable</Badge> : <Badge kind={outcome[r.status ?? ""] ?? ""}>{r.status ?? "unknown"}</Badge>, width: "7rem", phone: true, value: (r) => r.status ?? "" },
+  { key: "started", title: "Began", cell: (r) => r.started ? <Time at={r.started} /> : "", width: "7rem", phone: 2, value: (r) => r.started ?? "" },
+  { key: "models", title: "Models, rate and interval of 95 %", cell: (r) => <Seen text={r.problem ?? r.models.map((m) => `${nameOf(m)} ${interval(m)}`).join(" · ")} />, width: "minmax(0, 3fr)", phone: 2 },
 ];
 
 // NoResults says why there are none.
@@ -38,6 +39,6 @@ export default function Evals() {
     {error && !data && <NoResults error={error} retry={reload} />}
     {!data && !error && <Loading />}
     {data?.truncated && <p class="problem note">The folder has more results than are shown here.</p>}
-    {data && <DataTable label="Evaluations" columns={columns} rows={data.data} rowKey={(r) => r.id} to={(r) => `/evals/${enc(r.id)}`} empty={<Empty title="The folder holds no results yet."><code>lathe eval --out FOLDER</code> writes them.</Empty>} />}
+    {data && <DataTable label="Evaluations" columns={columns} rows={data.data} rowKey={(r) => r.id} sort={param("sort")} sortBy={(sort) => setParams({ sort })} to={(r) => `/evals/${enc(r.id)}`} empty={<Empty title="The folder holds no results yet."><code>lathe eval --out FOLDER</code> writes them.</Empty>} />}
   </div>;
 }

@@ -16,18 +16,24 @@ interface Health { ready: boolean; version?: string; revision?: string; go?: str
 
 export default function HealthScreen() {
   const { data, error, reload } = useResource<Health>("api/health", { every: 3000 });
-  const bad = data?.checks.filter((c) => !c.ok).length ?? 0;
   return <div class="page">
     <PageHeader title="Health" />
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
-    {data && <section class="card-box" aria-label="Gateway"><div class="approval-head"><strong>Gateway</strong><Badge kind={data.ready ? "ok" : "bad"}>{data.ready ? "ready" : "not ready"}</Badge>{bad > 0 && <Badge kind="wait">{count(bad, "part")} with a problem</Badge>}</div>
+    {data && <section class="card-box" aria-label="Gateway"><div class="approval-head"><strong>Gateway</strong><Whole {...data} /></div>
       <dl class="run-facts"><div><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd></div>
         {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl></section>}
     <ModelServers />
     {data && <section class="stack" aria-labelledby="parts-h"><h2 id="parts-h">Parts</h2>
-      <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "ok" : "problem"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
+      <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "ok" : "failed"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
   </div>;
+}
+
+// Whole is the state of the gateway with what of it failed: servers if nothing else did, else parts.
+function Whole({ ready, checks }: Health) {
+  const failed = checks.filter((c) => !c.ok), isServer = (c: { name: string }) => c.name.startsWith("server ");
+  const one = failed.every(isServer) ? "server" : "part", all = one === "server" ? checks.filter(isServer).length : checks.length;
+  return <Badge kind={!ready ? "bad" : failed.length ? "wait" : "ok"}>{ready ? "ready" : "not ready"}{failed.length > 0 && `, ${failed.length} of ${count(all, one)} failed`}</Badge>;
 }
 
 // Where leads from the name of a part to the screen that says more of it.

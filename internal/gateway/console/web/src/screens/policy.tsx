@@ -46,9 +46,9 @@ export default function Policy() {
     setArgs(start);
     void explain(start, true);
   }, [tool, tools.data !== undefined]);
-  const rules = config.data && rulesIn(config.data.data), of = (source: string) => rules?.find((r) => r.key === source);
+  const rules = config.data && rulesIn(config.data.data), effect = tools.data?.data.find((t) => t.name === tool)?.effect.replace("undeclared", "writes");
   const means = (r: Rule) => named !== "" && r.rule === named && (!r.tool || r.tool === tool || !r.key.startsWith("policy.tools."));
-  const decides = got?.rules.find((r) => r.decides), deciding = decides && of(keyOf(decides.rule, decides.source));
+  const decides = got?.rules.find((r) => r.decides), deciding = decides && rules?.find((r) => r.key === keyOf(decides.rule, decides.source));
   return <div class="page">
     <PageHeader title="Policy" note="The rules in force in their order, and which of them decides about a call. Nothing is called." />
     {tools.error && !tools.data && <ErrorState error={tools.error} retry={tools.reload} />}
@@ -64,26 +64,27 @@ export default function Policy() {
       <div class="stack">
         {error && <ErrorState error={error} />}
         {got && <section class="card-box policy-verdict" aria-labelledby="policy-h"><h2 id="policy-h"><Badge kind={verdict[got.decision] ?? ""}>{got.decision}</Badge> <Seen text={got.tool} /></h2>
-          <dl class="facts"><dt>Decided by</dt><dd>rule <b><Seen text={deciding?.label ?? got.rule} /></b> {decides && <Where rule={deciding} source={keyOf(decides.rule, decides.source)} />}</dd>
+          <dl class="facts"><dt>Decided by</dt><dd>rule <b><Seen text={got.rule} /></b>{deciding && <>, for <Seen text={deciding.applies} /></>} {decides && <Where rule={deciding} source={keyOf(decides.rule, decides.source)} />}</dd>
             <dt>Because</dt><dd><Seen text={got.reason || decides?.why || "it applies, and no stricter rule does"} /></dd>
-            <dt>Also apply</dt><dd><Seen text={got.rules.filter((r) => r.matched && !r.decides).map((r) => `${of(keyOf(r.rule, r.source))?.label ?? r.rule} (${r.decision})`).join(", ") || "no other rules"} /></dd></dl>
+            <dt>Also apply</dt><dd><Seen text={got.rules.filter((r) => r.matched && !r.decides).map((r) => `${r.rule} (${r.decision})`).join(", ") || "no other rules"} /></dd></dl>
         </section>}
         {!got && !error && <Loading />}
       </div>
     </div>
     <section class="stack" aria-labelledby="rules-h"><h2 id="rules-h">Rules in force</h2>
-      {rules ? <Rules rules={rules} got={got} means={means} /> : config.error ? <><p class="soft">Only admin keys can list all rules. These are the ones that were looked at for the call.</p>
-        {got && <PlainTable label="Rules for this call" head={["Rule", "Decision", "This call", "Why"]}>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row"><Seen text={r.rule} /></th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td>{saysOf(r)}</td><td><Seen text={r.why ?? ""} /></td></tr>)}</PlainTable>}</> : <Loading />}
+      {rules ? <Rules rules={rules} got={got} effect={effect} means={means} /> : config.error ? <><p class="soft">Only admin keys can list all rules. These are the ones that were looked at for the call.</p>
+        {got && <PlainTable label="Rules for this call" head={["Rule", "Decision", "This call"]}>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row"><Seen text={r.rule} /></th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td>{saysOf(r)}</td></tr>)}</PlainTable>}</> : <Loading />}
     </section>
   </div>;
 }
 
-// saysOf is what a rule has to do with the call.
-const saysOf = (r?: Finding) => !r ? "" : r.decides ? <Badge kind="run">decides</Badge> : r.matched ? "applies" : <span class="soft">no{r.why && <>: <Seen text={r.why} /></>}</span>;
+// saysOf says whether a rule applies to the call. Without a finding the policy did not evaluate the rule; why is the reason.
+const saysOf = (r?: Finding, why = "") => !r ? <span class="soft">{why}</span> : r.decides ? <Badge kind="run">decides</Badge> : r.matched ? "applies" : <span class="soft">no{r.why && <>: <Seen text={r.why} /></>}</span>;
 
-function Rules({ rules, got, means }: { rules: Rule[]; got?: Explanation; means: (r: Rule) => boolean }) {
+function Rules({ rules, got, effect, means }: { rules: Rule[]; got?: Explanation; effect?: string; means: (r: Rule) => boolean }) {
   const conditions = rules.some((r) => r.when), findingOf = (r: Rule) => got?.rules.find((f) => keyOf(f.rule, f.source) === r.key);
+  const unasked = (r: Rule) => r.rule.startsWith("effect.") && r.rule !== `effect.${effect}` ? "no: the tool has another effect" : "not evaluated: an earlier rule decides";
   return <><p class="soft small">The strictest rule that applies decides. If none does, the decision for the effect of the tool holds. The guards at the end can make a decision stricter.</p>
-    <PlainTable label="Rules and their lines" head={["Order", "Rule", "Decision", "This call", "Applies to", ...(conditions ? ["Condition"] : []), "From"]}>{rules.map((r, i) => { const f = findingOf(r); return <tr key={r.key} class={f?.decides || means(r) ? "decides" : ""}>
-      <td class="num soft">{i + 1}</td><th scope="row"><Seen text={r.label} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td class="policy-call">{saysOf(f)}</td><td><Seen text={r.applies} /></td>{conditions && <td class="mono"><Seen text={r.when} /></td>}<td class="policy-from"><Where rule={r} source={r.key} /></td></tr>; })}</PlainTable></>;
+    <PlainTable label="Rules and their lines" head={["Rule", "Applies to", ...(conditions ? ["Condition"] : []), "Decision", ...(got ? ["This call"] : []), "From"]}>{rules.map((r) => { const f = findingOf(r); return <tr key={r.key} class={f?.decides || means(r) ? "decides" : ""}>
+      <th scope="row"><Seen text={r.rule} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Seen text={r.applies} /></td>{conditions && <td class="mono"><Seen text={r.when} /></td>}<td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td>{got && <td class="policy-call">{saysOf(f, unasked(r))}</td>}<td class="policy-from"><Where rule={r} source={r.key} /></td></tr>; })}</PlainTable></>;
 }

@@ -27,10 +27,12 @@ export default function Replay({ params }: ScreenProps) {
   </div>;
 }
 
+const efforts = ["low", "medium", "high"];
+
 function Start({ run }: { run: Run }) {
   const models = useResource<{ data: { id: string }[] }>("v1/models");
   const [model, setModel] = useState("");
-  const [temperature, setTemperature] = useState("");
+  const [settings, set] = useState<Record<string, string>>({}); // numbers, but for the effort
   const [tools, setTools] = useState("recorded");
   const [error, setError] = useState<Error>();
   const [busy, setBusy] = useState(false);
@@ -39,21 +41,25 @@ function Start({ run }: { run: Run }) {
     if (busy) return;
     setError(undefined);
     setBusy(true);
+    const changed = Object.entries(settings).filter(([, v]) => v);
     try {
-      const made = await send<Run>("POST", `api/runs/${enc(run.run_id)}/replay`, { tools, ...(model ? { model } : {}), ...(temperature ? { settings: { temperature: Number(temperature) } } : {}) });
+      const made = await send<Run>("POST", `api/runs/${enc(run.run_id)}/replay`, { tools, ...(model ? { model } : {}), ...(changed.length ? { settings: Object.fromEntries(changed.map(([name, v]) => [name, name === "reasoning_effort" ? v : Number(v)])) } : {}) });
       setParams({ with: made.run_id });
       announce("The new run has begun.");
     } catch (e) { setError(e as Error); }
     setBusy(false);
   };
   const own = run.target || run.model;
+  const field = (name: string, label: string, bounds: { min?: number; max?: number; step?: number }) => <label>{label}<input type="number" {...bounds} placeholder="as recorded" style={{ width: "9rem" }} value={settings[name] ?? ""} onInput={(e) => set({ ...settings, [name]: e.currentTarget.value })} /></label>;
   return <form class="card-box" aria-label="A new run" onSubmit={(e) => void submit(e)}>
     <div class="filters">
       <label>Model<select value={model} onChange={(e) => setModel(e.currentTarget.value)}><option value="">{visible(own)}, as recorded</option>{models.data?.data.filter((m) => m.id !== own).map((m) => <option key={m.id} value={m.id}>{visible(m.id)}</option>)}</select></label>
-      <label>Temperature<input type="number" min="0" max="2" step="0.1" placeholder="as recorded" style={{ width: "8rem" }} value={temperature} onInput={(e) => setTemperature(e.currentTarget.value)} /></label>
+      {field("temperature", "Temperature", { min: 0, max: 2, step: .1 })}
       <label>Tools<select value={tools} onChange={(e) => setTools(e.currentTarget.value)}><option value="recorded">recorded results, nothing is called</option><option value="live">called again, with their effects</option></select></label>
       <button type="submit" disabled={busy}>{busy ? "Starting…" : "Run again"}</button>
     </div>
+    <details><summary class="small">More settings</summary><div class="filters">{field("max_completion_tokens", "Longest answer, tokens", { min: 1 })}{field("top_p", "Top p", { min: 0, max: 1, step: .05 })}{field("seed", "Seed", {})}
+      <label>Reasoning effort<select value={settings.reasoning_effort ?? ""} onChange={(e) => set({ ...settings, reasoning_effort: e.currentTarget.value })}><option value="">as recorded</option>{efforts.map((e) => <option key={e}>{e}</option>)}</select></label></div></details>
     {tools === "live" && <p class="small problem note">Tools that change something change it again. Policy and approvals hold as for any run.</p>}
     {error && <ErrorState error={error} />}
   </form>;

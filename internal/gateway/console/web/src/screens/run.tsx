@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { enc, get, getText, now, query, send, type Refusal } from "../api";
-import { Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
+import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
 import { causeIn } from "../chat/cause";
 import type { WaitingCall } from "../components/ApprovalCard";
 import { CauseLines } from "../components/Cause";
@@ -25,28 +25,35 @@ import type { ScreenProps } from ".";
 const tabs = ["conversation", "timeline", "events", "exchange"] as const;
 type Tab = (typeof tabs)[number];
 
-// failedBefore returns the newest failed run that is older than a run, failedAfter the oldest one that is newer.
-const failedBefore = async (run: Run) => (await get<RunPage>(query("api/runs", { status: "failed", until: run.started, limit: 1 }))).data[0];
+// A List has the filters of the list of runs that a run was opened from; the address has them as list.
+type List = Record<string, string>;
 
-async function failedAfter(run: Run): Promise<Run | undefined> {
-  for (const hours of [1, 24, 24 * 30, undefined]) { // lists have the newest first: the end of a short one is near
-    let found: Run | undefined, after: string | undefined;
+// before returns the newest run of a list that is older than a run, after the oldest one that is newer.
+async function before(run: Run, list: List): Promise<Run | undefined> {
+  let page: RunPage | undefined;
+  do page = await get<RunPage>(query("api/runs", { ...list, until: run.started, limit: 1, after: page?.next })); while (!page.data[0] && page.next);
+  return page.data[0];
+}
+
+async function after(run: Run, list: List): Promise<Run | undefined> {
+  for (const minutes of [1, 60, 24 * 60, 30 * 24 * 60, undefined]) { // lists have the newest first: the end of a short one is near
+    const until = minutes && new Date(Date.parse(run.started) + minutes * 6e4).toISOString();
+    let found: Run | undefined, page: RunPage | undefined;
     do {
-      const page: RunPage = await get(query("api/runs", { status: "failed", since: run.started, until: hours && new Date(Date.parse(run.started) + hours * 36e5).toISOString(), limit: 200, after }));
+      page = await get<RunPage>(query("api/runs", { ...list, since: run.started, until: !until || Date.parse(list.until ?? "") < Date.parse(until) ? list.until : until, limit: 200, after: page?.next }));
       found = page.data.findLast((r) => r.run_id !== run.run_id) ?? found;
-      after = page.next;
-    } while (after);
+    } while (page.next);
     if (found) return found;
   }
   return undefined;
 }
 
-// Failed leads to the failed runs next to a run, which are looked for when they are asked for.
-function Failed({ run }: { run: Run }) {
-  const [note, set] = useState("");
+// Beside leads to the runs next to a run in its list, which are looked for when they are asked for.
+function Beside({ run, list }: { run: Run; list: List }) {
+  const [note, set] = useState(""), failed = list.status === "failed" ? " failed" : "";
   useEffect(() => set(""), [run.run_id]);
-  const seek = (find: typeof failedAfter, none: string) => () => find(run).then((r) => r ? go(`/runs/${enc(r.run_id)}`) : set(none), (e: Error) => set(visible(e.message)));
-  return <span class="run-failed" role="group" aria-label="Failed runs"><button type="button" class="link small" onClick={seek(failedBefore, "No earlier run failed.")}>‹ Previous failed</button><button type="button" class="link small" onClick={seek(failedAfter, "No later run failed.")}>Next failed ›</button><span class="soft small" role="status">{note}</span></span>;
+  const seek = (find: typeof after, none: string) => () => find(run, list).then((r) => r ? go(query(`/runs/${enc(r.run_id)}`, { list: param("list"), tab: param("tab") })) : set(none), (e: Error) => set(visible(e.message)));
+  return <span class="run-beside" role="group" aria-label="Runs of the list"><button type="button" class="link small" onClick={seek(before, "This is the first run of the list.")}>‹ Previous{failed}</button><button type="button" class="link small" onClick={seek(after, "This is the last run of the list.")}>Next{failed} ›</button><span class="soft small" role="status">{note}</span></span>;
 }
 
 // doing says what a run that goes on is doing: which model answers, which tools run or wait for an approval.
@@ -59,7 +66,7 @@ function doing(stored: RunEvent[]): string {
 export default function RunScreen({ params }: ScreenProps) {
   const id = params.id!;
   const [paused, setPaused] = useState(false);
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"" | "stop" | "delete">("");
   const [failed, setFailed] = useState<Error>();
   const { events, error, over, held } = useEvents(id, paused);
   const finished = events.some((e) => e.type === "RunFinished");
@@ -82,20 +89,22 @@ export default function RunScreen({ params }: ScreenProps) {
   const select = (event: number | undefined) => setParams({ event: event ? String(event) : "" });
   const show = (next: Tab, event?: number) => setParams({ tab: next === "conversation" ? "" : next, event: event ? String(event) : "" });
 
+  const list = param("list"), back = { to: list ? `/runs?${list}` : "/runs", label: "Runs" };
   const missing = (refused as Refusal | undefined)?.status;
-  if (missing === 404 || missing === 410) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />
+  if (missing === 404 || missing === 410) return <div class="page"><PageHeader title="Run" back={back} />
     <Empty title={missing === 410 ? "This run was removed." : "There is no such run, or it belongs to another key."}>{refused!.message}</Empty></div>;
-  if (!run) return <div class="page"><PageHeader title="Run" back={{ to: "/runs", label: "Runs" }} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
+  if (!run) return <div class="page"><PageHeader title="Run" back={back} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
   const question = questionOf(stored), cause = run.status === "failed" ? causeIn(stored) : undefined;
   const live = run.status === "running" || run.status === "parked";
   return <div class="page run" ref={page} onScroll={(e) => { const el = e.currentTarget; atEnd.current = el.scrollTop + el.clientHeight > el.scrollHeight - 40; }}>
-    <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={{ to: "/runs", label: "Runs" }} beside={<Failed run={run} />} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
+    <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={back} beside={<Beside run={run} list={Object.fromEntries(new URLSearchParams(list))} />} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
       <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>
       <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(`${id}.jsonl`, "application/x-ndjson", text), setFailed); }}>Export</button>
+      {run.status !== "running" && <button type="button" class="quiet" onClick={() => setAsking("delete")}>Delete</button>}
     </PageHeader>
     {live && <div class={`run-live${run.status === "parked" ? " waits" : ""}`} role="group" aria-label="The run goes on"><span class="run-doing"><StateBadge of={ofRun(run)}><span class="num" aria-hidden="true"> · {duration(Math.round(lasted(run, now()) / 1000) * 1000)}</span></StateBadge> <span>{doing(stored)}</span></span>
       <span class="answers"><button type="button" class="quiet small" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>
-        <button type="button" class="danger small" onClick={() => setAsking(true)}>Stop the run</button></span></div>}
+        <button type="button" class="danger small" onClick={() => setAsking("stop")}>Stop the run</button></span></div>}
     <dl class="run-facts">
       {!live && <div><dt>Status</dt><dd><StateBadge of={ofRun(run)} /> <Seen text={reasonOf(run)} /></dd></div>}
       <div><dt>Model</dt><dd><Seen text={run.target || run.model} /></dd></div>
@@ -121,10 +130,15 @@ export default function RunScreen({ params }: ScreenProps) {
         : tab === "exchange" ? <Exchange events={stored} />
         : <Conversation events={events} live={live && !finished} open={(e) => show("events", e)} runId={id} waiting={run.open_calls?.filter((c) => c.state === "awaiting_approval")} decided={reload} />}
     </Tabs>
-    {asking && <Dialog title="Stop this run?" close={() => setAsking(false)}>
+    {asking === "stop" && <Dialog title="Stop this run?" close={() => setAsking("")}>
       <p>{count(run.tool_calls, "call")} so far. What was done stays done; open calls are answered cancelled.</p>
-      <div class="answers"><button type="button" class="danger" onClick={() => { setAsking(false); send("POST", `api/runs/${enc(id)}/cancel`).then(reload, setFailed); }}>Stop the run</button>
-        <button type="button" class="quiet" onClick={() => setAsking(false)}>Let it go on</button></div>
+      <div class="answers"><button type="button" class="danger" onClick={() => { setAsking(""); send("POST", `api/runs/${enc(id)}/cancel`).then(reload, setFailed); }}>Stop the run</button>
+        <button type="button" class="quiet" onClick={() => setAsking("")}>Let it go on</button></div>
+    </Dialog>}
+    {asking === "delete" && <Dialog title="Delete this run?" close={() => setAsking("")}>
+      <p>The gateway removes its events, messages and results, for good. Lines of the audit log stay.</p>
+      <div class="answers"><button type="button" class="danger" onClick={() => { setAsking(""); send("DELETE", `api/runs/${enc(id)}`).then(() => { announce("The run is deleted."); go(back.to); }, setFailed); }}>Delete for good</button>
+        <button type="button" class="quiet" onClick={() => setAsking("")}>Keep it</button></div>
     </Dialog>}
   </div>;
 }

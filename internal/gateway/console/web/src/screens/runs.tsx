@@ -4,6 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isAbort, now, query, send } from "../api";
 import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
+import { day, TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
@@ -14,7 +15,6 @@ import { visible } from "../text/visible";
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
 
-const day = (back: number) => { const d = new Date(); d.setHours(0, 0, 0, 0); d.setDate(d.getDate() - back); return d.toISOString(); };
 const views = (): [label: string, to: string][] => [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"], ["Yesterday", query("/runs", { since: day(1), until: day(0) })]];
 const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
 const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting_tool_results", "max_iterations", "max_total_tool_calls", "tool_loop", "run_timeout",
@@ -22,8 +22,8 @@ const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting
 const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
 
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
-  { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
-  { key: "status", title: "Status", width: "9.5rem", phone: true, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
+  { key: "started", title: "Started", width: "8.7rem", phone: 2, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
+  { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
   { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
@@ -48,13 +48,6 @@ function Columns({ shown }: { shown: typeof columns }) {
   return <details class="runs-more"><summary>Columns</summary><fieldset class="filters"><legend class="unseen">Columns</legend>{columns.slice(1).map((c) => <label key={c.key} class="check"><input type="checkbox" checked={keys.includes(c.key)}
     onChange={(e) => setParams({ columns: columns.filter((o) => o.key === c.key ? e.currentTarget.checked : keys.includes(o.key)).map((o) => o.key).join(",") })} />{c.title}</label>)}
     {param("columns") && <button type="button" class="quiet small" onClick={() => setParams({ columns: "" })}>As at first</button>}</fieldset></details>;
-}
-
-// Range chooses two times of this browser's clock; the address has them in UTC.
-function Range({ since, until }: { since: string; until: string }) {
-  const local = (time: string) => { const t = new Date(time); return Number.isNaN(t.getTime()) ? "" : new Date(t.getTime() - t.getTimezoneOffset() * 60_000).toISOString().slice(0, 16); };
-  const set = (name: string) => (e: { currentTarget: HTMLInputElement }) => setParams({ [name]: e.currentTarget.value && new Date(e.currentTarget.value).toISOString() });
-  return <><label>From<input type="datetime-local" name="since" value={local(since)} max={local(until) || undefined} onChange={set("since")} /></label><label>To<input type="datetime-local" name="until" value={local(until)} min={local(since) || undefined} onChange={set("until")} /></label></>;
 }
 
 // useTotal returns how many runs there are, where only times are filtered: the server counts those, up to a limit.
@@ -155,13 +148,14 @@ export default function Runs() {
   const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
   const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, questions: "true", limit: pageSize }));
-  const [ranging, setRanging] = useState(false), sort = param("sort");
+  const whole = next === undefined && !truncated, sort = whole ? param("sort") : ""; // the server sorts by time only
   const total = useTotal(values, next !== undefined), shown = chosenColumns(rows), live = rows.some((r) => r.status === "running" || r.status === "parked");
   const filtered = filters.some((f) => values[f]), [unfolded, setUnfolded] = useState(filtered); // on a narrow screen
   const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
+  const list = query("", values).slice(1); // leads from a run to those beside it
   const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
   return <div class="page fill">
-    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? ` of ${total}` : ""}, ${sort ? "those that are loaded, sorted" : "the newest first"}`}>
+    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? ` of ${total}` : ""}, ${sort ? "sorted" : "the newest first"}`}>
       <Copy text={() => location.href} label="Copy link" />
       <Import />
     </PageHeader>
@@ -169,9 +163,7 @@ export default function Runs() {
     <form class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
       <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s} value={s}>{stateOf(s).name}</option>)}</select></label>
-      <label>Started in the last<select value={ranging || !times.some(([v]) => v === values.since) || values.until ? "own" : values.since} onChange={(e) => { const v = e.currentTarget.value; setRanging(v === "own"); setParams({ since: v === "own" ? values.since?.includes("T") ? values.since : day(0) : v, until: "" }); }}>
-        {times.map(([v, l]) => <option key={v} value={v}>{l}</option>)}<option value="own">range of dates</option></select></label>
-      {(ranging || values.until || values.since?.includes("T")) && <Range since={values.since ?? ""} until={values.until ?? ""} />}
+      <TimeRange label="Started in the last" times={times} since={values.since ?? ""} until={values.until ?? ""} />
       <Field name="text" label="Text" width="12rem" />
       <Field name="tool" label="Tool" list={tools} />
       <Field name="model" label="Model" list={models} />
@@ -182,12 +174,12 @@ export default function Runs() {
         <Field name="session_id" label="Session" />
       </div></details>
       <Columns shown={shown} />
-      {filtered && <button type="button" class="quiet small" onClick={() => { setRanging(false); setParams(Object.fromEntries(filters.map((f) => [f, ""]))); }}>Clear</button>}
+      {filtered && <button type="button" class="quiet small" onClick={() => setParams(Object.fromEntries(filters.map((f) => [f, ""])))}>Clear</button>}
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
     {ending && <Stop run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <div class="runs-table"><DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} sort={sort} sortBy={(to) => setParams({ sort: to })} rowKey={(r) => r.run_id} to={(r) => `/runs/${r.run_id}`} more={next && !truncated ? () => void more() : undefined} /></div>}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} sort={sort} sortBy={whole ? (to) => setParams({ sort: to }) : undefined} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated ? () => void more() : undefined} />}
   </div>;
 }

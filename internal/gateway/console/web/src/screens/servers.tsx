@@ -1,11 +1,12 @@
 // The MCP servers: what each is doing, since when, and why it is not ready.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { enc, isGone, now, send } from "../api";
 import { announce, Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
+import { countServers, isDown } from "../waiting";
 
 interface ServerTool { name: string; state: string; reason?: string }
 interface Server { name: string; state: string; since: string; required: boolean; transport: string; protocol?: string; software?: string; problem?: string; next_try?: string; starts: number; failures: number; target?: string; last_error?: string; stderr?: string; tools: ServerTool[] }
@@ -19,6 +20,7 @@ const next = (s: Server) => s.transport === "stdio" ? <>Run its command in a ter
 
 export default function Servers() {
   const { data, error, reload } = useResource<{ data: Server[] }>("api/servers", { every: 2000 });
+  useEffect(() => { if (data) countServers(data.data); }, [data]);
   const ordered = data?.data.toSorted((a, b) => Number(a.state === "ready") - Number(b.state === "ready") || (a.name < b.name ? -1 : 1));
   return <div class="page">
     <PageHeader title="Servers" note="MCP servers that tools come from. The gateway starts them again when they end." />
@@ -41,7 +43,7 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
     } catch (e) { setProblem((e as Error).message); }
     setBusy(false);
   };
-  const bad = s.tools.filter((t) => t.state !== "ready" && t.state !== "excluded"), ready = s.tools.filter((t) => t.state === "ready"), failing = s.state === "failed" || s.state === "backoff";
+  const bad = s.tools.filter((t) => t.state !== "ready" && t.state !== "excluded"), ready = s.tools.filter((t) => t.state === "ready"), failing = isDown(s.state);
   return <article class="card-box" aria-labelledby={`s-${s.name}`}>
     <div class="approval-head"><h2 id={`s-${s.name}`}><Seen text={s.name} /></h2><Badge kind={kinds[s.state] ?? ""}>{s.state}</Badge>{s.required && <Badge>required</Badge>}<span class="soft small">since <Time at={s.since} /></span>
       <button type="button" class={failing ? "small" : "quiet small"} disabled={busy} onClick={() => void again()}>{busy ? "Connecting…" : "Reconnect"}<span class="unseen"> {visible(s.name)}</span></button></div>

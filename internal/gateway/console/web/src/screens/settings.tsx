@@ -1,7 +1,8 @@
 // The configuration in force, and where each value comes from.
 
-import { isGone } from "../api";
-import { Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
+import { useState } from "preact/hooks";
+import { isGone, send } from "../api";
+import { announce, Badge, Dialog, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
@@ -12,12 +13,32 @@ interface Setting { key: string; value: string; origin: string }
 
 const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
-  { key: "value", title: "Value", cell: (s) => <span title={visible(s.value)}><Seen text={s.value} /></span>, phone: true },
-  { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)" },
+  { key: "value", title: "Value", cell: (s) => <span title={visible(s.value)}><Seen text={s.value} /></span>, phone: 2 },
+  { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)", phone: 2 },
 ];
 
 // rank puts what is set first, then what a section that is set leaves out, then the defaults.
 const rank = (s: Setting) => s.origin === "default" ? 2 : s.value === "" ? 1 : 0;
+
+// Reload has the gateway read lathe.yaml again, and says what came of it.
+function Reload({ done }: { done: () => void }) {
+  const [error, setError] = useState<Error>(), [said, set] = useState<string[]>(), [busy, setBusy] = useState(false);
+  const again = async () => {
+    setError(undefined);
+    setBusy(true);
+    try {
+      set((await send<{ warnings?: string[] }>("POST", "api/reload")).warnings ?? []);
+      announce("The configuration is reloaded.");
+      done();
+    } catch (e) {
+      set(undefined);
+      setError(e as Error);
+    }
+    setBusy(false);
+  };
+  return <>{said && <span role="status"><Badge kind={said.length ? "wait" : "ok"}>reloaded{said.length > 0 && `, ${count(said.length, "warning")}`}</Badge></span>}<button type="button" class="quiet" disabled={busy} onClick={() => void again()}>{busy ? "Reloading…" : "Reload lathe.yaml"}</button>
+    {(error || said && said.length > 0) && <Dialog title={error ? "The configuration was not reloaded" : "Reloaded, with warnings"} close={() => { setError(undefined); set(undefined); }}>{error ? <ErrorState error={error} /> : <ul class="next">{said!.map((s) => <li key={s}><Seen text={s} /></li>)}</ul>}</Dialog>}</>;
+}
 
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
@@ -27,7 +48,7 @@ export default function Settings() {
   const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
   const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   return <div class="page fill">
-    <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and send SIGHUP, or start the gateway again." />
+    <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and reload it."><Reload done={reload} /></PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>

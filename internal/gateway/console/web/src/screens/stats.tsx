@@ -3,7 +3,8 @@
 import { Fragment } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now, query } from "../api";
-import { announce, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { announce, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
+import { TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { money } from "../run/types";
@@ -24,6 +25,7 @@ const charts: { title: string; unit: (n: number) => string; series: Series[] }[]
   { title: "Time of model calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
   { title: "Tool calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
   { title: "Time of tool calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Cost", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
   { title: "Tokens", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
 ];
 
@@ -39,7 +41,7 @@ const wide = 600, high = 120, least = 3; // of the drawing, in its own units; a 
 function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats }) {
   const [drag, set] = useState<[from: number, to: number]>();
   const box = useRef<SVGSVGElement>(null), tapped = useRef<number | undefined>(undefined);
-  const rows = stats.buckets, top = roundUp(Math.max(1, ...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))));
+  const rows = stats.buckets, most = Math.max(...rows.flatMap((r) => chart.series.map((s) => s.value(r) ?? 0))), top = roundUp(chart.unit === money && most > 0 ? most : Math.max(1, most));
   const [over, setOver] = useState<number>();
   const long = Date.parse(stats.until) - Date.parse(stats.since) > 864e5;
   const clockOf = (time: string | undefined) => time ? new Date(time).toLocaleString([], long ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" } : { hour: "2-digit", minute: "2-digit" }) : "";
@@ -89,31 +91,30 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
 }
 
 function Table({ title, rows, of, to }: { title: string; rows: Row[]; of: (r: Row) => Calls | undefined; to: (name: string) => string }) {
-  return <section class="card-box stats-table"><h2>{title}</h2>
-    {rows.length === 0 ? <p class="soft">None in this time.</p> : <div class="stats-scroll" tabIndex={0} role="region" aria-label={title}><table>
-      <thead><tr><th scope="col">Name</th><th scope="col">Calls</th><th scope="col">Errors</th><th scope="col">p50</th><th scope="col">p95</th>{title === "Models" && <><th scope="col">First token</th><th scope="col">Tokens</th><th scope="col">Cost</th></>}</tr></thead>
-      <tbody>{rows.map((r) => {
-        const c = of(r)!;
-        return <tr key={r.name}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th><td>{c.calls.toLocaleString()}</td><td class={c.errors ? "bad" : ""}>{c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0"}</td><td>{duration(c.p50_ms)}</td><td>{duration(c.p95_ms)}</td>
-          {title === "Models" && <><td>{c.first_token_p50_ms ? duration(c.first_token_p50_ms) : ""}</td><td>{((r.input_tokens ?? 0) + (r.output_tokens ?? 0)).toLocaleString()}</td><td>{r.cost ? money(r.cost) : ""}</td></>}</tr>;
-      })}</tbody></table></div>}
+  const head = ["Name", "Calls", "Errors", "p50", "p95", ...(title === "Models" ? ["First token", "Tokens", ...(rows.some((r) => r.cost) ? ["Cost"] : [])] : [])];
+  return <section class="stack"><h2>{title}</h2>
+    {rows.length === 0 ? <p class="soft">None in this time.</p> : <PlainTable label={title} head={head} ends={head.map((h) => h !== "Name")}>{rows.map((r) => {
+      const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0", duration(c.p50_ms), duration(c.p95_ms),
+        c.first_token_p50_ms ? duration(c.first_token_p50_ms) : "", ((r.input_tokens ?? 0) + (r.output_tokens ?? 0)).toLocaleString(), r.cost ? money(r.cost) : ""].slice(0, head.length - 1);
+      return <tr key={r.name}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th>{cells.map((text, i) => <td key={i} class={`num end${head[i + 1] === "Errors" && c.errors ? " bad" : ""}`}>{text}</td>)}</tr>;
+    })}</PlainTable>}
   </section>;
 }
 
 const Tile = ({ name, value, more, bad = false }: { name: string; value: string; more: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd></div>;
 
 export default function StatsScreen() {
-  const since = param("since") || "1h";
-  const [, , seconds, buckets] = spans.find(([v]) => v === since) ?? ["", "", 0, 30];
-  const step = seconds / buckets * 1000, until = step ? Math.ceil(now() / step) * step : 0; // buckets begin at whole minutes or hours
-  const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(until - seconds * 1000).toISOString(), until: new Date(until).toISOString(), buckets } : { since, buckets }), { every: 10_000 });
-  const last = useRef<{ since: string; data: Stats }>(undefined);
-  if (newest) last.current = { since, data: newest };
-  const data = newest ?? (last.current?.since === since ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
+  const until = param("until"), since = param("since") || (until ? "" : "1h"), time = { since, until };
+  const [, , seconds, buckets] = (!until && spans.find(([v]) => v === since)) || ["", "", 0, 30];
+  const step = seconds / buckets * 1000, end = step ? Math.ceil(now() / step) * step : 0; // buckets begin at whole minutes or hours
+  const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(end - seconds * 1000).toISOString(), until: new Date(end).toISOString(), buckets } : { ...time, buckets }), { every: 10_000 });
+  const last = useRef<{ of: string; data: Stats }>(undefined), of = since + until;
+  if (newest) last.current = { of, data: newest };
+  const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
     <PageHeader title="Statistics" note="From the stored runs. A click on a bar, or a drag over several, lists their runs.">
-      <label class="stats-span">The last <select value={spans.some(([v]) => v === since) ? since : ""} onChange={(e) => setParams({ since: e.currentTarget.value })}>{spans.map(([v, l]) => <option key={v} value={v}>{l}</option>)}</select></label>
-      <Link to={query("/runs", { since })}>Runs of this time</Link>
+      <div class="filters"><TimeRange label="The last" times={spans} {...time} /></div>
+      <Link to={query("/runs", time)}>Runs of this time</Link>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
@@ -126,12 +127,12 @@ export default function StatsScreen() {
         <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} />
         {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" /> : null}
       </dl>
-      {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
-        <div class="stats-charts">{charts.map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>
+      {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
+        <div class="stats-charts">{charts.filter((c) => c.title !== "Cost" || total.cost).map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>
         <div class="stats-tables">
-          <Table title="Models" rows={data.models} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, since })} />
-          <Table title="Tools" rows={data.tools} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, since })} />
-          <section class="card-box"><h2>Why runs ended or wait</h2><ul class="stats-reasons">{data.reasons.map((r) => <li key={r.name}><Link to={r.name === "running" ? "/runs?status=running" : query("/runs", { reason: r.name, since })}>{words(r.name ?? "")}</Link> <span class="num">{(r.runs ?? 0).toLocaleString()}</span></li>)}</ul></section>
+          <Table title="Models" rows={data.models} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
+          <Table title="Tools" rows={data.tools} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
+          <section class="card-box"><h2>Why runs ended or wait</h2><ul class="stats-reasons">{data.reasons.map((r) => <li key={r.name}><Link to={r.name === "running" ? "/runs?status=running" : query("/runs", { reason: r.name, ...time })}>{words(r.name ?? "")}</Link> <span class="num">{(r.runs ?? 0).toLocaleString()}</span></li>)}</ul></section>
         </div>
       </>}
     </>}

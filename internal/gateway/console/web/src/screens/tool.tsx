@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { enc, isGone, send, session } from "../api";
 import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
+import { inOneLine } from "../components/CallCard";
 import { ResultView } from "../components/ResultView";
 import { SchemaField } from "../components/SchemaForm";
 import { useResource } from "../resource";
@@ -16,7 +17,9 @@ import { errorRate, verdict, type Disabled, type Tool } from "./tools";
 interface Pin { state: string; reason?: string; changed?: string[]; digest?: string }
 interface Call { time: string; run_id: string; success: boolean; latency_ms: number }
 interface Detail extends Tool { last_calls?: Call[]; complete_since?: string; output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
-interface Result { is_error: boolean; code?: string; content: string; took: number } // took: ms, with the way
+interface Result { is_error: boolean; code?: string; content: string; args: string; took: number } // took: ms, with the way
+
+const mostResults = 8; // that are kept on the page
 
 const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 const limitNames: Record<string, string> = { timeout_ms: "Timeout", cache_ttl_ms: "Answers are cached for", concurrency: "Calls at once" };
@@ -89,7 +92,7 @@ function Try({ tool }: { tool: Detail }) {
   const [raw, setRaw] = useState("");
   const [tab, setTab] = useState<"form" | "json">("form");
   const [problem, setProblem] = useState("");
-  const [result, setResult] = useState<Result>();
+  const [results, setResults] = useState<Result[]>([]), [result, ...earlier] = results; // the newest first
   const [busy, setBusy] = useState(false);
   const args = tab === "json" ? raw : text(value);
   useEffect(() => { setProblem(""); }, [args]);
@@ -106,10 +109,9 @@ function Try({ tool }: { tool: Detail }) {
     if (wrong) return setProblem(wrong);
     try { JSON.parse(args); } catch (error) { return setProblem(`This is not valid JSON: ${(error as Error).message}`); }
     setBusy(true);
-    setResult(undefined);
     try {
       const began = performance.now(), got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${args}}`);
-      setResult({ ...got, took: performance.now() - began });
+      setResults((all) => [{ ...got, args, took: performance.now() - began }, ...all].slice(0, mostResults));
       announce(got.is_error ? "The call failed." : "The call has a result.");
     } catch (error) {
       setProblem((error as Error).message);
@@ -133,10 +135,16 @@ function Try({ tool }: { tool: Detail }) {
       {problem && <p class="problem" role="alert">{visible(problem)}</p>}
       <div class="answers"><button type="submit" disabled={busy}>{busy ? "Calling…" : "Call"}</button>{Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
     </form>
-    {result && <section class="stack tool-result" aria-label="Result">
-      {result.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(result.code ?? "error")}</Badge></h2><JsonView text={result.content} label="Text of the failure" /></> : <ResultView text={result.content} label="Result" name="Text of the result" />}
-      <p class="meta"><span class="num">{duration(result.took)}</span></p></section>}
+    {result && !busy && <section class="stack tool-result" aria-label="Result"><Outcome key={results.length} result={result} /></section>}
+    {earlier.length > 0 && <section class="stack tool-result" aria-labelledby="earlier-h"><h2 class="label" id="earlier-h">Earlier calls of this page</h2>
+      {earlier.map((r, i) => <details key={earlier.length - i}><summary class="small"><StateBadge of={r.is_error ? "failed" : "completed"} /> <span class="mono">{inOneLine(r.args) || "no arguments"}</span></summary>
+        <div class="stack"><Outcome result={r} of={` of earlier call ${earlier.length - i}`} /><div><button type="button" class="quiet small" onClick={() => { setRaw(writable(r.args)); setTab("json"); }}>Use these arguments</button></div></div></details>)}</section>}
   </section>;
 }
+
+// Outcome is what a call of this page came to.
+const Outcome = ({ result: r, of = "" }: { result: Result; of?: string }) => <>
+  {r.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(r.code ?? "error")}</Badge></h2><JsonView text={r.content} label={`Text of the failure${of}`} /></> : <ResultView text={r.content} label="Result" name={`Text of the result${of}`} />}
+  <p class="meta"><span class="num">{duration(r.took)}</span></p></>;
 
 const goText = (s: string) => s.includes("`") ? JSON.stringify(s) : `\`${s}\``;

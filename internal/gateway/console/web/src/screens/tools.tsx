@@ -24,8 +24,8 @@ const calls = (t: Listed) => t.stats?.calls ?? 0;
 
 const columns: Column<Listed>[] = [
   { key: "name", title: "Name", cell: (t) => <Seen text={t.name} />, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
-  { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <><Link to={`/pins?tool=${enc(t.name)}`}>Show the definition</Link> <span class="soft"><Seen text={t.blocked} /></span></> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)" },
-  { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", value: (t) => t.origin ?? "" },
+  { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <><Link to={`/pins?tool=${enc(t.name)}`}>Show the definition</Link> <span class="soft"><Seen text={t.blocked} /></span></> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
+  { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", phone: 2, value: (t) => t.origin ?? "" },
   { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
   { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
   { key: "errors", title: "Errors", cell: (t) => errorRate(t.stats), width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
@@ -41,14 +41,16 @@ function useBlocked(): Listed[] {
 
 export default function Tools() {
   const { data, error, reload } = useResource<{ data: Tool[] }>("api/tools?stats=true&since=7d", { every: 10_000 });
-  const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy");
+  const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy"), from = param("from");
   const all = data && [...data.data, ...blocked.filter((b) => !data.data.some((t) => t.name === b.name))] as Listed[];
-  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state));
+  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state) && (!from || t.origin === from));
+  const origins = [...new Set(all?.map((t) => t.origin ?? ""))].filter(Boolean).sort();
   return <div class="page fill">
     <PageHeader title="Tools" note="What runs of this key may call. Figures are of the last 7 days." />
     {data && <div class="filters">
       <label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>State<select value={state} onChange={(e) => setParams({ policy: e.currentTarget.value })}><option value="">any</option><option>allow</option><option>ask</option><option>deny</option><option>disabled</option><option>blocked</option></select></label>
+      {origins.length > 1 && <label>From<select value={from} onChange={(e) => setParams({ from: e.currentTarget.value })}><option value="">any source</option>{origins.map((o) => <option key={o} value={o}>{visible(o)}</option>)}</select></label>}
       <p class="soft small filters-note">{count(all!.length, "tool")}{blocked.length > 0 && <>, <button type="button" class="link" onClick={() => setParams({ policy: "blocked" })}>{blocked.length} blocked</button></>}</p>
     </div>}
     {error && !data && <ErrorState error={error} retry={reload} />}
