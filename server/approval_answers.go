@@ -37,7 +37,7 @@ func runOfApproval(id string) string {
 
 // approvalsOf returns the calls of this server that wait for an approval, if the client gets them as items.
 func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
-	if !a.asks || res.Reason != lathe.ReasonAwaitingApproval {
+	if !a.showsApprovals || res.Reason != lathe.ReasonAwaitingApproval {
 		return nil
 	}
 	for _, call := range res.Pending {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -41,17 +42,17 @@ func (s *setup) checkApprove() error {
 	for i := range s.Keys {
 		named[s.Keys[i].Name] = &s.Keys[i]
 	}
-	for i := range s.Keys {
-		for _, word := range s.Keys[i].Approve {
+	for _, key := range s.Keys {
+		for _, word := range key.Approve {
 			if word == ApproveOwn || word == ApproveOthers {
 				continue
 			}
 			k := named[word]
 			if k == nil {
-				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
+				return fmt.Errorf("approve of the key %s: %s is not %s, %s or the name of a key", key.Name, word, ApproveOwn, ApproveOthers)
 			}
 			if k.hash() == [sha256.Size]byte{} {
-				return fmt.Errorf("approve of the key %s: %s is a profile, and the runs of its callers are their own: name %s or %s", s.Keys[i].Name, word, ApproveOwn, ApproveOthers)
+				return fmt.Errorf("approve of the key %s: %s is a profile, and the runs of its callers are their own: name %s or %s", key.Name, word, ApproveOwn, ApproveOthers)
 			}
 		}
 	}
@@ -84,9 +85,4 @@ func (c *caller) acting(owned bool) *caller {
 }
 
 // decider returns the name of the caller in the log of decisions: the name of its key, or "http" if it has none.
-func (c *caller) decider() string {
-	if c.key.Name == "" {
-		return "http"
-	}
-	return c.key.Name
-}
+func (c *caller) decider() string { return cmp.Or(c.key.Name, "http") }

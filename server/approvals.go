@@ -32,8 +32,8 @@ type openCall struct {
 	Rule        string            `json:"rule,omitempty"`
 	Reason      string            `json:"reason,omitempty"`     // the reason of the rule, if it is known
 	MayDecide   *bool             `json:"may_decide,omitempty"` // whether the key of this request may decide
-	RequestedAt *time.Time        `json:"requested_at,omitempty"`
-	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
+	RequestedAt time.Time         `json:"requested_at,omitzero"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
 	Facts       []approval.Detail `json:"facts,omitempty"`
 }
 
@@ -41,10 +41,10 @@ func isAsked(o loop.OpenCall) bool { return o.Asked }
 
 // openCalls returns the open calls of the run, in the order of the log.
 func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
-	asked := map[string]*approval.Request{}
+	asked := map[string]approval.Request{}
 	if rv.opts.Approvals != nil {
 		for _, r := range rv.opts.Approvals.Pending(v.State.Run.RunID) {
-			asked[r.Digest] = &r
+			asked[r.Digest] = r
 		}
 	}
 	out := []openCall{}
@@ -65,28 +65,25 @@ func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
 }
 
 // describe sets the members of call that a person needs to decide. known is the request in the approval queue of the
-// process that made it. After a restart known is nil: then the members that the log does not have come from the
+// process that made it. After a restart known is zero: then the members that the log does not have come from the
 // configuration.
-func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known *approval.Request, call *openCall) {
+func (rv *runViews) describe(c *caller, v *runlog.View, o *loop.OpenCall, known approval.Request, call *openCall) {
 	r := v.Request(o)
-	may := c.key.mayDecide(v.State.Run.Principal)
-	call.MayDecide = &may
-	call.State, call.Digest, call.ExpiresAt, call.Rule = "awaiting_approval", o.Digest, &o.ExpiresAt, o.Rule
+	call.MayDecide = new(c.key.mayDecide(v.State.Run.Principal))
+	call.State, call.Digest, call.ExpiresAt, call.Rule = "awaiting_approval", o.Digest, o.ExpiresAt, o.Rule
 	if exact := string(r.Arguments); exact != o.Arguments {
 		call.Exact = exact
 	}
 	if visible := approval.Visible(string(r.Arguments)); visible != string(r.Arguments) {
 		call.Visible = visible
 	}
-	if at := v.Requests[o.ID].At; !at.IsZero() {
-		call.RequestedAt = &at
-	}
+	call.RequestedAt = v.Requests[o.ID].At
 	spec := c.specOf(r.Tool)
 	if spec == nil {
 		spec = &lathe.ToolSpec{Name: r.Tool, Origin: "no tool that is configured now"}
 	}
 	call.Origin, call.Effect, call.Labels = spec.Origin, spec.Effect.String(), spec.Labels
-	if known != nil && known.Effect != "" {
+	if known.Effect != "" {
 		call.Origin, call.Effect, call.Reason, call.Facts = known.Origin, known.Effect, known.Reason, known.Details
 		return
 	}
@@ -133,9 +130,9 @@ func (h *runsHandler) listApprovals(w http.ResponseWriter, r *http.Request, c *c
 		return h.storeFailed(c, err)
 	}
 	var calls []waitingCall
-	for i := range rows {
-		if rows[i].Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(rows[i].Principal) {
-			calls = append(calls, h.waitingCalls(r.Context(), c, rows[i].RunID)...)
+	for _, row := range rows {
+		if row.Reason == lathe.ReasonAwaitingApproval && c.key.mayDecide(row.Principal) {
+			calls = append(calls, h.waitingCalls(r.Context(), c, row.RunID)...)
 		}
 	}
 	c.runID, c.named = "", ""

@@ -43,8 +43,7 @@ func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetR
 		rows[i] = budgetRow{Kind: b.Kind, Name: b.Name, Period: b.Period, Resets: b.Resets(), SpentCost: price.Money(x.SpentNanos).Dollars(), SpentTokens: x.SpentTokens,
 			ReservedCost: price.Money(x.ReservedNanos).Dollars(), ReservedTokens: x.ReservedTokens}
 		if b.Limit.Nanos >= 0 {
-			limit := price.Money(b.Limit.Nanos).Dollars()
-			rows[i].CostLimit = &limit
+			rows[i].CostLimit = new(price.Money(b.Limit.Nanos).Dollars())
 		}
 		if b.Limit.Tokens >= 0 {
 			rows[i].TokenLimit = &b.Limit.Tokens
@@ -91,7 +90,7 @@ func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, ne
 	groups := map[string]*store.Budget{}
 	for _, i := range c.setup.byName() {
 		k := &c.setup.Keys[i]
-		if k.Name != c.key.accountName() && !c.key.isAdmin() {
+		if k.Name != c.key.configured() && !c.key.isAdmin() {
 			continue
 		}
 		if k.Group != "" && groups[k.Group] == nil {
@@ -108,9 +107,6 @@ func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, ne
 	}
 	return out, next, true
 }
-
-// accountName returns the name of the key to which the caller's calls are charged.
-func (k *Key) accountName() string { return cmp.Or(k.Profile, k.Name) }
 
 // A usageRow is a row of the ledger and its cost.
 type usageRow struct {
@@ -163,7 +159,7 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 		f.Until = dayOf(q.Until.UTC().AddDate(0, 0, 1))
 	}
 	if !c.key.isAdmin() {
-		f.Key = c.key.accountName()
+		f.Key = c.key.configured()
 	}
 	rows, err := h.opts.Ledger.Usage(r.Context(), &f)
 	if err == nil && len(rows) > maxUsageRows {
@@ -176,9 +172,9 @@ func (h *stateHandler) showUsage(w http.ResponseWriter, r *http.Request, c *call
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	for i := range rows {
-		body.Total.Add(rows[i].Counts)
-		body.Data = append(body.Data, usageRow{rows[i], price.Money(rows[i].Nanos).Dollars()})
+	for _, row := range rows {
+		body.Total.Add(row.Counts)
+		body.Data = append(body.Data, usageRow{row, price.Money(row.Nanos).Dollars()})
 	}
 	body.Total.Cost = price.Money(body.Total.Nanos).Dollars()
 	return answer(w, body)

@@ -22,7 +22,7 @@ func (h *chatHandler) answer(w http.ResponseWriter, r *http.Request, c *caller, 
 		return p
 	}
 	defer func() { a.unlock() }()
-	if a.warm {
+	if a.preparesOnly {
 		return h.warmUp(w, a)
 	}
 	x := &chatAnswer{h, w, r, a}

@@ -104,13 +104,13 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	case *event.ToolCallDelta:
 		return a.appendPiece(dst, e.Turn, d)
 	case *event.ModelCallFinished:
-		if d.Message != nil && a.shows {
+		if d.Message != nil && a.showsCalls {
 			a.feed.ask(d.Message)
 		}
 		return dst
 	case *event.ToolCallPlanned:
 		a.calls.planned++
-		if a.shows && !a.calls.names[d.Tool] {
+		if a.showsCalls && !a.calls.names[d.Tool] {
 			a.feed.order = append(a.feed.order, d.ToolCallID)
 		}
 		return dst
@@ -121,10 +121,10 @@ func (a *chat) AppendEvent(dst []byte, e *event.Event) []byte {
 	}
 }
 
-// live appends text while the model writes it. If a.alone, the client gets the text of the last turn only, which is known
+// live appends text while the model writes it. If a.lastTurnOnly, the client gets the text of the last turn only, which is known
 // at the end, so live appends nothing. Text of another kind begins a new paragraph.
 func (a *content) live(dst []byte, turn int, kind lathe.DeltaKind, text string) []byte {
-	if a.alone || text == "" {
+	if a.lastTurnOnly || text == "" {
 		return dst
 	}
 	if a.wroteText && a.turn == turn && a.kind != kind && !a.splitText && !a.gap {
@@ -156,7 +156,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 			a.unshown = append(a.unshown, "answer."+textMember(o.JSON, "type"))
 		}
 	case lathe.DeltaTextEnd:
-		if a.alone {
+		if a.lastTurnOnly {
 			return dst
 		}
 	case lathe.DeltaReasoningData:
@@ -253,7 +253,7 @@ func (a *chat) AppendEnd(dst []byte, res *event.Result, p *problem) []byte {
 	if a.asItCame(res) {
 		return dst
 	}
-	if a.alone && !a.bytesSent {
+	if a.lastTurnOnly && !a.bytesSent {
 		dst = a.appendAlone(dst, len(res.Trace), a.added(res))
 	}
 	dst = a.appendShown(a.start(dst), true)
@@ -441,8 +441,7 @@ func (a *chat) extra(res *event.Result) []lathe.Member {
 			}
 		}
 	}
-	for i := range res.Trace {
-		t := &res.Trace[i]
+	for _, t := range res.Trace {
 		drop(t.Dropped)
 		r.Turns = append(r.Turns, turnReport{t.Turn, t.Model, t.Finish, t.Usage})
 		for _, call := range t.Calls {

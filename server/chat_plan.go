@@ -59,10 +59,10 @@ func (h *planner) planChat(ctx context.Context, a *chat, options *requestOptions
 func (h *planner) planInput(ctx context.Context, a *chat, options *requestOptions) *problem {
 	req := a.req
 	a.session = options.session
-	a.shows = a.protocol.showsCalls && options.show != showHidden
-	a.asks = a.shows && (options.show == showItems || asksByItem(req.Hosted))
+	a.showsCalls = a.protocol.showsCalls && options.show != showHidden
+	a.showsApprovals = a.showsCalls && (options.show == showItems || asksByItem(req.Hosted))
 	relay := lathe.Wire("")
-	if a.plain && a.passesBytes() {
+	if a.withoutLathe && a.passesBytes() {
 		relay = a.protocol.Wire()
 	}
 	if p := h.makePlan(ctx, a.caller, &runRequest{model: req.Model, sampling: &req.Sampling, user: req.User, tools: req.Tools, toolsParam: a.protocol.tools,
@@ -135,7 +135,7 @@ func (h *planner) attachEqual(ctx context.Context, a *chat) bool {
 		return false
 	}
 	v := h.equalRun(ctx, a)
-	if v == nil || a.fresh {
+	if v == nil || a.requiresNew {
 		return false
 	}
 	after, base := v.Since(a.req.Messages)
@@ -203,7 +203,7 @@ func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.S
 		return nil, p
 	}
 	if a.compacts() {
-		j.Messages, j.Waits = append(slices.Clip(j.Messages), lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: askSummary}}}), nil
+		j.Messages, j.Waits = append(slices.Clip(j.Messages), userText(askSummary)), nil
 	}
 	return j, h.checkSize(ctx, a.caller, j.Messages)
 }
@@ -241,7 +241,7 @@ func (a *exchange) accept(ctx context.Context, m *Model, relayed bool) *problem 
 		return p
 	}
 	if m.Loop.Wire() != a.protocol.Wire() && a.req.Updated != nil {
-		a.req.Sampling, a.alone = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
+		a.req.Sampling, a.lastTurnOnly = *a.req.Updated, wantsJSON(a.req.Updated.ResponseFormat)
 	}
 	if p := a.acceptTools(m); p != nil {
 		return p
@@ -265,8 +265,8 @@ func sendable(ms *members) bool {
 	if req.Foreign != nil || ms.callTurns != nil {
 		return ms.callTurns == nil
 	}
-	for i := range req.Messages {
-		for _, p := range req.Messages[i].Parts {
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
 			if call, ok := p.(lathe.ToolCall); ok && !openai.Sendable(call.Arguments) {
 				return false
 			}

@@ -248,7 +248,7 @@ func (co *core) copyFrom(ctx context.Context, owner, id string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // the rest of the body is not needed
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("it answered %d", resp.StatusCode)
 	}

@@ -48,6 +48,11 @@ const (
 	summaryHead = "Summary of the conversation so far, which was compacted:\n\n"
 )
 
+// userText returns a message of the user with the text.
+func userText(text string) lathe.Message {
+	return lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: text}}}
+}
+
 // compacted is the JSON that is sealed in a compaction item.
 type compacted struct {
 	Summary string `json:"summary"`
@@ -203,7 +208,7 @@ func (a *chat) openVendorSummaries(j *splice.Spliced) {
 		rest := make([]lathe.Part, 0, len(m.Parts))
 		for _, part := range m.Parts {
 			if summary := vendorSummary(part); summary != "" {
-				out = append(out, lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: summaryHead + summary}}})
+				out = append(out, userText(summaryHead+summary))
 			} else {
 				rest = append(rest, part)
 			}
@@ -257,7 +262,7 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 			if len(rest.Parts) > 0 {
 				out, rest.Parts = append(out, rest), nil
 			}
-			out = append(out, lathe.Message{Role: lathe.RoleUser, Parts: []lathe.Part{lathe.Text{Text: summaryHead + c.Summary}}})
+			out = append(out, userText(summaryHead+c.Summary))
 		}
 		if len(rest.Parts) > 0 || len(m.Parts) == 0 {
 			out = append(out, rest)

@@ -20,8 +20,8 @@ func (co *core) checkSize(ctx context.Context, c *caller, messages []lathe.Messa
 		return p
 	}
 	parts, calls := 0, 0
-	for i := range messages {
-		for _, part := range messages[i].Parts {
+	for _, m := range messages {
+		for _, part := range m.Parts {
 			if _, ok := part.(lathe.ToolCall); ok {
 				calls++
 			} else {
@@ -60,8 +60,7 @@ func gone(ctx context.Context) *problem {
 // It counts elements in the text of the body before it is parsed, and stops at the first one too many: so parsing costs
 // time and memory in proportion to the limits, not to the size of the body. conversation and tools are the names of the
 // members to count in. The body may be invalid JSON.
-func (co *core) checkElements(body []byte, conversation, tools string) *problem {
-	l := &co.opts.Limits
+func checkElements(l *Limits, body []byte, conversation, tools string) *problem {
 	most := l.MaxMessages + l.MaxParts + l.MaxCalls                                     // each element becomes at least one message, part or call
 	few := func(v []byte, most int) bool { return bytes.Count(v, []byte{'{'}) <= most } // each tool and each element is an object, so there are not more of them than braces
 	if few(body, min(most, l.MaxTools)) {

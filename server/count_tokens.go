@@ -100,8 +100,7 @@ func (h *tokenCounter) countTokens(w http.ResponseWriter, r *http.Request, c *ca
 // completeInput sets the messages of a Responses request to those that a model would get, including the response that it
 // continues.
 func (h *tokenCounter) completeInput(ctx context.Context, c *caller, req *wire.ClientRequest) *problem {
-	a := &chat{}
-	a.request = request{handler: h.planner, caller: c, members: members{protocol: responsesAPI, req: req}}
+	a := h.newChat(c, responsesAPI, req)
 	if p := h.restoreIDs(ctx, a); p != nil {
 		return p
 	}
@@ -158,9 +157,9 @@ func (h *tokenCounter) askCount(r *http.Request, c *caller, m *Model, pr *protoc
 // estimateTokens estimates the tokens of a request from the size of its texts. The gateway has no tokenizer of the vendor.
 func estimateTokens(req *wire.ClientRequest) int64 {
 	bytes, n := 0, 0
-	for i := range req.Messages {
+	for _, m := range req.Messages {
 		n += tokensPerMessage
-		for _, p := range req.Messages[i].Parts {
+		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case lathe.Text:
 				bytes += len(p.Text)
@@ -189,7 +188,7 @@ func estimateTokens(req *wire.ClientRequest) int64 {
 // read checks the number of elements in the body against the limits, removes the vendor's tools that the caller may not
 // use, and parses the body. withheld contains the types of the removed tools.
 func (h *planner) read(c *caller, pr *protocol, r *http.Request, body []byte) (req *wire.ClientRequest, withheld []string, p *problem) {
-	if p := h.checkElements(body, pr.conversation, pr.tools); p != nil {
+	if p := checkElements(&h.opts.Limits, body, pr.conversation, pr.tools); p != nil {
 		return nil, nil, p
 	}
 	req, err := pr.ParseRequest(body)

@@ -63,10 +63,7 @@ func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *
 	if p := co.reaches(v); p != nil {
 		return p
 	}
-	if err := co.opts.Executor.Wake(ctx, v.State.Run.RunID, v.State.Target, why); err != nil {
-		return co.runFailed(c, err)
-	}
-	return nil
+	return co.runFailed(c, co.opts.Executor.Wake(ctx, v.State.Run.RunID, v.State.Target, why))
 }
 
 // resumeStepped stores the results of client calls and makes the executor resume the suspended run.
@@ -137,13 +134,8 @@ func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.V
 
 // applyStepped makes the executor of a run read its stored signals. Its results are those of apply.
 func (h *inputHandler) applyStepped(ctx context.Context, c *caller, v *runlog.View, why Wake, settles func(event.Data) bool) (int, *problem) {
-	sub := h.opts.Bus.Subscribe(v.State.Run.RunID)
-	defer sub.Close()
 	if p := h.wake(ctx, c, v, why); p != nil {
 		return 0, p
 	}
-	if !h.waitLogged(ctx, sub, v, true, settles) {
-		return http.StatusAccepted, nil
-	}
-	return http.StatusOK, nil
+	return h.waitLogged(ctx, v, true, settles), nil
 }

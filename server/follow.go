@@ -77,7 +77,7 @@ func (x *watch) untilRest(ctx context.Context, c *caller, hold time.Duration) *e
 		switch {
 		case p != nil:
 			return takenOverResult(p)
-		case ctx.Err() != nil, (v.State.Finished != nil || v.State.Paused != "") && v.State.LastID <= x.last:
+		case ctx.Err() != nil, v.Rests() && v.State.LastID <= x.last:
 			return v.Result()
 		}
 		cancel() // the run resumed: the time limit of the hold no longer applies

@@ -48,7 +48,7 @@ type begunCall struct {
 // handOver makes the handover for the calls of the answer.
 func (a *content) handOver(s *lathe.Settings, l *lathe.Limits) {
 	a.calls = newHandover(a.writer, a.req.Tools, s, l)
-	a.calls.ordered, a.calls.early = a.shows, a.calls.early && a.protocol.pieces
+	a.calls.ordered, a.calls.early = a.showsCalls, a.calls.early && a.protocol.pieces
 }
 
 // newHandover returns a handover for a run with these client tools, settings and limits.

@@ -100,10 +100,8 @@ func withOwn(labels, own map[string]string) map[string]string {
 	if len(own) == 0 {
 		return labels
 	}
-	out := maps.Clone(labels)
-	if out == nil {
-		out = make(map[string]string, len(own))
-	}
+	out := map[string]string{}
+	maps.Copy(out, labels)
 	maps.Copy(out, own)
 	return out
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -186,13 +187,8 @@ func (k *Key) hash() [sha256.Size]byte {
 	return sha256.Sum256([]byte(k.Secret.Reveal()))
 }
 
-// configured returns the name of the configured key whose rights the caller has.
-func (k *Key) configured() string {
-	if k.Profile != "" {
-		return k.Profile
-	}
-	return k.Name
-}
+// configured returns the name of the configured key whose rights the caller has, and to which its calls are charged.
+func (k *Key) configured() string { return cmp.Or(k.Profile, k.Name) }
 
 // authenticate returns the key of the request, or a problem if it has none, an unknown one, or the keys of two callers.
 func (s *setup) authenticate(r *http.Request) (*Key, *problem) {

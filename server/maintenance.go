@@ -46,35 +46,30 @@ func (mt *maintenance) recount(ctx context.Context) {
 	_ = mt.opts.Engine.Flush(ctx, "") // if the store fails, the list below reports it
 	count := func() (map[string]int, error) {
 		next, open := map[string]suspendedRun{}, map[string]int{}
-		f := &store.RunFilter{Status: "parked", Limit: maxPage}
+		f := &store.RunFilter{Status: "parked"}
 		surveyed, reads := 0, 0
-		for {
-			rows, after, err := mt.opts.Index.Runs(ctx, f)
+		for row, err := range f.All(ctx, mt.opts.Index) {
 			if err != nil {
 				return nil, err
 			}
-			for i := range rows {
-				row := &rows[i]
-				if row.Reason != lathe.ReasonAwaitingApproval {
-					continue
-				}
+			if row.Reason == lathe.ReasonAwaitingApproval {
+				open[row.RunID] = len(row.Pending)
 				seen, known := mt.seen[row.RunID]
-				if !known || seen.lastID != row.LastID {
-					if mt.shared != nil && reads >= maxSurveyReads {
-						open[row.RunID] = len(row.Pending)
-						continue
-					}
+				known = known && seen.lastID == row.LastID
+				if !known && (mt.shared == nil || reads < maxSurveyReads) {
 					reads++
-					seen = mt.readSuspended(ctx, row.RunID)
+					seen, known = mt.readSuspended(ctx, row.RunID), true
 				}
-				next[row.RunID], open[row.RunID] = seen, seen.asked
+				if known {
+					next[row.RunID], open[row.RunID] = seen, seen.asked
+				}
 			}
-			surveyed += len(rows)
-			if f.After = after; after == "" || mt.shared != nil && surveyed >= maxSurveyed {
-				mt.seen = next
-				return open, nil
+			if surveyed++; mt.shared != nil && surveyed == maxSurveyed {
+				break
 			}
 		}
+		mt.seen = next
+		return open, nil
 	}
 	var err error
 	if m := mt.opts.Metrics; m != nil {
@@ -89,7 +84,7 @@ func (mt *maintenance) recount(ctx context.Context) {
 
 // readSuspended reads the log of a suspended run. It returns the zero value if the run cannot be read.
 func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRun {
-	v, p := mt.view(ctx, mt.serverCaller(), id)
+	v, p := mt.view(ctx, serverCaller(), id)
 	if p != nil {
 		return suspendedRun{} // the run was deleted in the meantime
 	}
@@ -114,14 +109,12 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 
 // recountEvery repeats the survey until ctx is done. took is the duration of the last survey.
 func (mt *maintenance) recountEvery(ctx context.Context, took time.Duration) {
-	next := time.NewTimer(surveyPause(mt.opts.Limits.Expiry, took))
-	defer next.Stop()
 	for {
 		select {
-		case <-next.C:
+		case <-time.After(surveyPause(mt.opts.Limits.Expiry, took)):
 			began := time.Now()
 			mt.recount(ctx)
-			next.Reset(surveyPause(mt.opts.Limits.Expiry, time.Since(began)))
+			took = time.Since(began)
 		case <-ctx.Done():
 			return
 		}

@@ -34,8 +34,7 @@ func (mt *maintenance) run(ctx context.Context) {
 	if mt.opts.Approvals == nil || mt.opts.Bus == nil {
 		return
 	}
-	tick := time.NewTicker(mt.opts.Limits.Expiry)
-	defer tick.Stop()
+	tick := time.Tick(mt.opts.Limits.Expiry)
 	for {
 		for _, r := range mt.opts.Approvals.Expired() {
 			if p := mt.expire(ctx, r.RunID); p != nil && ctx.Err() == nil {
@@ -44,7 +43,7 @@ func (mt *maintenance) run(ctx context.Context) {
 			}
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}
@@ -52,11 +51,11 @@ func (mt *maintenance) run(ctx context.Context) {
 }
 
 // serverCaller returns the caller for operations that the server itself begins. It may see every run.
-func (co *core) serverCaller() *caller { return &caller{access: access{key: anyone}} }
+func serverCaller() *caller { return &caller{access: access{key: anyone}} }
 
 // expire resumes the run if it is suspended and one of its approval requests has expired. It does nothing otherwise.
 func (mt *maintenance) expire(ctx context.Context, id string) *problem {
-	c := mt.serverCaller()
+	c := serverCaller()
 	c.setup = mt.work.begin()
 	defer mt.work.end(c.setup)
 	unlock, p := mt.locks.lock(ctx, id)

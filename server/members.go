@@ -2,10 +2,7 @@ package server
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
@@ -37,13 +34,14 @@ func (ms *members) sort(m *Model, relayed bool) *problem {
 	if p := ms.requireWholeConversation(relayed, m.Pass); p != nil {
 		return p
 	}
-	same := m.Loop.Wire() == ms.protocol.Wire()
+	sameWire := m.Loop.Wire() == ms.protocol.Wire()
 	for _, member := range ms.req.Unknown {
 		name := member.Name
 		listed := slices.Contains(m.Pass, name)
+		hasEffect := listed || !ms.protocol.withheld.Has(name) && (sameWire || ms.likes(name) != "")
 		switch {
 		case name == "lathe":
-		case ms.protocol.withheld.Has(name) && !listed, !relayed && slices.Contains(ms.protocol.shaping, name), !same && !listed && ms.likes(name) == "":
+		case !hasEffect, !relayed && slices.Contains(ms.protocol.shaping, name):
 			ms.ignored = append(ms.ignored, name)
 		case listed, ms.protocol.published.Has(name):
 			ms.passed = append(ms.passed, member)
@@ -105,45 +103,4 @@ func (ms *members) asked() []byte {
 		}
 	}
 	return nil
-}
-
-// maxListed is the maximum number of names in each list of members that the client gets.
-const maxListed = 32
-
-// passedNames returns the names of the members that were passed on, at most maxListed.
-func (ms *members) passedNames() []string {
-	var names []string
-	for _, m := range ms.passed[:min(len(ms.passed), maxListed)] {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
-// Header implements [stream.Encoder]. It sets the headers about the run and about ignored, passed and dropped members.
-func (a *chat) Header(h http.Header) {
-	h.Set("X-Lathe-Run-Id", a.caller.runID)
-	list := func(name string, members []string) {
-		for _, m := range members[:min(len(members), maxListed)] {
-			if isPath(m) {
-				h.Add(name, m)
-			}
-		}
-	}
-	if a.lost > 0 {
-		h.Set("X-Lathe-Lost-Joins", strconv.Itoa(a.lost))
-	}
-	list("X-Lathe-Passed", a.passedNames())
-	list("X-Lathe-Ignored", a.ignored)
-	list("X-Lathe-Dropped", a.dropped)
-}
-
-// isPath reports whether the path of a member has only characters that are safe in a header: names, and indexes in
-// brackets.
-func isPath(s string) bool { return isToken(strings.NewReplacer("[", ".", "]", ".").Replace(s)) }
-
-// isToken reports whether a name has 1 to 64 characters that are safe in a header.
-func isToken(s string) bool {
-	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
-	}) < 0
 }

@@ -12,10 +12,7 @@ import (
 func (h *catalogHandler) listModels(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	rows := []modelRow{}
 	for _, name := range c.modelNames() {
-		m, err := c.setup.Models.Model(name)
-		if err != nil {
-			m = nil
-		}
+		m, _ := c.setup.Models.Model(name) // nil if the model cannot be used now
 		rows = append(rows, newModelRow(name, m))
 	}
 	switch c.form {

@@ -72,7 +72,7 @@ func (a *content) replay(dst []byte, r *replayed, carriers *splice.Carriers) []b
 		if a.settings.Executor == lathe.ExecutorNoop && !result.IsError { // a stream contains this result as commentary
 			dst = a.live(dst, turn, lathe.DeltaCommentary, result.Content)
 		}
-		if a.shows && isServerCall(a, result.Name, result.Code) {
+		if a.showsCalls && isServerCall(a, result.Name, result.Code) {
 			if asked == nil {
 				asked = pairs.CallsOf(r.history)
 			}
@@ -140,7 +140,7 @@ func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 	own.writer, own.calls, own.carriers, own.before = w, &handover{writer: w, names: a.calls.names}, nil, replayed{}
 	own.progress = progress{}
 	own.replay(nil, &replayed{messages: messages, history: messages}, nil)
-	if a.alone {
+	if a.lastTurnOnly {
 		own.appendAlone(nil, 0, messages)
 	}
 	return w.text.String(), w.refused

@@ -14,22 +14,22 @@ import (
 
 // A request is one request for a model's answer, on any wire, and what its client supports.
 type request struct {
-	handler  *planner
-	caller   *caller
-	members                // the members of the request, and how each of them was handled
-	from     *http.Request // the HTTP request, or the one that opened the WebSocket; nil if the answer is read from the store
-	session  string
-	alone    bool                     // the client requires JSON, so the response contains the text of the last turn only
-	shows    bool                     // the response contains calls of this server
-	asks     bool                     // the response contains requests for approvals; some clients accept those only if they declared the tool
-	fresh    bool                     // the client requires a new run, even if an equal request has one
-	plain    bool                     // the request has no object `lathe`, so the client expects none in the answer
-	referred bool                     // item references in the messages were replaced by messages of stored responses
-	parsed   []lathe.Message          // the messages of the request, before the server added, removed or changed any
-	placed   func(path string) string // the function that place uses; nil before the first call of place
-	equal    requestSum               // digest of the request; zero until digest is called
-	socket   *socket                  // the WebSocket on which the request came as a message; nil: it came over HTTP
-	warm     bool                     // the message only prepares a conversation (generate: false): no model is called
+	handler        *planner
+	caller         *caller
+	members                      // the members of the request, and how each of them was handled
+	from           *http.Request // the HTTP request, or the one that opened the WebSocket; nil if the answer is read from the store
+	session        string
+	lastTurnOnly   bool                     // the response contains the text of the last turn only, because the client requires JSON
+	showsCalls     bool                     // the response contains calls of this server
+	showsApprovals bool                     // the response contains requests for approvals; some clients accept those only if they declared the tool
+	requiresNew    bool                     // the client requires a new run, even if an equal request has one
+	withoutLathe   bool                     // the request has no object `lathe`, so the client expects none in the answer
+	hasReferences  bool                     // item references in the messages were replaced by messages of stored responses
+	parsed         []lathe.Message          // the messages of the request, before the server added, removed or changed any
+	placed         func(path string) string // the function that place uses; nil before the first call of place
+	equal          requestSum               // digest of the request; zero until digest is called
+	socket         *socket                  // the WebSocket on which the request came as a message; nil: it came over HTTP
+	preparesOnly   bool                     // the message only prepares a conversation (generate: false): no model is called
 }
 
 // An exchange is a request and its plan: the run that answers the request, which is new, resumed or attached to.
@@ -63,18 +63,14 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	if p := h.checkSize(r.Context(), c, req.Messages); p != nil {
 		return nil, p
 	}
-	a := &chat{}
-	if a.enc = a; !req.Stream {
-		a.enc = &wholeAnswer{chat: a}
-	}
-	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req, ignored: withheld}, socket: socket, warm: warm, parsed: req.Messages, from: r}
-	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
-	if a.fresh, p = asksAnew(r); p != nil {
+	a := h.newChat(c, pr, req)
+	a.ignored, a.socket, a.preparesOnly, a.from = withheld, socket, warm, r
+	if a.requiresNew, p = asksAnew(r); p != nil {
 		return nil, p
 	}
 	asked := a.asked()
-	a.plain = asked == nil && !req.Obfuscate && !(pr.array && req.Stream)
-	a.alone = wantsJSON(req.Sampling.ResponseFormat)
+	a.withoutLathe = asked == nil && !req.Obfuscate && !(pr.array && req.Stream)
+	a.lastTurnOnly = wantsJSON(req.Sampling.ResponseFormat)
 	options, p := parseOptions(asked)
 	if p != nil {
 		return nil, p
@@ -90,6 +86,17 @@ func (h *planner) readChat(r *http.Request, c *caller, pr *protocol) (_ *chat, p
 	}
 	h.trackChat(a)
 	return a, nil
+}
+
+// newChat returns the chat that answers a request of c on the wire of pr.
+func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *chat {
+	a := &chat{}
+	if a.enc = a; !req.Stream {
+		a.enc = &wholeAnswer{chat: a}
+	}
+	a.request = request{handler: h, caller: c, members: members{protocol: pr, req: req}, parsed: req.Messages}
+	a.unlock, a.head = func() {}, wire.AnswerHead{Model: req.Model, Created: h.opts.Now().Unix(), Request: req}
+	return a
 }
 
 // wantsJSON reports whether a response_format requires anything but plain text.

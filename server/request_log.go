@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -14,12 +15,7 @@ const maxRequestID = 128
 
 // requestID returns the id that the client gave if it has only safe characters, else a new random id.
 func requestID(given string) string {
-	ok := given != "" && len(given) <= maxRequestID
-	for i := range len(given) {
-		c := given[i]
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-:", c) >= 0)
-	}
-	if ok {
+	if given != "" && len(given) <= maxRequestID && strings.Trim(given, tokenCharacters+":") == "" {
 		return given
 	}
 	return "req_" + rand.Text()
@@ -53,12 +49,7 @@ func (g *gate) logRequest(r *http.Request, rec *recorder, c *caller, took time.D
 }
 
 // routeName returns the name of the request's route in metrics and in the log; "none" if it has no route.
-func (c *caller) routeName() string {
-	if c.pattern == "" {
-		return "none"
-	}
-	return c.pattern
-}
+func (c *caller) routeName() string { return cmp.Or(c.pattern, "none") }
 
 // knownMethod returns the method if it is a standard one, else "other", so that text of clients does not get into the log.
 func knownMethod(method string) string {

@@ -85,10 +85,7 @@ func parseUIOptions(raw []byte) (*requestOptions, *problem) {
 
 // param returns the path of an option in the request, for errors.
 func (o *requestOptions) param(name string) string {
-	if o.at == "" {
-		return name
-	}
-	return o.at + "." + name
+	return strings.TrimPrefix(o.at+"."+name, ".")
 }
 
 // eachMember calls f for each member of a JSON object whose value is not null. A member that is not in names is an error;
@@ -171,14 +168,20 @@ func word[T ~string](v []byte, dst *T, at string, words ...T) *problem {
 		return p
 	}
 	if !slices.Contains(words, s) {
-		names := make([]string, len(words))
-		for i := range words {
-			names[i] = string(words[i])
-		}
-		return badRequest(at, "%s must be %s.%s", at, strings.Join(names, ", "), mean(string(s), names))
+		known := names(words)
+		return badRequest(at, "%s must be %s.%s", at, strings.Join(known, ", "), mean(string(s), known))
 	}
 	*dst = s
 	return nil
+}
+
+// names returns the words as strings.
+func names[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
 }
 
 // toolsFor returns the names of the tools that the run may use; nil: all.

@@ -77,9 +77,9 @@ func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	req.Body, req.Model, req.Messages = body, v.State.Target, nil
 	a.members = members{protocol: responsesAPI, req: req}
 	a.head.Request = req
-	a.alone = wantsJSON(req.Sampling.ResponseFormat)
+	a.lastTurnOnly = wantsJSON(req.Sampling.ResponseFormat)
 	if options, p := parseOptions(a.asked()); p == nil {
-		a.shows, a.session = options.show != showHidden, options.session
+		a.showsCalls, a.session = options.show != showHidden, options.session
 	}
 	l, p := a.caller.loopOf(v)
 	if p != nil {

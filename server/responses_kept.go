@@ -107,14 +107,14 @@ func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string)
 // limited time.
 func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
 	sp, p := h.keptResponse(ctx, a.caller, id)
-	if p != nil || !sp.Last() || sp.State.Finished != nil || sp.State.Paused != "" {
+	if p != nil || !sp.Last() || sp.Rests() {
 		return sp, p
 	}
 	v, p := h.waitSuspended(ctx, a.caller, sp.ID.Run)
 	if p != nil {
 		return nil, p
 	}
-	if v.State.Finished == nil && v.State.Paused == "" {
+	if !v.Rests() {
 		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
 	}
 	return v.Span(sp.ID), nil
@@ -223,10 +223,9 @@ func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, 
 func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog.Span) (body []byte) {
 	v := sp.View
 	c.runID = v.State.Run.RunID
-	a := &chat{}
-	a.request = request{handler: h.planner, caller: c, shows: true, asks: true}
-	a.stored, a.unlock = true, func() {}
-	a.head = wire.AnswerHead{ID: sp.ID.String(), Model: v.State.Target, Created: v.Summary.Run.Started.Unix(), Kept: true}
+	a := h.newChat(c, responsesAPI, &wire.ClientRequest{Request: lathe.Request{Model: v.State.Target}})
+	a.stored, a.showsCalls, a.showsApprovals = true, true, true
+	a.head.ID, a.head.Created, a.head.Kept = sp.ID.String(), v.Summary.Run.Started.Unix(), true
 	a.restoreRequest(ctx, v)
 	a.handOver(&a.settings, &a.limits)
 	a.calls.ids = newCallIDs(ctx, &a.exchange, c.runID)
@@ -241,7 +240,7 @@ func (h *responsesHandler) responseOf(ctx context.Context, c *caller, sp *runlog
 	a.base = sp.Start
 	res := sp.Result()
 	switch p := problems.Failure(res); {
-	case sp.Last() && v.State.Finished == nil && v.State.Paused == "":
+	case sp.Last() && !v.Rests():
 		return lastResponse(a.protocol.NewWriter(&a.head).AppendStart(nil))
 	case p != nil:
 		body = lastResponse(a.protocol.NewWriter(&a.head).AppendError(nil, c.apiError(p)))

@@ -64,7 +64,7 @@ func (h *responseReader) resolveReferences(ctx context.Context, a *chat) (waits 
 			return waits, p
 		}
 	}
-	a.req.Messages, a.referred = r.out, true
+	a.req.Messages, a.hasReferences = r.out, true
 	return nil, nil
 }
 
@@ -180,4 +180,4 @@ func withoutCalls(parts []lathe.Part, others map[string]lathe.ToolCall) []lathe.
 }
 
 // continuesResponse reports whether the conversation includes messages of stored responses.
-func (a *request) continuesResponse() bool { return a.req.PreviousID != "" || a.referred }
+func (a *request) continuesResponse() bool { return a.req.PreviousID != "" || a.hasReferences }

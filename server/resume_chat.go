@@ -76,7 +76,7 @@ func (h *planner) loadSuspended(ctx context.Context, a *chat, id string) (*runlo
 		a.unlock = sync.OnceFunc(unlock)
 		carried := h.executes(id)
 		v, p := h.view(ctx, a.caller, id)
-		if p == nil && v.State.Paused == "" && v.State.Finished == nil && !carried { // the run may have been resumed between the two reads
+		if p == nil && !v.Rests() && !carried { // the run may have been resumed between the two reads
 			carried = h.executes(id)
 			before := v.State.LastID
 			if v, p = h.view(ctx, a.caller, id); p == nil && v.State.LastID > before {

@@ -43,9 +43,9 @@ type tracked struct {
 	messages []lathe.Message // of the request
 	digest   store.RequestDigest
 	// durable is set if the run continues when its client leaves or its process stops. Such a run is recorded at its start.
-	durable bool
-	fresh   bool // the client requires a new run
-	before  bool // the request arrived before the answer of the earlier run was delivered
+	durable     bool
+	requiresNew bool // the client requires a new run
+	before      bool // the request arrived before the answer of the earlier run was delivered
 	// continued is the number of runs in the chain that the run continues. failed is the error code of the last of them;
 	// "": it did not fail.
 	continued int
@@ -86,7 +86,7 @@ func (h *planner) trackChat(a *chat) {
 		return
 	}
 	a.job.track = &tracked{earlier: h.earlier, caller: c, messages: a.req.Messages, digest: store.RequestDigest(a.digest()),
-		durable: a.job.due == nil, fresh: a.fresh, runID: a.job.follow}
+		durable: a.job.due == nil, requiresNew: a.requiresNew, runID: a.job.follow}
 }
 
 // offersWrites reports whether a run under these settings may call a tool of this server that may write.
@@ -183,7 +183,7 @@ func (t *tracked) record(ctx context.Context, runID string) error {
 				return err
 			}
 			t.known = r.RunID
-			if t.outrun = t.unsure && !t.fresh && err == nil && !r.Delivered; t.outrun {
+			if t.outrun = t.unsure && !t.requiresNew && err == nil && !r.Delivered; t.outrun {
 				break
 			}
 		}

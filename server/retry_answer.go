@@ -29,7 +29,7 @@ type answerer interface {
 // written nothing of an answer, if the request needs a new run.
 func (er *earlierRuns) repeated(w http.ResponseWriter, r *http.Request, j *job, enc stream.Encoder, x answerer) bool {
 	t := j.track
-	if t == nil || t.fresh || j.resume != "" || j.follow != "" {
+	if t == nil || t.requiresNew || j.resume != "" || j.follow != "" {
 		return false
 	}
 	for range maxContinued {
@@ -112,13 +112,12 @@ func (er *earlierRuns) awaitAttached(w http.ResponseWriter, r *http.Request, j *
 	if j.out == nil {
 		j.out = er.newStreamWriter(w, enc)
 	}
-	tick := time.NewTicker(er.opts.Limits.KeepAlive)
-	defer tick.Stop()
+	tick := time.Tick(er.opts.Limits.KeepAlive)
 	for {
 		select {
 		case <-done:
 			return e, p
-		case <-tick.C:
+		case <-tick:
 			if err := j.out.Write(stream.AppendKeepAlive(nil, enc)); err != nil {
 				return nil, clientGone()
 			}

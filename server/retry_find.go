@@ -192,11 +192,9 @@ func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.Request
 
 // pause blocks for d, or until notified has a value. It returns a problem if ctx is done first. notified may be nil.
 func pause(ctx context.Context, notified <-chan struct{}, d time.Duration) *problem {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-notified:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 		return clientGone()
 	}
@@ -271,7 +269,7 @@ func (er *earlierRuns) readEarlier(ctx context.Context, t *tracked, id string) (
 	if p != nil {
 		return nil, p
 	}
-	over := v.State.Finished != nil || v.State.Paused != ""
+	over := v.Rests()
 	if !over && v.Stepped() == nil && er.shared == nil && !er.executes(id) { // no process executes the run: it has ended meanwhile, or will stay as it is
 		if p := er.takes(); p != nil { // while the server drains, the next process may still resume the run
 			return nil, p

@@ -42,7 +42,7 @@ func firstElements(array []byte, n int) []byte {
 // end.
 func (er *earlierRuns) spliceResumed(ctx context.Context, a *chat) *problem {
 	k := resumeText(a.req.Messages, a.protocol.resent)
-	if k == 0 || a.fresh || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) ||
+	if k == 0 || a.requiresNew || a.continuesResponse() || a.job.resume != "" || a.job.follow != "" || len(a.in.Messages) != len(a.req.Messages) ||
 		er.opts.Limits.RetryWindow < 0 || !a.caller.offersWrites(&a.settings, a.in.Allow) {
 		return nil
 	}

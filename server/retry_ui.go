@@ -16,7 +16,7 @@ import (
 // [uiHandler.staleApproval].
 func (h *uiHandler) trackUI(r *http.Request, u *uiChat) *problem {
 	c := u.caller
-	fresh, p := asksAnew(r)
+	requiresNew, p := asksAnew(r)
 	if p != nil {
 		return p
 	}
@@ -24,7 +24,7 @@ func (h *uiHandler) trackUI(r *http.Request, u *uiChat) *problem {
 	if p != nil || h.opts.Limits.RetryWindow < 0 || u.req.Last != nil && len(u.req.Last.Approvals) > 0 || !c.offersWrites(&lathe.Settings{}, allow) {
 		return p
 	}
-	u.job.track = &tracked{earlier: h.earlier, caller: c, messages: u.req.Messages, digest: store.RequestDigest(u.digest()), durable: true, fresh: fresh}
+	u.job.track = &tracked{earlier: h.earlier, caller: c, messages: u.req.Messages, digest: store.RequestDigest(u.digest()), durable: true, requiresNew: requiresNew}
 	return nil
 }
 
@@ -32,10 +32,9 @@ func (h *uiHandler) trackUI(r *http.Request, u *uiChat) *problem {
 // gives each request a runId of its own: these members do not count.
 func (u *uiChat) digest() requestSum {
 	return sumBody([]string{u.caller.key.Name, "/api/chat"}, u.caller.body, func(name, v []byte) []byte {
-		for _, of := range []string{"trigger", "messageId", "runId"} {
-			if rawjson.EqualKey(name, of) {
-				return nil
-			}
+		switch rawjson.Text(name) {
+		case "trigger", "messageId", "runId":
+			return nil
 		}
 		return v
 	})

@@ -64,7 +64,7 @@ func noRun() *problem {
 	return notFound("run_not_found", "There is no such run.")
 }
 
-// runFailed returns the problem for an error of the store about a run.
+// runFailed returns the problem for an error of the store about a run; nil if err is nil.
 func (co *core) runFailed(c *caller, err error) *problem {
 	switch lathe.CodeOf(err) {
 	case lathe.CodeNotFound:

@@ -76,7 +76,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	if p != nil {
 		return false, 0, p
 	}
-	if v.State.Paused == "" && v.Stepped() == nil && h.shared == nil && !h.executes(id) {
+	if h.orphaned(v) {
 		return h.rereadRun(ctx, c, v)
 	}
 	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
@@ -146,21 +146,16 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 	case owner == "" && !v.Summary.Run.Resumable:
 		return h.rereadRun(ctx, c, v)
 	}
-	sub := h.opts.Bus.Subscribe(id)
-	defer sub.Close()
 	h.opts.Supervisor.Notify(id) // this process may have acquired the run
-	rests := func(d event.Data) bool {
+	status = h.waitLogged(ctx, v, true, func(d event.Data) bool {
 		switch d.(type) {
 		case *event.RunFinished, *event.RunPaused: // the run may have been suspended and released before the signal was stored
 			return true
 		default:
 			return false
 		}
-	}
-	if !h.waitLogged(ctx, sub, v, true, rests) {
-		return false, http.StatusAccepted, nil
-	}
-	return true, 0, nil // the next attempt reads from the log that the run has ended, or cancels it here
+	})
+	return status == http.StatusOK, status, nil // the next attempt reads from the log that the run has ended, or cancels it here
 }
 
 // rereadRun reads the log of a run again. It is called if the run was in progress according to its log but this process

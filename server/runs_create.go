@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/places"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/internal/wire/openai"
 	"github.com/lathe-run/lathe/loop"
 )
@@ -137,7 +138,7 @@ func (f *first) Emit(_ context.Context, e event.Event) {
 
 // planRun reads the body of a request for a run and makes the plan of the run.
 func (h *runsHandler) planRun(ctx context.Context, c *caller, body []byte) (*plan, *problem) {
-	if p := h.checkElements(body, "messages", "client_tools"); p != nil {
+	if p := checkElements(&h.opts.Limits, body, "messages", "client_tools"); p != nil {
 		return nil, p
 	}
 	options := &requestOptions{}
@@ -210,13 +211,7 @@ func underBody(p *problem) *problem {
 // completion.
 func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, *problem) {
 	var messages, prompt []byte
-	chat := []byte{'{'}
-	add := func(name string, v []byte) {
-		if len(chat) > 1 {
-			chat = append(chat, ',')
-		}
-		chat = append(append(rawjson.AppendQuote(chat, name), ':'), v...)
-	}
+	chat := wire.JSON("{")
 	names := slices.Concat(runMembers, []string{"prompt", "client_tools"}, optionMembers)
 	p := eachMember(body, "", names, func(name, at string, v []byte) *problem {
 		switch {
@@ -227,9 +222,9 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 		case name == "messages":
 			messages = v
 		case name == "client_tools":
-			add("tools", v)
+			chat = chat.Val("tools", v)
 		default:
-			add(name, v)
+			chat = chat.Val(name, v)
 		}
 		return nil
 	})
@@ -241,10 +236,9 @@ func readRunRequest(body []byte, options *requestOptions) (*openai.ChatRequest, 
 	case prompt != nil && prompt[0] != '"':
 		return nil, badRequest("prompt", "prompt must be a text.")
 	case prompt != nil:
-		messages = append(append([]byte(`[{"role":"user","content":`), prompt...), "}]"...)
+		messages = wire.JSON(`[{"role":"user","content":`).Raw(prompt).Lit("}]")
 	}
-	add("messages", messages)
-	req, err := openai.ParseAny(append(chat, '}'))
+	req, err := openai.ParseAny(chat.Val("messages", messages).Lit("}"))
 	if err == nil && req.Foreign != nil {
 		err = req.Foreign
 	}

@@ -21,9 +21,7 @@ func (h *removalHandler) deleteSession(w http.ResponseWriter, r *http.Request, c
 	case n == 0:
 		p = noSession()
 	default:
-		if err := h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")); err != nil {
-			p = h.storeFailed(c, err)
-		}
+		p = h.storeFailed(c, h.dropTitles(r.Context(), c.key.Name, r.PathValue("id")))
 	}
 	return removed(w, p)
 }
@@ -37,14 +35,10 @@ func (h *removalHandler) deletePrincipal(w http.ResponseWriter, r *http.Request,
 	}
 	_, p := h.removeAll(r.Context(), c, &store.RunFilter{Principal: name})
 	if turnOwner, ok := h.opts.Index.(store.Retainer); ok && p == nil {
-		if err := turnOwner.DeletePrincipal(r.Context(), name); err != nil {
-			p = h.storeFailed(c, err)
-		}
+		p = h.storeFailed(c, turnOwner.DeletePrincipal(r.Context(), name))
 	}
 	if p == nil {
-		if err := h.dropTitles(r.Context(), name, ""); err != nil {
-			p = h.storeFailed(c, err)
-		}
+		p = h.storeFailed(c, h.dropTitles(r.Context(), name, ""))
 	}
 	return removed(w, p)
 }
@@ -80,26 +74,19 @@ func (h *removalHandler) removeAll(ctx context.Context, c *caller, f *store.RunF
 
 // resting returns the ids of all runs that match f, or a problem if one of them is in progress.
 func (h *removalHandler) resting(ctx context.Context, c *caller, f *store.RunFilter) (ids []string, p *problem) {
-	page := *f
-	page.Limit = maxPage
 	if err := h.opts.Engine.Flush(ctx, ""); err != nil { // events in memory would be stored after the deletion
 		return nil, h.storeFailed(c, err)
 	}
-	for {
-		rows, next, err := h.opts.Index.Runs(ctx, &page)
-		if err != nil {
+	for run, err := range f.All(ctx, h.opts.Index) {
+		switch {
+		case err != nil:
 			return nil, h.storeFailed(c, err)
+		case run.Status == "running", h.executes(run.RunID):
+			return nil, conflict("run_running", "The run %s goes on: cancel it first.", run.RunID)
 		}
-		for i := range rows {
-			if rows[i].Status == "running" || h.executes(rows[i].RunID) {
-				return nil, conflict("run_running", "The run %s goes on: cancel it first.", rows[i].RunID)
-			}
-			ids = append(ids, rows[i].RunID)
-		}
-		if page.After = next; next == "" {
-			return ids, nil
-		}
+		ids = append(ids, run.RunID)
 	}
+	return ids, nil
 }
 
 // remove deletes a run of the caller that is suspended or has ended, after the deletion was written to the audit log.
@@ -113,7 +100,7 @@ func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *prob
 	switch {
 	case p != nil:
 		return p
-	case h.executes(id), v.State.Paused == "" && v.State.Finished == nil:
+	case h.executes(id), !v.Rests():
 		return conflict("run_running", "The run goes on: cancel it first.")
 	}
 	if h.opts.Removing != nil {

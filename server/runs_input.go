@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
@@ -17,97 +15,11 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/loop"
-	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/store"
 )
 
-// logTimeout is how long a request waits until the log of the run contains the effect of the request.
-const logTimeout = 5 * time.Second
-
 // maxResults is the maximum number of results in one request.
 const maxResults = 1000
-
-// resume resumes a suspended run with the results of client calls in answers. The caller must have locked the run.
-func (ex *runStarter) resume(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
-	if p := ex.takes(); p != nil {
-		return p
-	}
-	if v.Stepped() != nil {
-		return ex.resumeStepped(ctx, c, v, answers)
-	}
-	if v.State.Paused == "" {
-		return ownedElsewhere()
-	}
-	l, p := c.loopOf(v)
-	if p != nil {
-		return p
-	}
-	setup := ex.hold(c)
-	if err := ex.opts.Supervisor.Resume(ctx, l, v.State.Run.RunID, answers, newObjectNote(ex.core, c, v.State.Run.Principal).with(setup)...); err != nil {
-		setup.free()
-		return ex.runFailed(c, err)
-	}
-	return nil
-}
-
-// loopOf returns the loop of the model that the run began with.
-func (c *caller) loopOf(v *runlog.View) (*loop.Loop, *problem) {
-	m, p := c.model(v.State.Target)
-	switch {
-	case p != nil && p.Status == http.StatusNotFound:
-		return nil, conflict("model_gone", "The model that the run was begun with is not configured any more.")
-	case p != nil:
-		return nil, p
-	}
-	return m.Loop, nil
-}
-
-// waitLogged reads the events after v until settles returns true for one, and then returns true. It returns false if the
-// run ends first, is suspended first, or logTimeout is over. If goesOn is true the run is known to resume, and being
-// suspended does not end the wait.
-func (h *inputHandler) waitLogged(ctx context.Context, sub *observe.Subscription, v *runlog.View, goesOn bool, settles func(event.Data) bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, logTimeout)
-	defer cancel()
-	last := v.State.LastID
-	over, seen := false, false
-	look := func(e *event.Event) {
-		if e.ID <= last || over {
-			return
-		}
-		last = e.ID
-		switch e.Data.(type) {
-		case *event.RunPaused:
-			over = !goesOn
-		case *event.RunFinished:
-			over = true
-		default: // the run continues
-		}
-		if settles(e.Data) {
-			over, seen = true, true
-		}
-	}
-	for !over {
-		heard, stop := context.WithTimeout(ctx, h.opts.Limits.Poll)
-		e, err := sub.Next(heard)
-		stop()
-		switch {
-		case err == nil:
-			look(&e)
-		case ctx.Err() != nil:
-			return false
-		case h.shared == nil && !errors.Is(err, context.DeadlineExceeded):
-			return false
-		case h.shared != nil: // another process may execute the run: its events are only in the store
-			for e, err := range h.opts.Index.Read(ctx, v.State.Run.RunID, last) {
-				if err != nil {
-					return false
-				}
-				look(&e)
-			}
-		}
-	}
-	return seen
-}
 
 // A decision is the body of a request that answers an approval.
 type decision struct {
@@ -204,54 +116,6 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 	})
 }
 
-// apply makes the run read its stored signals, now or when it is suspended next. It returns 200 if settles has matched an
-// event of the log, and 202 if the signal has not been applied yet. If later is true and the run is in progress, it returns
-// 202 without waiting. The caller must have locked the run.
-func (h *inputHandler) apply(ctx context.Context, c *caller, v *runlog.View, later bool, settles func(event.Data) bool) (int, *problem) {
-	if v.Stepped() != nil {
-		return h.applyStepped(ctx, c, v, WakeInput, settles)
-	}
-	id := v.State.Run.RunID
-	sub := h.opts.Bus.Subscribe(id)
-	defer sub.Close()
-	goesOn := h.opts.Supervisor.Notify(id)
-	switch {
-	case goesOn:
-	case h.inflight.find(id) != nil:
-		h.resumeLater(ctx, c, id)
-		goesOn = true
-	case v.State.Paused == "": // the run was in progress when v was read, and may be suspended by now
-		now, p := h.view(ctx, c, id)
-		if p == nil {
-			p = now.Ended()
-		}
-		if p != nil {
-			return 0, p
-		}
-		if goesOn = now.State.Paused == ""; goesOn && h.shared == nil {
-			return 0, ownedElsewhere()
-		}
-		v = now // if the run is still in progress, the process that owns it reads the signal
-	}
-	if !goesOn {
-		later = false
-		p := h.resume(ctx, c, v, nil)
-		switch {
-		case p == nil:
-		case h.shared != nil && p.Code == "run_changed": // another process has acquired the run
-			goesOn = true
-		case h.shared != nil && (p.Code == "overloaded" || p.Code == "draining"): // another process will acquire the run
-			later = true
-		default:
-			return 0, p // the signal is stored; the client may repeat the request
-		}
-	}
-	if later || !h.waitLogged(ctx, sub, v, goesOn, settles) {
-		return http.StatusAccepted, nil
-	}
-	return http.StatusOK, nil
-}
-
 // asked returns the open call of the run for which an approval was requested, or a problem if none exists.
 func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
 	o := v.OpenCall(call)
@@ -269,42 +133,6 @@ func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (
 		return nil, conflict("not_asked", "No approval of the call was requested.")
 	}
 	return o, nil
-}
-
-// resumeLater resumes a run in progress as soon as it is suspended, because the run may have missed a stored signal. It
-// returns at once.
-func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
-	own := *c
-	own.setup = h.work.begin()
-	ctx = context.WithoutCancel(ctx)
-	go func() {
-		defer h.work.end(own.setup)
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(h.stopped, cancel)()
-		_, _ = h.waitRun(ctx, id) // the log, which is read below, has the state of the run
-		unlock, p := h.locks.lock(ctx, id)
-		if p != nil {
-			return // the server stops, and another process will resume the run
-		}
-		defer unlock()
-		v, p := h.view(ctx, &own, id)
-		if p == nil && v.State.Paused != "" && v.State.Finished == nil && !h.executes(id) && h.saidSince(ctx, v) {
-			p = h.resume(ctx, &own, v, nil)
-		}
-		if p != nil {
-			h.opts.Log.Error("a run could not be resumed", "run_id", id, "code", p.Code)
-		}
-	}()
-}
-
-// saidSince reports whether the store contains a signal that the suspended run waits for.
-func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
-	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
-	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
-		o := v.OpenCall(f.Key)
-		return o != nil && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
-	})
 }
 
 // A resultBody is the result of a client call in a request. Content is a JSON string or any other JSON value.
@@ -352,8 +180,7 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 	if len(results) == 0 || len(results) > maxResults {
 		return badRequest("results", "There must be 1 to %d results.", maxResults)
 	}
-	for i := range results {
-		one := &results[i]
+	for _, one := range results {
 		if _, twice := answers[one.ID]; one.ID == "" || twice {
 			return badRequest("results", "Each result names the tool_call_id of another call.")
 		}
@@ -368,10 +195,7 @@ func readResults(results []resultBody, answers map[string]lathe.Output) *problem
 // originalIDs replaces, in answers, the call ids that this server made for a client by the ids of the model server.
 func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id, out := range answers {
-		if _, own := v.Client[id]; own {
-			continue
-		}
-		if !splice.IsGatewayID(id) {
+		if _, own := v.Client[id]; own || !splice.IsGatewayID(id) {
 			continue
 		}
 		ring, err := h.seals.Get(ctx)
@@ -399,11 +223,10 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.Vie
 	if p := h.reaches(v); p != nil {
 		return 0, p
 	}
-	id := v.State.Run.RunID
-	if v.State.Paused == "" && v.Stepped() == nil && h.shared == nil && !h.executes(id) {
+	if h.orphaned(v) {
 		return 0, ownedElsewhere()
 	}
-	if p := h.keepResults(ctx, c, id, answers); p != nil {
+	if p := h.keepResults(ctx, c, v.State.Run.RunID, answers); p != nil {
 		return 0, p
 	}
 	missing := len(answers)
@@ -442,10 +265,7 @@ func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out 
 			return conflict("already_answered", "The call has its result already.")
 		}
 	}
-	if err != nil {
-		return co.runFailed(c, err)
-	}
-	return nil
+	return co.runFailed(c, err)
 }
 
 // takes returns a problem if one of the answers is not for an open client call of the run.
@@ -468,9 +288,4 @@ func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
 		}
 	}
 	return nil
-}
-
-// ownedElsewhere returns the problem of a run that another process executes, or that a process executed which has stopped.
-func ownedElsewhere() *problem {
-	return conflict("run_elsewhere", "The run goes on in another process, or in one that is gone.")
 }

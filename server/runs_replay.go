@@ -103,18 +103,14 @@ func readReplay(body []byte) (*replayRequest, *problem) {
 
 // record reads the log of a run that the caller may see, at most maxReplayEvents events.
 func (h *runsHandler) record(ctx context.Context, c *caller, id string) (record []event.Event, p *problem) {
-	_ = h.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
-	for e, err := range h.opts.Index.Read(ctx, id, 0) {
-		if err != nil {
-			return nil, h.runFailed(c, err)
-		}
-		if d, ok := e.Data.(*event.RunStarted); ok && !c.sees(d) {
-			return nil, noRun()
+	for e, p := range h.events(ctx, c, id) {
+		if p != nil {
+			return nil, p
 		}
 		if len(record) == maxReplayEvents {
 			return nil, conflict("run_too_long", "The run has more events than can be run again.")
 		}
-		record = append(record, e)
+		record = append(record, *e)
 	}
 	if len(record) == 0 {
 		return nil, noRun()

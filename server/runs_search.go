@@ -18,11 +18,11 @@ const maxSearchText = 200
 var runStatuses = []string{"running", "parked", "completed", "limited", "cancelled", "failed"}
 
 // runReasons are the values of the query parameter reason: why a run ended or was suspended.
-var runReasons = []string{string(lathe.ReasonAnswered), string(lathe.ReasonClientToolCalls), string(lathe.ReasonAwaitingApproval),
-	string(lathe.ReasonAwaitingToolResults), string(lathe.ReasonMaxIterations), string(lathe.ReasonMaxToolCalls), string(lathe.ReasonToolLoop),
-	string(lathe.ReasonRunTimeout), string(lathe.ReasonBudgetExceeded), string(lathe.ReasonBudgetExhausted), string(lathe.ReasonNoToolCalls), string(lathe.ReasonInvalidAnswer), string(lathe.ReasonEmptyAnswer), string(lathe.ReasonToolError),
-	string(lathe.ReasonUnknownTool), string(lathe.ReasonContentFilter), string(lathe.ReasonLength), string(lathe.ReasonUpstreamError),
-	string(lathe.ReasonGuestFault), string(lathe.ReasonCancelled), string(lathe.ReasonInterrupted), string(lathe.ReasonInternal)}
+var runReasons = []lathe.Reason{lathe.ReasonAnswered, lathe.ReasonClientToolCalls, lathe.ReasonAwaitingApproval,
+	lathe.ReasonAwaitingToolResults, lathe.ReasonMaxIterations, lathe.ReasonMaxToolCalls, lathe.ReasonToolLoop,
+	lathe.ReasonRunTimeout, lathe.ReasonBudgetExceeded, lathe.ReasonBudgetExhausted, lathe.ReasonNoToolCalls, lathe.ReasonInvalidAnswer, lathe.ReasonEmptyAnswer, lathe.ReasonToolError,
+	lathe.ReasonUnknownTool, lathe.ReasonContentFilter, lathe.ReasonLength, lathe.ReasonUpstreamError,
+	lathe.ReasonGuestFault, lathe.ReasonCancelled, lathe.ReasonInterrupted, lathe.ReasonInternal}
 
 // runQuery reads the query parameters of GET /api/runs. A key other than an admin key lists only its own runs.
 func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *store.RunQuery, *problem) {
@@ -44,8 +44,8 @@ func (c *caller) runQuery(r *http.Request, now time.Time) (*store.RunFilter, *st
 	switch {
 	case f.Status != "" && !slices.Contains(runStatuses, f.Status):
 		return nil, nil, badRequest("status", "status may be %s.%s", strings.Join(runStatuses, ", "), mean(f.Status, runStatuses))
-	case q.Reason != "" && !slices.Contains(runReasons, string(q.Reason)):
-		return nil, nil, badRequest("reason", "No run ends for the reason %.64q.%s", q.Reason, mean(string(q.Reason), runReasons))
+	case q.Reason != "" && !slices.Contains(runReasons, q.Reason):
+		return nil, nil, badRequest("reason", "No run ends for the reason %.64q.%s", q.Reason, mean(string(q.Reason), names(runReasons)))
 	case len(q.Text) > maxSearchText:
 		return nil, nil, badRequest("text", "text may have %d bytes.", maxSearchText)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"strconv"
@@ -90,18 +91,31 @@ func position(r *http.Request) (int64, *problem) {
 // newest returns the id of the last stored event of a run that the caller may see, and whether that event is the end of the
 // run.
 func (rv *runViews) newest(ctx context.Context, c *caller, id string) (last int64, ended bool, p *problem) {
-	_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
-	for e, err := range rv.opts.Index.Read(ctx, id, 0) {
-		if err != nil {
-			return 0, false, rv.runFailed(c, err)
-		}
-		if d, ok := e.Data.(*event.RunStarted); ok && !c.sees(d) {
-			return 0, false, noRun()
+	for e, p := range rv.events(ctx, c, id) {
+		if p != nil {
+			return 0, false, p
 		}
 		_, ended = e.Data.(*event.RunFinished)
 		last = e.ID
 	}
 	return last, ended, nil
+}
+
+// events yields the stored events of a run, or a problem and then nothing if the caller may not see the run or the store
+// fails.
+func (rv *runViews) events(ctx context.Context, c *caller, id string) iter.Seq2[*event.Event, *problem] {
+	return func(yield func(*event.Event, *problem) bool) {
+		_ = rv.opts.Engine.Flush(ctx, id) // if the store fails, the read below reports it
+		for e, err := range rv.opts.Index.Read(ctx, id, 0) {
+			p := rv.runFailed(c, err)
+			if d, ok := e.Data.(*event.RunStarted); ok && !c.sees(d) {
+				p = noRun()
+			}
+			if !yield(&e, p) || p != nil {
+				return
+			}
+		}
+	}
 }
 
 // A watch reads the events of one run for one watcher: a stream of events, the stream of a chat page, or a sink.

@@ -110,23 +110,32 @@ func (g *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		answerText(w, http.StatusServiceUnavailable, errDraining.Error())
 		return
 	}
-	if g.opts.Ready != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := g.opts.Ready(ctx); err != nil {
-			text := "the store cannot be written"
-			if p := problems.OfStore(err); p != nil {
-				text = p.Message
-			}
-			if g.unready.CompareAndSwap(false, true) {
-				g.opts.Log.Error("the gateway is not ready", "cause", err)
-			}
-			answerText(w, http.StatusServiceUnavailable, text)
-			return
+	if err := g.ready(r.Context()); err != nil {
+		text := unwritable
+		if p := problems.OfStore(err); p != nil {
+			text = p.Message
 		}
-		g.unready.Store(false)
+		if !g.unready.Swap(true) {
+			g.opts.Log.Error("the gateway is not ready", "cause", err)
+		}
+		answerText(w, http.StatusServiceUnavailable, text)
+		return
 	}
+	g.unready.Store(false)
 	answerText(w, http.StatusOK, "ok")
+}
+
+// unwritable says that the check of the store failed.
+const unwritable = "the store cannot be written"
+
+// ready checks the store for readyTimeout at most. It returns nil if there is no check.
+func (co *core) ready(ctx context.Context) error {
+	if co.opts.Ready == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return co.opts.Ready(ctx)
 }
 
 // readyTimeout bounds the check of the store for one /readyz.

@@ -30,15 +30,15 @@ func (k *Key) role() role {
 
 // A sessionBody is the JSON that describes the caller.
 type sessionBody struct {
-	SignedIn     bool       `json:"signed_in"`     // whether the server admits requests of this caller
-	KeysRequired bool       `json:"keys_required"` // false: the server has no keys, and every caller is the same
-	Name         string     `json:"name,omitempty"`
-	Role         role       `json:"role,omitempty"`
-	Approve      []string   `json:"approve,omitempty"`
-	CSRFToken    string     `json:"csrf_token,omitempty"`
-	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
-	SignInURL    string     `json:"sign_in_url,omitempty"` // the path at which a browser signs in with the identity provider
-	Issuer       string     `json:"issuer,omitempty"`      // the issuer of the identity provider
+	SignedIn     bool      `json:"signed_in"`     // whether the server admits requests of this caller
+	KeysRequired bool      `json:"keys_required"` // false: the server has no keys, and every caller is the same
+	Name         string    `json:"name,omitempty"`
+	Role         role      `json:"role,omitempty"`
+	Approve      []string  `json:"approve,omitempty"`
+	CSRFToken    string    `json:"csrf_token,omitempty"`
+	ExpiresAt    time.Time `json:"expires_at,omitzero"`
+	SignInURL    string    `json:"sign_in_url,omitempty"` // the path at which a browser signs in with the identity provider
+	Issuer       string    `json:"issuer,omitempty"`      // the issuer of the identity provider
 }
 
 // sessionBody describes the caller: the holder of the session one or of the key k, each of which may be nil.
@@ -51,7 +51,7 @@ func (c *caller) sessionBody(one *session, k *Key) *sessionBody {
 		b.Name, b.Role, b.Approve = k.Name, k.role(), k.Approve
 	}
 	if one != nil {
-		b.CSRFToken, b.ExpiresAt = one.csrf, &one.expires
+		b.CSRFToken, b.ExpiresAt = one.csrf, one.expires
 	}
 	return b
 }

@@ -97,10 +97,8 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	case !ok:
 		p = notFound("not_found", "The store of this gateway keeps no titles.")
 	default:
-		rows, _, err := h.opts.Index.Runs(r.Context(), &store.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
-		if err != nil {
-			p = h.storeFailed(c, err)
-		} else if len(rows) == 0 {
+		var run store.RunSummary
+		if run, p = h.newestRun(r.Context(), c, &store.RunFilter{SessionID: id}); p == nil && run.RunID == "" {
 			p = noSession()
 		}
 	}
@@ -123,10 +121,7 @@ func (h *sessionsHandler) renameSession(w http.ResponseWriter, r *http.Request, 
 	if said.Title != "" || said.Pinned {
 		value, _ = json.Marshal(said) // encoding strings does not fail
 	}
-	if err := values.SetValue(r.Context(), titleName(c.key.Name, id), value); err != nil {
-		return h.storeFailed(c, err)
-	}
-	return answerNothing(w)
+	return removed(w, h.storeFailed(c, values.SetValue(r.Context(), titleName(c.key.Name, id), value)))
 }
 
 func noSession() *problem {

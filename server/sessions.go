@@ -43,12 +43,9 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	if p != nil {
 		return p
 	}
-	limit, after, search := f.Limit, f.After, strings.ToLower(r.URL.Query().Get("q"))
+	limit, after, search := cmp.Or(f.Limit, sessionPage), f.After, strings.ToLower(r.URL.Query().Get("q"))
 	if len(search) > maxSearchText {
 		return badRequest("q", "q may have %d bytes.", maxSearchText)
-	}
-	if limit == 0 {
-		limit = sessionPage
 	}
 	unlock, p := h.scan(r.Context(), c)
 	if p != nil {
@@ -111,32 +108,28 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 // maxSessionRuns was reached, so older sessions may be missing.
 func (h *sessionsHandler) sessionsOf(ctx context.Context, principal string) (all []sessionRow, whole bool, err error) {
 	at := map[string]int{}
-	f := &store.RunFilter{Principal: principal, Limit: maxPage}
-	for seen := 0; seen < maxSessionRuns; {
-		rows, next, err := h.opts.Index.Runs(ctx, f)
+	f := &store.RunFilter{Principal: principal}
+	seen := 0
+	for r, err := range f.All(ctx, h.opts.Index) {
 		if err != nil {
 			return nil, false, err
 		}
-		seen += len(rows)
-		for i := range rows {
-			r := &rows[i]
-			if r.SessionID == "" || r.ParentRunID != "" {
-				continue
-			}
-			n, ok := at[r.SessionID]
-			if !ok {
-				n = len(all)
-				at[r.SessionID] = n
-				all = append(all, sessionRow{ID: r.SessionID, Updated: r.Updated, Status: r.Status, Model: r.Model})
-			}
-			s := &all[n]
-			s.Runs, s.Started, s.first = s.Runs+1, r.Started, r.RunID
+		if seen++; seen > maxSessionRuns {
+			return all, false, nil
 		}
-		if f.After = next; next == "" {
-			return all, true, nil
+		if r.SessionID == "" || r.ParentRunID != "" {
+			continue
 		}
+		n, ok := at[r.SessionID]
+		if !ok {
+			n = len(all)
+			at[r.SessionID] = n
+			all = append(all, sessionRow{ID: r.SessionID, Updated: r.Updated, Status: r.Status, Model: r.Model})
+		}
+		s := &all[n]
+		s.Runs, s.Started, s.first = s.Runs+1, r.Started, r.RunID
 	}
-	return all, false, nil
+	return all, true, nil
 }
 
 // sessionsWith returns the ids of the sessions of a principal that have a run with the text. It reads one page of the search; whole is false if

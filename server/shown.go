@@ -83,7 +83,7 @@ func isServerCall(a *content, tool string, code lathe.Code) bool {
 
 // called records the result of a call, and appends the calls whose turn it is now.
 func (a *content) called(dst []byte, d *event.ToolCallResult) []byte {
-	if !a.shows || d.Client {
+	if !a.showsCalls || d.Client {
 		return dst
 	}
 	if !isServerCall(a, cmp.Or(a.feed.asked[d.ToolCallID].Name, d.Tool), d.ErrorType) {

@@ -227,22 +227,18 @@ func (s *socket) read() {
 // Limits.SocketIdle, at the age Limits.SocketAge, and when the server drains.
 func (s *socket) handleAll() {
 	l := &s.server.opts.Limits
-	age := time.NewTimer(l.SocketAge)
-	defer age.Stop()
-	idle := time.NewTimer(l.SocketIdle)
-	defer idle.Stop()
+	age := time.After(l.SocketAge)
 	for s.ctx.Err() == nil {
-		idle.Reset(l.SocketIdle)
 		select {
 		case message, ok := <-s.queue:
 			if !ok {
 				return // read has closed the queue and ended the connection
 			}
 			s.handle(message)
-		case <-age.C:
+		case <-age:
 			s.refuse(badRequest("", "The connection has reached its greatest age: open another one.").WithCode("websocket_connection_limit_reached"))
 			s.end(websocket.StatusNormalClosure, "the connection is too old")
-		case <-idle.C:
+		case <-time.After(l.SocketIdle):
 			s.end(websocket.StatusNormalClosure, "the connection was idle")
 		case <-s.server.leaving.Done():
 			s.sendAway()
@@ -329,11 +325,10 @@ func (s *socket) refuse(p *problem) {
 // ping sends pings until the connection ends. A client that does not answer them is not disconnected: some clients read only
 // while they wait for a response.
 func (s *socket) ping() {
-	tick := time.NewTicker(s.server.opts.Limits.KeepAlive)
-	defer tick.Stop()
+	tick := time.Tick(s.server.opts.Limits.KeepAlive)
 	for {
 		select {
-		case <-tick.C:
+		case <-tick:
 			ctx, cancel := context.WithTimeout(s.ctx, s.server.opts.Limits.KeepAlive)
 			_ = s.ws.Ping(ctx)
 			cancel()

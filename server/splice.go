@@ -34,7 +34,7 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 	defer cancel()
 	for {
 		v, p := rv.viewOther(ctx, c, id)
-		if p != nil || v.State.Paused != "" || v.State.Finished != nil {
+		if p != nil || v.Rests() {
 			return v, p
 		}
 		if _, here := rv.waitRun(ctx, id); here && ctx.Err() == nil {

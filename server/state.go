@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -78,12 +79,12 @@ type ModelState struct {
 
 // A PolicyCall is a hypothetical tool call for [State].Explain.
 type PolicyCall struct {
-	Tool      string
-	Arguments json.RawMessage
-	Principal string // owner of the run
-	Session   string
-	Labels    map[string]string // labels of the run
-	Used      []string          // tools that the run has called before
+	Tool      string            `json:"tool"`
+	Arguments json.RawMessage   `json:"arguments"`
+	Principal string            `json:"principal"` // owner of the run
+	Session   string            `json:"session_id"`
+	Labels    map[string]string `json:"labels"` // labels of the run
+	Used      []string          `json:"used"`   // tools that the run has called before
 }
 
 // An Explanation is a policy's decision on a call.
@@ -204,10 +205,7 @@ func (c *access) servers() []ServerState {
 	var out []ServerState
 	for _, s := range all {
 		s.Target, s.LastError, s.Stderr = "", "", ""
-		s.Tools = slices.DeleteFunc(slices.Clone(s.Tools), func(t ToolState) bool { return !c.key.mayTool(t.Name) })
-		for i := range s.Tools {
-			s.Tools[i].Definition, s.Tools[i].Accepted = nil, nil
-		}
+		s.Tools = slices.DeleteFunc(withoutDefinitions(s.Tools), func(t ToolState) bool { return !c.key.mayTool(t.Name) })
 		if len(s.Tools) > 0 || c.key.Tools == nil {
 			out = append(out, s)
 		}
@@ -215,15 +213,20 @@ func (c *access) servers() []ServerState {
 	return out
 }
 
+// withoutDefinitions returns a copy of the tools without their definitions; never nil.
+func withoutDefinitions(tools []ToolState) []ToolState {
+	out := append([]ToolState{}, tools...)
+	for i := range out {
+		out[i].Definition, out[i].Accepted = nil, nil
+	}
+	return out
+}
+
 // listServers handles GET /api/servers.
 func (h *stateHandler) listServers(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
 	list := c.servers()
-	for i := range list { // definitions are left out here: GET /api/pins has them
-		list[i].Tools = slices.Clone(list[i].Tools)
-		for j := range list[i].Tools {
-			list[i].Tools[j].Definition, list[i].Tools[j].Accepted = nil, nil
-		}
-		list[i].Tools = nonNil(list[i].Tools)
+	for i := range list { // GET /api/pins has the definitions
+		list[i].Tools = withoutDefinitions(list[i].Tools)
 	}
 	return answerList(w, list, "", false)
 }
@@ -303,8 +306,8 @@ type toolDetail struct {
 	Server       string           `json:"server,omitempty"`
 	Pin          *ToolState       `json:"pin,omitempty"`
 	LastCalls    []toolCallRow    `json:"last_calls,omitempty"` // calls in the stored runs of the caller, newest first
-	Since        *time.Time       `json:"since,omitempty"`      // the start of the period of stats
-	Complete     *time.Time       `json:"complete_since,omitempty"`
+	Since        time.Time        `json:"since,omitzero"`       // the start of the period of stats
+	Complete     time.Time        `json:"complete_since,omitzero"`
 }
 
 // showTool handles GET /api/tools/{name}.
@@ -343,7 +346,7 @@ func (h *stateHandler) showTool(w http.ResponseWriter, r *http.Request, c *calle
 		return p
 	}
 	if calls != nil {
-		d.Stats, d.LastCalls, d.Since, d.Complete = calls.of(name), calls.last, &calls.since, timeOrNil(calls.complete)
+		d.Stats, d.LastCalls, d.Since, d.Complete = calls.of(name), calls.last, calls.since, calls.complete
 	}
 	return answer(w, &d)
 }
@@ -405,14 +408,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 
 // explain handles POST /api/policy/explain: the decision of the policy on a call. An admin key may name another principal.
 func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller) *problem {
-	var given struct {
-		Tool      string            `json:"tool"`
-		Arguments json.RawMessage   `json:"arguments"`
-		Principal string            `json:"principal"`
-		Session   string            `json:"session_id"`
-		Labels    map[string]string `json:"labels"`
-		Used      []string          `json:"used"`
-	}
+	var given PolicyCall
 	p := readObject(c.body, &given, `{"tool":"…","arguments":{…}}`)
 	switch {
 	case p != nil:
@@ -423,9 +419,7 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 	default:
 		p = c.tool(given.Tool, "tool")
 	}
-	if given.Principal == "" {
-		given.Principal = c.key.Name
-	}
+	given.Principal = cmp.Or(given.Principal, c.key.Name)
 	if len(given.Arguments) == 0 {
 		given.Arguments = json.RawMessage("{}")
 	}
@@ -435,7 +429,7 @@ func (h *stateHandler) explain(w http.ResponseWriter, _ *http.Request, c *caller
 	var out *Explanation
 	if p == nil {
 		var err error
-		if out, err = c.setup.State.Explain(&PolicyCall{given.Tool, given.Arguments, given.Principal, given.Session, given.Labels, given.Used}); err != nil {
+		if out, err = c.setup.State.Explain(&given); err != nil {
 			p = stateProblem(err, "There is no such tool.")
 		}
 	}
@@ -493,25 +487,21 @@ func (h *stateHandler) health(w http.ResponseWriter, r *http.Request, c *caller)
 	check := func(name, message string, bad bool) {
 		out.Checks = append(out.Checks, healthCheck{name, !bad, message})
 	}
-	draining := h.draining.Load()
-	message := ""
-	if draining {
-		message = errDraining.Error()
+	if h.draining.Load() {
+		out.Ready = false
+		check("requests", errDraining.Error(), true)
+	} else {
+		check("requests", "", false)
 	}
-	check("requests", message, draining)
-	out.Ready = !draining
 	if h.opts.Ready != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		err, message := h.opts.Ready(ctx), ""
+		err, message := h.ready(r.Context()), ""
 		if err != nil {
-			out.Ready, message = false, "the store cannot be written"
+			out.Ready, message = false, unwritable
 		}
 		check("store", message, err != nil)
 	}
 	if c.setup.State != nil {
-		v := c.setup.State.Version()
-		out.VersionState = &v
+		out.VersionState = new(c.setup.State.Version())
 		for _, s := range c.setup.State.Servers() {
 			bad := s.State != "ready"
 			message := s.State

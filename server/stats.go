@@ -40,7 +40,7 @@ type statsBody struct {
 
 // A statRow contains the figures of a bucket, a model, a tool or a reason. Members that do not apply are left out.
 type statRow struct {
-	Time   *time.Time `json:"time,omitempty"` // the start of the bucket
+	Time   time.Time  `json:"time,omitzero"` // the start of the bucket
 	Name   string     `json:"name,omitempty"`
 	Runs   int        `json:"runs,omitempty"`        // number of runs that started
 	Failed int        `json:"failed_runs,omitempty"` // number of those runs that have the status failed
@@ -195,7 +195,7 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
 	t := &statsTable{since: f.Since, until: f.Until, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
-		t.buckets = append(t.buckets, statRow{Time: &at})
+		t.buckets = append(t.buckets, statRow{Time: at})
 	}
 	targets := map[string]string{} // by run id; two entries of models may name one model of a server
 	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {

@@ -28,7 +28,7 @@ type toolCallRow struct {
 type toolCalls struct {
 	since    time.Time
 	complete time.Time // set if the limit was reached: earlier calls are not counted
-	stats    map[string]*callStats
+	stats    map[string]*statRow
 	last     []toolCallRow // calls of one tool, newest first
 }
 
@@ -62,17 +62,12 @@ func (co *core) toolCalls(r *http.Request, c *caller, last string) (*toolCalls, 
 
 // readToolCalls reads the tool calls in the rows of model calls, newest first, at most maxToolRows rows.
 func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last string) (*toolCalls, error) {
-	t := &toolCalls{since: f.Since, stats: map[string]*callStats{}, last: []toolCallRow{}}
+	t := &toolCalls{since: f.Since, stats: map[string]*statRow{}, last: []toolCallRow{}}
 	var err error
 	t.complete, err = eachRow(ctx, f, maxToolRows, co.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
 		for i := range m.Tools {
 			one := &m.Tools[i]
-			s := t.stats[one.Tool]
-			if s == nil {
-				s = &callStats{}
-				t.stats[one.Tool] = s
-			}
-			s.add(one.Success, one.LatencyMS, 0)
+			named(t.stats, one.Tool).executed(one)
 			if one.Tool == last && len(t.last) < maxLastCalls {
 				t.last = append(t.last, toolCallRow{m.Time, m.RunID, one.Success, one.LatencyMS})
 			}
@@ -87,8 +82,8 @@ func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last stri
 
 // of returns the figures of a tool; never nil.
 func (t *toolCalls) of(name string) *callStats {
-	if s := t.stats[name]; s != nil {
-		return s
+	if row := t.stats[name]; row != nil {
+		return row.Tool
 	}
 	return &callStats{}
 }

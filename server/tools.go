@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,12 +56,7 @@ func (c *access) toolNames() []string {
 }
 
 // allow returns the names of the tools that a run of the caller may use; nil: all.
-func (c *access) allow() []string {
-	if c.key.Tools == nil {
-		return nil
-	}
-	return append([]string{}, c.key.Tools...)
-}
+func (c *access) allow() []string { return slices.Clone(c.key.Tools) }
 
 // listTools handles GET /api/tools. With stats=true each tool has figures of its stored calls.
 func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *caller) *problem {
@@ -90,12 +86,12 @@ func (h *catalogHandler) listTools(w http.ResponseWriter, r *http.Request, c *ca
 		rows = append(rows, row)
 	}
 	body := struct {
-		Data     []toolRow  `json:"data"`
-		Since    *time.Time `json:"since,omitempty"`          // the start of the period of the figures
-		Complete *time.Time `json:"complete_since,omitempty"` // set if a limit was reached: earlier calls are not counted
+		Data     []toolRow `json:"data"`
+		Since    time.Time `json:"since,omitzero"`          // the start of the period of the figures
+		Complete time.Time `json:"complete_since,omitzero"` // set if a limit was reached: earlier calls are not counted
 	}{Data: rows}
 	if calls != nil {
-		body.Since, body.Complete = &calls.since, timeOrNil(calls.complete)
+		body.Since, body.Complete = calls.since, calls.complete
 	}
 	return answer(w, body)
 }
@@ -111,14 +107,6 @@ func (co *core) toolRow(c *caller, s *lathe.ToolSpec, advertised bool) toolRow {
 		row.Parameters = json.RawMessage(`{"type":"object"}`)
 	}
 	return row
-}
-
-// timeOrNil returns nil for the zero time, which JSON leaves out.
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // tool returns a problem unless the caller may use the tool of that name. param is the member of the request that names it.
@@ -226,7 +214,7 @@ func noStore() *problem {
 	return notFound("no_store", "This gateway keeps no runs: start it with --store.")
 }
 
-// storeFailed returns the problem for an error of the store, and logs unexpected errors.
+// storeFailed returns the problem for an error of the store, and logs unexpected errors. It returns nil if err is nil.
 func (co *core) storeFailed(c *caller, err error) *problem {
 	if code := lathe.CodeOf(err); code == lathe.CodeInvalidRequest {
 		return badRequest("after", "The cursor is not one of this list.").WithCode(string(code))
@@ -234,8 +222,12 @@ func (co *core) storeFailed(c *caller, err error) *problem {
 	return noAnswer(co.opts.Log, c, err)
 }
 
-// noAnswer returns the problem of a store that did not answer: 503 if the client may try again, otherwise 500.
+// noAnswer returns the problem of a store that did not answer: 503 if the client may try again, otherwise 500. It returns nil
+// if err is nil.
 func noAnswer(log *slog.Logger, c *caller, err error) *problem {
+	if err == nil {
+		return nil
+	}
 	if code := lathe.CodeOf(err); code == lathe.CodeUnavailable || code == lathe.CodeTimeout {
 		return problems.NotNow(err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -123,11 +124,8 @@ func uiProtocol(r *http.Request) (uistream.Protocol, *problem) {
 	}
 	p, err := uistream.ParseProtocol(name)
 	if err != nil {
-		var names []string
-		for _, p := range uistream.Protocols() {
-			names = append(names, string(p))
-		}
-		return "", badRequest(param, "%s is one of %s.%s", param, strings.Join(names, ", "), mean(name, names))
+		known := names(uistream.Protocols())
+		return "", badRequest(param, "%s is one of %s.%s", param, strings.Join(known, ", "), mean(name, known))
 	}
 	return p, nil
 }
@@ -157,12 +155,7 @@ func (h *uiHandler) readUI(r *http.Request, c *caller) (*uiChat, *problem) {
 	if u.options, p = parseUIOptions(req.Lathe); p != nil {
 		return nil, p
 	}
-	if u.options.session == "" {
-		u.options.session = req.StateKey
-	}
-	if u.options.session == "" {
-		u.options.session = req.ID
-	}
+	u.options.session = cmp.Or(u.options.session, req.StateKey, req.ID)
 	u.encode.ThreadID, u.encode.Approvals = req.ID, h.opts.Approvals != nil
 	if u.protocol == uistream.AGUI {
 		u.encode.RunID = req.RunID
@@ -271,14 +264,8 @@ func (h *uiHandler) waitingRun(ctx context.Context, c *caller, u *uiChat) (strin
 	if id := u.req.Last.RunID; id != "" || len(u.req.Last.Approvals) == 0 || u.options.session == "" {
 		return id, nil
 	}
-	rows, _, err := h.opts.Index.Runs(ctx, &store.RunFilter{SessionID: u.options.session, Principal: c.key.Name, Status: "parked", Limit: 1})
-	if err != nil {
-		return "", h.storeFailed(c, err)
-	}
-	if len(rows) == 0 {
-		return "", nil
-	}
-	return rows[0].RunID, nil
+	run, p := h.newestRun(ctx, c, &store.RunFilter{SessionID: u.options.session, Status: "parked"})
+	return run.RunID, p
 }
 
 // takeUI passes the approvals and results of the page to the open calls of the run, and sets the job of u if there was one

@@ -107,12 +107,19 @@ func (h *uiHandler) runOfChat(ctx context.Context, c *caller, id string) (string
 	if len(id) > maxSession {
 		return "", badRequest("id", "It is no id of a run or a conversation.")
 	}
-	rows, _, err := h.opts.Index.Runs(ctx, &store.RunFilter{SessionID: id, Principal: c.key.Name, Limit: 1})
-	if err != nil {
-		return "", h.storeFailed(c, err)
+	run, p := h.newestRun(ctx, c, &store.RunFilter{SessionID: id})
+	if run.Status != "running" {
+		return "", p
 	}
-	if len(rows) == 0 || rows[0].Status != "running" {
-		return "", nil
+	return run.RunID, nil
+}
+
+// newestRun returns the newest run of the caller that matches f; the zero value if none exists.
+func (rv *runViews) newestRun(ctx context.Context, c *caller, f *store.RunFilter) (run store.RunSummary, p *problem) {
+	f.Principal, f.Limit = c.key.Name, 1
+	rows, _, err := rv.opts.Index.Runs(ctx, f)
+	if len(rows) > 0 {
+		run = rows[0]
 	}
-	return rows[0].RunID, nil
+	return run, rv.storeFailed(c, err)
 }

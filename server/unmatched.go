@@ -104,8 +104,8 @@ func foreignPath(path string) (hint string, form problems.Form) {
 // foreignMembers are members that identify a body for the chat API of Ollama or OpenAI; pageMembers are those of bodies of
 // chat pages.
 var (
-	foreignMembers = []string{"stream", "options", "keep_alive", "format", "think"}
-	pageMembers    = []string{"id", "threadId", "runId", "commands", "state", "trigger", "messageId"}
+	foreignMembers = rawjson.NewNames("stream", "options", "keep_alive", "format", "think")
+	pageMembers    = rawjson.NewNames("id", "threadId", "runId", "commands", "state", "trigger", "messageId")
 )
 
 // foreignBody refuses a body for POST /api/chat of Ollama, or for chat completions, which the parser for chat pages would
@@ -120,15 +120,12 @@ func foreignBody(c *caller, body []byte) *problem {
 	}
 	foreign := ""
 	for key := range rawjson.Members(body) {
-		for _, name := range pageMembers {
-			if rawjson.EqualKey(key, name) {
-				return nil
-			}
+		name := rawjson.Text(key)
+		if pageMembers.Has(name) {
+			return nil
 		}
-		for _, name := range foreignMembers {
-			if rawjson.EqualKey(key, name) && foreign == "" {
-				foreign = name
-			}
+		if foreign == "" && foreignMembers.Has(name) {
+			foreign = name
 		}
 	}
 	if foreign == "" {

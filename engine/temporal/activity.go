@@ -108,12 +108,11 @@ func (w *Workflow) heartbeat(ctx context.Context) (stop func()) {
 	quit, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		tick := time.NewTicker(w.opts.Heartbeat / 3)
-		defer tick.Stop()
+		tick := time.Tick(w.opts.Heartbeat / 3)
 		for {
 			activity.RecordHeartbeat(ctx)
 			select {
-			case <-tick.C:
+			case <-tick:
 			case <-quit:
 				return
 			case <-ctx.Done():

@@ -66,7 +66,7 @@ func NewCodec(opts *CodecOptions) (converter.PayloadCodec, error) {
 }
 
 func codecError(code lathe.Code, err error) error {
-	return &lathe.Error{Code: code, Op: "temporal: codec", Err: err}
+	return code.Wrap("temporal: codec", err)
 }
 
 type codec struct{ opts CodecOptions }

@@ -76,7 +76,7 @@ func NewExecutor(c client.Client, w *Workflow, opts *ExecutorOptions) (*Executor
 	}
 	index, ok := w.opts.Store.(store.RunIndex)
 	if !ok || x.opts.MaxSteps < 0 {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new executor", Err: errors.New("the store must list its runs, and at least one step be allowed")}
+		return nil, lathe.CodeInvalidConfig.Errorf("temporal: new executor", "the store must list its runs, and at least one step be allowed")
 	}
 	x.index = index
 	x.opts.TaskQueue = cmp.Or(x.opts.TaskQueue, TaskQueue)
@@ -125,7 +125,7 @@ func (x *Executor) Wake(ctx context.Context, runID, target string, why server.Wa
 }
 
 func unreached(err error) error {
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: "temporal: reach the workflow", Err: err}
+	return lathe.CodeUnavailable.Wrap("temporal: reach the workflow", err)
 }
 
 // miss stores a request that a workflow did not receive, to repeat it later.
@@ -166,8 +166,6 @@ func (x *Executor) reach(ctx context.Context, runID string, m missed) error {
 // resume resumes a run that is parked with reason `interrupted`. If the workflow has not recorded that state yet, resume wakes the workflow
 // and repeats the request.
 func (x *Executor) resume(ctx context.Context, runID, target string) error {
-	pause := time.NewTicker(resumeEvery)
-	defer pause.Stop()
 	for {
 		err := x.update(ctx, runID, UpdateResume)
 		var rejected *temporal.ApplicationError
@@ -178,7 +176,7 @@ func (x *Executor) resume(ctx context.Context, runID, target string) error {
 			return err
 		}
 		select {
-		case <-pause.C:
+		case <-time.After(resumeEvery):
 		case <-ctx.Done():
 			return err
 		}
@@ -214,7 +212,7 @@ func (x *Executor) Begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended || x.worker != nil {
-		return &lathe.Error{Code: lathe.CodeConflict, Op: "temporal: begin", Err: errors.New("the executor has begun or ended already")}
+		return lathe.CodeConflict.Errorf("temporal: begin", "the executor has begun or ended already")
 	}
 	w := worker.New(x.client, x.opts.TaskQueue, worker.Options{MaxConcurrentActivityExecutionSize: x.opts.MaxSteps, WorkerStopTimeout: stopTimeout})
 	x.flow.Register(w)
@@ -252,13 +250,12 @@ func (x *Executor) Drain(ctx context.Context) {
 
 // repair repeats the requests that workflows have missed, until Drain is called.
 func (x *Executor) repair() {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
+	tick := time.Tick(retryEvery)
 	x.sweep()
 	for swept := time.Now(); ; {
 		x.retry()
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-x.ctx.Done():
 			return
 		}
@@ -300,8 +297,7 @@ func (x *Executor) sweep() {
 				}
 				return
 			}
-			for i := range rows {
-				r := &rows[i]
+			for _, r := range rows {
 				if r.Executor != ExecutorName {
 					continue
 				}

@@ -84,7 +84,7 @@ func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) 
 		err = fmt.Errorf("the tool %s has a negative heartbeat or number of attempts", spec.Name)
 	}
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new queue tool", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("temporal: new queue tool", err)
 	}
 	own := *spec
 	if own.Origin == "" {
@@ -106,7 +106,7 @@ func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Outp
 	}
 	if out, ok := d.outputs[meta.CallID]; ok {
 		if out.Unknown {
-			return nil, &lathe.Error{Code: lathe.CodeTimeout, Op: "temporal: call a tool", Err: errors.New("no attempt has returned")}
+			return nil, lathe.CodeTimeout.Errorf("temporal: call a tool", "no attempt has returned")
 		}
 		return out.output(), nil
 	}

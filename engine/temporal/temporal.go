@@ -109,7 +109,7 @@ func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 		err = fmt.Errorf("the heartbeat is %v, want more than 0", w.opts.Heartbeat)
 	}
 	if err != nil {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "temporal: new workflow", Err: err}
+		return nil, lathe.CodeInvalidConfig.Wrap("temporal: new workflow", err)
 	}
 	if w.opts.LoopFor == nil {
 		w.opts.LoopFor = func(string) (*loop.Loop, error) { return l, nil }

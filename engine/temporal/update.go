@@ -142,7 +142,7 @@ func (w *Workflow) input(ctx context.Context, in *external) error {
 func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) error {
 	q := w.opts.Approvals
 	if q == nil {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "temporal: answer", Err: errors.New("no approvals are configured")}
+		return lathe.CodeInvalidRequest.Errorf("temporal: answer", "no approvals are configured")
 	}
 	s, err := w.opts.Engine.State(ctx, runID)
 	if err != nil {
@@ -175,17 +175,17 @@ func (w *Workflow) answered(ctx context.Context, runID string, a *ApprovalAnswer
 			string(used.Arguments) == string(a.Arguments) && string(used.Result) == string(a.Result):
 			return nil
 		default:
-			return &lathe.Error{Code: lathe.CodeConflict, Op: "temporal: answer", Err: errors.New("the request has another answer")}
+			return lathe.CodeConflict.Errorf("temporal: answer", "the request has another answer")
 		}
 	}
-	return &lathe.Error{Code: lathe.CodeNotFound, Op: "temporal: answer", Err: errors.New("the call has no request for approval with this digest")}
+	return lathe.CodeNotFound.Errorf("temporal: answer", "the call has no request for approval with this digest")
 }
 
 // putResult stores the result of a client's tool.
 func (w *Workflow) putResult(ctx context.Context, runID string, c *ClientResult) error {
 	signals, ok := w.opts.Store.(store.SignalStore)
 	if !ok {
-		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: "temporal: store a result", Err: errors.New("the store keeps no signals")}
+		return lathe.CodeInvalidRequest.Errorf("temporal: store a result", "the store keeps no signals")
 	}
 	f, err := engine.ResultSignal(runID, c.CallID, lathe.Output{Data: c.Data, IsError: c.IsError})
 	if err != nil {

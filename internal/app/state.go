@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/audit"
@@ -33,7 +34,7 @@ func (s *served) Servers() []server.ServerState {
 	for _, st := range s.rev.tools.Servers.Status() {
 		one := server.ServerState{Name: st.Server, State: string(st.State), Since: st.Since, Required: st.Required, Transport: st.Transport,
 			Protocol: st.Protocol, Software: st.Software, Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
-			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: st.NextTry, Tools: []server.ToolState{}}
+			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: timeOf(st.NextTry), Tools: []server.ToolState{}}
 		for i := range st.Tools {
 			one.Tools = append(one.Tools, toolState(&st.Tools[i]))
 		}
@@ -44,7 +45,15 @@ func (s *served) Servers() []server.ServerState {
 
 func toolState(t *mcptool.ToolStatus) server.ToolState {
 	return server.ToolState{Name: t.Name, Remote: t.Remote, State: string(t.State), Reason: t.Reason, Changed: t.Changed, Digest: t.Digest,
-		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: t.AcceptedAt}
+		Hidden: t.Hidden, Definition: t.Definition, Accepted: t.Accepted, AcceptedAt: timeOf(t.AcceptedAt)}
+}
+
+// timeOf returns nil for the zero time.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 // Reconnect implements [server.State].

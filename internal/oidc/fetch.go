@@ -40,7 +40,7 @@ func (p *Provider) Discover(ctx context.Context) (*Metadata, error) {
 		if s == "" {
 			continue
 		}
-		u, err := CheckURL(s)
+		u, err := checkURL(s)
 		if err != nil {
 			return nil, fmt.Errorf("%s of the discovery document %w", name, err)
 		}

@@ -151,7 +151,7 @@ func New(opts *Options) (*Provider, error) {
 	if o.Client == nil {
 		o.Client = newClient()
 	}
-	issuer, err := CheckURL(o.Issuer)
+	issuer, err := checkURL(o.Issuer)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the issuer %w", err)
@@ -163,7 +163,7 @@ func New(opts *Options) (*Provider, error) {
 		return nil, fmt.Errorf("the clock skew is not between 0 and %s", maxSkew)
 	}
 	if o.KeysURL != "" {
-		if _, err := CheckURL(o.KeysURL); err != nil {
+		if _, err := checkURL(o.KeysURL); err != nil {
 			return nil, fmt.Errorf("the address of the keys %w", err)
 		}
 	}
@@ -185,8 +185,8 @@ func New(opts *Options) (*Provider, error) {
 // Issuer returns the issuer whose tokens the provider verifies.
 func (p *Provider) Issuer() string { return p.opts.Issuer }
 
-// CheckURL parses the URL of keys or metadata: https, or http to this machine.
-func CheckURL(s string) (*url.URL, error) {
+// checkURL parses the URL of keys or metadata: https, or http to this machine.
+func checkURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":

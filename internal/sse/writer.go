@@ -7,7 +7,7 @@ import (
 )
 
 // AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line: [Event.Check] reports
-// them. Data is written as by [AppendData].
+// them. Data is written as by [appendData].
 func AppendEvent(dst []byte, e Event) []byte {
 	if e.Type != "" && e.Type != "message" && oneLine(e.Type) {
 		dst = append(dst, "event: "...)
@@ -24,12 +24,12 @@ func AppendEvent(dst []byte, e Event) []byte {
 		dst = strconv.AppendInt(dst, int64(e.Retry), 10)
 		dst = append(dst, '\n')
 	}
-	return AppendData(dst, e.Data)
+	return appendData(dst, e.Data)
 }
 
-// AppendData appends an event that has only data. Each line of data becomes a data line, so that no data can end the event or add a field.
+// appendData appends an event that has only data. Each line of data becomes a data line, so that no data can end the event or add a field.
 // A reader receives CR and CRLF as LF, and bytes that are not UTF-8 as U+FFFD.
-func AppendData(dst, data []byte) []byte {
+func appendData(dst, data []byte) []byte {
 	dst = appendLines(dst, "data: ", data)
 	return append(dst, '\n')
 }

@@ -151,7 +151,7 @@ var rules = []rule{
 	{path: "lab/bfcl", imports: []string{"", "lab/eval", "internal/lazy", "internal/rawjson", "internal/schema"}},
 	{path: "lab/verify", imports: []string{"", "internal/rawjson", "internal/report", "internal/schema", "internal/text", "lab/doctor", "lab/eval"}},
 	{path: "lab/mock", imports: []string{""}},
-	{path: "internal/config", imports: []string{"", "approval", "internal/lazy", "internal/regular", "internal/text", "internal/vendor", "policy", "internal/price", "secret"}, std: []string{"os"},
+	{path: "internal/config", imports: []string{"", "approval", "internal/lazy", "internal/rawjson", "internal/regular", "internal/text", "internal/vendor", "policy", "internal/price", "secret"}, std: []string{"os"},
 		outside: []string{"go.yaml.in/yaml"}},
 	// Only internal/app, cmd/lathe and the examples import everything; lab is imported by internal/app and cmd/lathe alone.
 	{path: "internal/app", imports: []string{"*"}, std: []string{"net", "net/http", "os"}},

@@ -42,8 +42,8 @@ func (r *request) size() (n int) {
 	for _, body := range r.bodies {
 		n += len(body)
 	}
-	for i := range r.messages {
-		n += len(r.messages[i].Body)
+	for _, m := range r.messages {
+		n += len(m.Body)
 	}
 	return n
 }
@@ -200,15 +200,13 @@ func (s *Store) submit(ctx context.Context, r *request, all bool) (_ bool, err e
 			return false, err
 		}
 	}
-	timer := time.NewTimer(maxWait)
-	defer timer.Stop()
 	select {
 	case s.requests <- r:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-s.stop:
 		return false, errClosed
-	case <-timer.C:
+	case <-time.After(maxWait):
 		return false, errors.New("the database does not keep up")
 	}
 	select {

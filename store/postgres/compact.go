@@ -52,8 +52,8 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 		return failure(ctx, op, err)
 	}
 	added := 0
-	for i := range messages {
-		added += len(messages[i].Body)
+	for _, m := range messages {
+		added += len(m.Body)
 	}
 	// The run has ended, so only a deletion can change it since the read, and then no row is updated. Two processes that compact one run
 	// write the same content.
@@ -62,8 +62,7 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 		b.Queue(lockMessages)
 		b.Queue("SELECT FROM run WHERE run_id = $1 AND ended FOR UPDATE", runID)
 		b.Queue("UPDATE run SET bytes = bytes + $2 - "+eventBytes+" WHERE run_id = $1 AND ended", runID, added)
-		for i := range messages {
-			m := &messages[i]
+		for _, m := range messages {
 			b.Queue("INSERT INTO message (digest, previous, body) VALUES ($1, $2, $3) ON CONFLICT (digest) DO NOTHING", m.Digest, m.Before, m.Body)
 		}
 		for i := range encoded {

@@ -97,11 +97,10 @@ func trusted(ctx context.Context, conn *pgx.Conn, unsafe bool) error {
 		return err
 	}
 	if version < oldestServer {
-		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "postgres: connect", Err: fmt.Errorf("the server is PostgreSQL %d: 14 or later is needed", version/10_000)}
+		return lathe.CodeInvalidConfig.Errorf("postgres: connect", "the server is PostgreSQL %d: 14 or later is needed", version/10_000)
 	}
 	if len(off) > 0 && !unsafe {
-		return &lathe.Error{Code: lathe.CodeInvalidConfig, Op: "postgres: connect",
-			Err: fmt.Errorf("the server has %s off, and may lose what it has confirmed: turn that on, or allow unsafe durability", strings.Join(off, " and "))}
+		return lathe.CodeInvalidConfig.Errorf("postgres: connect", "the server has %s off, and may lose what it has confirmed: turn that on, or allow unsafe durability", strings.Join(off, " and "))
 	}
 	return nil
 }

@@ -175,11 +175,11 @@ func (l *ledger) Record(ctx context.Context, id string, at time.Time, entries []
 	}
 	words := make([][]string, 4)
 	counts := make([][]int64, len((&store.Counts{}).Fields()))
-	for i := range entries {
-		for j, w := range []string{entries[i].Day, entries[i].Key, entries[i].Group, entries[i].Model} {
+	for _, e := range entries {
+		for j, w := range []string{e.Day, e.Key, e.Group, e.Model} {
 			words[j] = append(words[j], w)
 		}
-		bounded := entries[i].Bounded()
+		bounded := e.Bounded()
 		for j, p := range bounded.Fields() {
 			counts[j] = append(counts[j], *p)
 		}

@@ -46,9 +46,9 @@ func (d *database) unstored(ctx context.Context, messages []conversation.Message
 		return err
 	})
 	var out []conversation.Message
-	for i := range messages {
-		if !stored[string(messages[i].Digest)] {
-			out = append(out, messages[i])
+	for _, m := range messages {
+		if !stored[string(m.Digest)] {
+			out = append(out, m)
 		}
 	}
 	return out, err

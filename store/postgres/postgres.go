@@ -19,8 +19,6 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-var _ store.Shared = (*Store)(nil)
-
 const (
 	defaultConns = 12
 	minConns     = 4

@@ -131,8 +131,7 @@ func arguments(batch []*request) []any {
 	messageRuns, digests, previous, messages := []string{}, [][]byte{}, [][]byte{}, [][]byte{}
 	lastRuns, lastIDs, lasts := []string{}, []int64{}, [][]byte{}
 	for _, r := range batch {
-		for i := range r.messages {
-			m := &r.messages[i]
+		for _, m := range r.messages {
 			messageRuns, digests, previous, messages = append(messageRuns, r.runID), append(digests, m.Digest), append(previous, m.Before), append(messages, m.Body)
 		}
 		for _, l := range r.lasts {

@@ -62,8 +62,6 @@ func (o *outbox[T]) drain() []string {
 // deliver calls send with the queued notifications until stop is closed: at once with the first ones, and at least every later with those
 // that were added since the last call.
 func (o *outbox[T]) deliver(stop <-chan struct{}, every time.Duration, send func(lists []string)) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-o.ready:
@@ -73,9 +71,8 @@ func (o *outbox[T]) deliver(stop <-chan struct{}, every time.Duration, send func
 		if lists := o.drain(); len(lists) > 0 {
 			send(lists)
 		}
-		timer.Reset(every)
 		select {
-		case <-timer.C:
+		case <-time.After(every):
 		case <-stop:
 			return
 		}

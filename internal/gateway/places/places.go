@@ -2,7 +2,6 @@ package places
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -339,7 +338,12 @@ func (p *placeFinder) walkContent(v []byte, at string, base partClass) {
 // walkPart collects the parts in a part, a block or an item. base is the class of its text.
 func (p *placeFinder) walkPart(el []byte, at string, base partClass) {
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return get(el, name) != nil })
+		for _, name := range names {
+			if get(el, name) != nil {
+				return true
+			}
+		}
+		return false
 	}
 	typ := rawText(el, "type")
 	switch {

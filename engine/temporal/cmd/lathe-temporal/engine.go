@@ -99,7 +99,7 @@ func (t *target) options(log *slog.Logger) (client.Options, error) {
 	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return o, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: fmt.Errorf("$%s: %w", certVariable, err)}
+			return o, lathe.CodeInvalidConfig.Errorf(app.Op, "$%s: %w", certVariable, err)
 		}
 		o.ConnectionOptions.TLS.Certificates = []tls.Certificate{pair}
 	}
@@ -132,7 +132,7 @@ func (t *target) prepare(log *slog.Logger, opts *app.Options) (closeClient func(
 // newTool returns a tool of the configuration section tools.temporal.
 func (t *target) newTool(spec *lathe.ToolSpec, c *config.TemporalTool) (lathe.Tool, error) {
 	if c.Queue == t.queue {
-		return nil, &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: fmt.Errorf("the task queue %s is that of the runs, whose workers do not have the activity: name the one of its workers", c.Queue)}
+		return nil, lathe.CodeInvalidConfig.Errorf(app.Op, "the task queue %s is that of the runs, whose workers do not have the activity: name the one of its workers", c.Queue)
 	}
 	return temporal.NewQueueTool(spec, &temporal.QueueOptions{TaskQueue: c.Queue, Activity: c.Activity, Heartbeat: c.Heartbeat, Attempts: int32(c.MaxAttempts)})
 }
@@ -142,5 +142,5 @@ func (t *target) unreached(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %v", dialTimeout)
 	}
-	return &lathe.Error{Code: lathe.CodeUnavailable, Op: app.Op, Err: fmt.Errorf("the Temporal server at %s: %w; check --engine, and that the server runs", t.address, err)}
+	return lathe.CodeUnavailable.Errorf(app.Op, "the Temporal server at %s: %w; check --engine, and that the server runs", t.address, err)
 }

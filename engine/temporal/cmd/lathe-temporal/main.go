@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0
 	case err != nil:
-		return report(errw, &lathe.Error{Code: lathe.CodeInvalidRequest, Op: app.Op, Err: err})
+		return report(errw, lathe.CodeInvalidRequest.Wrap(app.Op, err))
 	}
 	switch command := fl.Args(); {
 	case len(command) == 1 && command[0] == "version":
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out, errw io.Writer) int {
 }
 
 func usage(format string, args ...any) error {
-	return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: app.Op, Err: fmt.Errorf(format, args...)}
+	return lathe.CodeInvalidRequest.Errorf(app.Op, format, args...)
 }
 
 // report prints an error and returns its exit code.
@@ -130,7 +130,7 @@ func findConfig(path string) (string, error) {
 	if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	} else if err != nil {
-		return "", &lathe.Error{Code: lathe.CodeInvalidConfig, Op: app.Op, Err: err}
+		return "", lathe.CodeInvalidConfig.Wrap(app.Op, err)
 	}
 	return defaultConfig, nil
 }
