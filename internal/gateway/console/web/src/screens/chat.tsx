@@ -134,16 +134,21 @@ function DeleteButton({ remove }: { remove: () => Promise<void> }) {
   return <>{error && <ErrorState error={error} />}<div class="answers"><button type="button" class="danger" onClick={() => void remove().catch(setError)}>Delete for good</button></div></>;
 }
 
+const near = 80; // px from the end, within which the conversation follows it
+const far = (t: HTMLElement) => t.scrollHeight - t.scrollTop - t.clientHeight; // px to the end
+
 function Conversation({ effects, simulated }: { effects: Map<string, string>; simulated: boolean }) {
   const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0), [away, setAway] = useState(false);
   void chat.revision.value;
   const asked = chat.messages.filter((m) => m.role === "user").length;
   useLayoutEffect(() => { atEnd.current = true; }, [asked]); // who asks sees the answer, wherever the conversation was scrolled to
-  const look = (t: HTMLElement) => setAway(t.scrollHeight - t.scrollTop - t.clientHeight > t.clientHeight / 4);
+  const look = (t: HTMLElement) => setAway(far(t) > t.clientHeight / 4);
   useLayoutEffect(() => {
     const t = talk.current!;
-    if (atEnd.current) t.scrollTop = t.scrollHeight;
-    else look(t);
+    if (t.scrollTop < top.current && far(t) >= near) atEnd.current = false; // scrolled up, and the event of it is still to come
+    if (!atEnd.current) return look(t);
+    t.scrollTop = t.scrollHeight;
+    top.current = t.scrollTop;
   });
   useEffect(() => { atEnd.current = true; }, [chat.id]);
   const newest = () => {
@@ -156,7 +161,7 @@ function Conversation({ effects, simulated }: { effects: Map<string, string>; si
   return <><section id="talk" class="talk" role="log" aria-label="Conversation" aria-live="off" tabIndex={0} ref={talk}
     onScroll={(e) => { // what grows below does not end the following, scrolling up does
       const t = e.currentTarget;
-      if (t.scrollHeight - t.scrollTop - t.clientHeight < 80) atEnd.current = true;
+      if (far(t) < near) atEnd.current = true;
       else if (t.scrollTop < top.current) atEnd.current = false;
       top.current = t.scrollTop;
       look(t);

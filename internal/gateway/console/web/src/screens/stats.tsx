@@ -113,8 +113,7 @@ export default function StatsScreen() {
   const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
     <PageHeader title="Statistics" note="From the stored runs. A click on a bar, or a drag over several, lists their runs.">
-      <div class="filters"><TimeRange label="The last" times={spans} {...time} /></div>
-      <Link to={query("/runs", time)}>Runs of this time</Link>
+      <div class="filters"><TimeRange label="The last" times={spans} {...time} /><Link class="filters-note" to={query("/runs", time)}>Runs of this time</Link></div>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
