@@ -180,6 +180,7 @@ func (d *Dialect) cleaned(parts []lathe.Part) []lathe.Part {
 		case lathe.ToolResult:
 			p.Content = clean(p.Content)
 			out[i] = p
+		default: // other parts have no text from outside in a prompt
 		}
 	}
 	if !changed {

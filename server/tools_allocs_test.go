@@ -37,7 +37,7 @@ func TestRequestsWithManyToolsAllocateLittle(t *testing.T) {
 
 func requestsWithManyTools(t *testing.T, w lathe.Wire, message string) {
 	const many, batch = 2000, 20
-	const maxBytes, maxAllocs = 71_000, 345
+	const maxBytes, maxAllocs = 71_000, 376
 	chat, err := provider.New(w, "m", &provider.Options{BaseURL: "http://127.0.0.1:1/v1", Transport: answers(message)})
 	if err != nil {
 		t.Fatal(err)

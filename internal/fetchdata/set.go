@@ -127,7 +127,7 @@ func readFile(from fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return readAll(f, name)
 }
 

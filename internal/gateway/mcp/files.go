@@ -84,7 +84,7 @@ func (r *resource) file(uri string) (*lathe.Blob, error) {
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fs.ErrNotExist
 	}

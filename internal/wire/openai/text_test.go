@@ -32,10 +32,6 @@ func TestTextDecodesEscapesAtAnyPlace(t *testing.T) {
 	}
 }
 
-func answerOf(text string) string {
-	return `{"choices":[{"index":0,"message":{"role":"assistant","content":"` + text + `"},"finish_reason":"stop"}]}`
-}
-
 func TestTokensReadsWhatServersWrite(t *testing.T) {
 	t.Parallel()
 	tests := map[string]int64{"0": 0, "7": 7, "150": 150, "007": 7, "999999999999999999": 999999999999999999, `"12"`: 12, "12.0": 12, "1e3": 1000,
