@@ -180,7 +180,7 @@ export default async function operate({ page, context, base, view, server: lathe
   const decides = await page.locator(".decides").innerText();
   check(`the rule that decides, with its line: ${decides}`, decides.includes("calculator") && decides.includes("lathe.yaml:6"));
   const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
-  for (const part of ["the tool calculator", "tools whose effect is writes", "no: the tool has another effect", "not evaluated: an earlier rule decides", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
+  for (const part of ["the tool calculator", "tools whose effect is writes", "no: the tool has another effect", "not evaluated: another rule decides", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
   check("the verdict, with the name that runs and the audit log have", /Decided by\s*rule tools\.ask, for the tool calculator lathe\.yaml:6/.test(await page.locator(".policy-verdict").innerText()));
   await axe("policy");
   await shot("policy");

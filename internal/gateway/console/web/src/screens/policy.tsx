@@ -50,7 +50,7 @@ export default function Policy() {
   const means = (r: Rule) => named !== "" && r.rule === named && (!r.tool || r.tool === tool || !r.key.startsWith("policy.tools."));
   const decides = got?.rules.find((r) => r.decides), deciding = decides && rules?.find((r) => r.key === keyOf(decides.rule, decides.source));
   return <div class="page">
-    <PageHeader title="Policy" note="The rules in force in their order, and which of them decides about a call. Nothing is called." />
+    <PageHeader title="Policy" note="The rules in force, and which of them decides about a call. Nothing is called." />
     {tools.error && !tools.data && <ErrorState error={tools.error} retry={tools.reload} />}
     <div class="policy-halves">
       <form class="card-box" aria-label="A call" onSubmit={(e) => { e.preventDefault(); void explain(args); }}>
@@ -83,7 +83,7 @@ const saysOf = (r?: Finding, why = "") => !r ? <span class="soft">{why}</span> :
 
 function Rules({ rules, got, effect, means }: { rules: Rule[]; got?: Explanation; effect?: string; means: (r: Rule) => boolean }) {
   const conditions = rules.some((r) => r.when), findingOf = (r: Rule) => got?.rules.find((f) => keyOf(f.rule, f.source) === r.key);
-  const unasked = (r: Rule) => r.rule.startsWith("effect.") && r.rule !== `effect.${effect}` ? "no: the tool has another effect" : "not evaluated: an earlier rule decides";
+  const unasked = (r: Rule) => r.rule.startsWith("effect.") && r.rule !== `effect.${effect}` ? "no: the tool has another effect" : "not evaluated: another rule decides";
   return <><p class="soft small">The strictest rule that applies decides. If none does, the decision for the effect of the tool holds. The guards at the end can make a decision stricter.</p>
     <PlainTable label="Rules and their lines" head={["Rule", "Applies to", ...(conditions ? ["Condition"] : []), "Decision", "This call", "From"]}>{rules.map((r) => { const f = findingOf(r); return <tr key={r.key} class={f?.decides || means(r) ? "decides" : ""}>
       <th scope="row"><Seen text={r.rule} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Seen text={r.applies} /></td>{conditions && <td class="mono"><Seen text={r.when} /></td>}<td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td class="policy-call">{saysOf(f, got ? unasked(r) : "…")}</td><td class="policy-from"><Where rule={r} source={r.key} /></td></tr>; })}</PlainTable></>;

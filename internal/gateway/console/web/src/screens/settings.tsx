@@ -48,7 +48,7 @@ export default function Settings() {
   const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
   const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
   return <div class="page fill">
-    <PageHeader title="Settings" note="The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and reload it."><Reload done={reload} /></PageHeader>
+    <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and reload it."}>{data && <Reload done={reload} />}</PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
