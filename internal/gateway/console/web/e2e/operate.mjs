@@ -94,6 +94,7 @@ export default async function operate({ page, context, base, view, server: lathe
   // Several calls of one run are listed before they are approved at once.
   await send(page, base, "api/runs", { model: "sim/demo", messages: [{ role: "user", content: "What is 7 + 35, and what is 12.5 * 48?" }] });
   await page.getByRole("button", { name: "Approve these 2…" }).press("Enter");
+  await page.getByRole("dialog").locator("li").nth(1).waitFor();
   check("both are listed", await page.getByRole("dialog").locator("li").allInnerTexts().then((all) => all.map((t) => /7 \+ 35|12\.5 \* 48/.exec(t)?.[0])), ["7 + 35", "12.5 * 48"]);
   await axe("several calls");
   await page.getByRole("button", { name: "Approve all 2" }).press("Enter");
@@ -194,7 +195,7 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.locator(".tbody .tr").first().press("Enter");
       const line = page.getByRole("complementary", { name: /^Line \d+$/ });
       await line.waitFor();
-      check("its place in the chain", /hash\s*[0-9a-f]{64}\s*previous hash\s*[0-9a-f]{64}\s*chain\s*whole/.test(await line.innerText()));
+      check("its place in the chain", /hash\s+[0-9a-f]{64}\s+Copy the hash\s+previous hash\s+[0-9a-f]{64}\s+Copy the previous hash\s+chain\s+whole/.test(await line.innerText()));
       await axe("a line");
       await page.getByRole("button", { name: "Close" }).press("Enter");
       await page.getByLabel("Search").fill("no line has this");
