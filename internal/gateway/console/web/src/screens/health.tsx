@@ -25,15 +25,18 @@ export default function HealthScreen() {
         {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl></section>}
     <ModelServers />
     {data && <section class="stack" aria-labelledby="parts-h"><h2 id="parts-h">Parts</h2>
-      <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : "bad"}>{c.ok ? "ok" : "failed"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
+      <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : isTool(c) ? "wait" : "bad"}>{c.ok ? "ok" : isTool(c) ? "not offered" : "failed"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
   </div>;
 }
 
-// Whole is the state of the gateway with what of it failed: servers if nothing else did, else parts.
+// isTool reports whether a part is a tool. It is listed if it is not offered: its definition waits to be accepted, was refused, or is missing.
+const isTool = (c: { name: string }) => c.name.startsWith("tool ");
+
+// Whole is the state of the gateway with what of it failed, servers if nothing else did, else parts, and the tools that are not offered.
 function Whole({ ready, checks }: Health) {
-  const failed = checks.filter((c) => !c.ok), isServer = (c: { name: string }) => c.name.startsWith("server ");
-  const one = failed.every(isServer) ? "server" : "part", all = one === "server" ? checks.filter(isServer).length : checks.length;
-  return <Badge kind={!ready ? "bad" : failed.length ? "wait" : "ok"}>{ready ? "ready" : "not ready"}{failed.length > 0 && `, ${failed.length} of ${count(all, one)} failed`}</Badge>;
+  const bad = checks.filter((c) => !c.ok), failed = bad.filter((c) => !isTool(c)), withheld = bad.length - failed.length, isServer = (c: { name: string }) => c.name.startsWith("server ");
+  const one = failed.every(isServer) ? "server" : "part", all = checks.filter(one === "server" ? isServer : (c) => !isTool(c)).length;
+  return <Badge kind={!ready ? "bad" : bad.length ? "wait" : "ok"}>{ready ? "ready" : "not ready"}{failed.length > 0 && `, ${failed.length} of ${count(all, one)} failed`}{withheld > 0 && `, ${count(withheld, "tool")} not offered`}</Badge>;
 }
 
 // Where leads from the name of a part to the screen that says more of it.

@@ -66,7 +66,7 @@ export default function Models() {
       {models.data && <Entries all={models.data.data} />}
     </section>
     <section class="stack" aria-labelledby="spend-h"><h2 id="spend-h">Use</h2>
-      <p class="soft small">All model calls that this key may see{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>
+      <p class="soft small">Model calls that were answered, as far as this key may see them{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>
       {usage.error && !usage.data && (isGone(usage.error) ? <Empty title="This gateway does not count usage." /> : <ErrorState error={usage.error} retry={usage.reload} />)}
       {!usage.data && !usage.error && <Loading />}
       {usage.data && (spent.size === 0 ? <Empty title="No model call was made in this month." /> : <PlainTable label="Tokens and cost of each model" head={["Model", "Calls", "Input tokens", "Output tokens", "US $"]}>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input_tokens.toLocaleString()}</td><td>{s.output_tokens.toLocaleString()}</td><td>{s.unpriced_calls === s.calls ? "not known" : s.cost.toFixed(4)}{s.unpriced_calls && s.unpriced_calls < s.calls ? ` and ${count(s.unpriced_calls, "call")} without a price` : ""}</td></tr>)}</PlainTable>)}
