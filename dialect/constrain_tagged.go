@@ -155,7 +155,7 @@ func (g *grammar) rawText(c *constrainer, s, root []byte, path string, types val
 	return text
 }
 
-// fixedText returns the grammar expression of those of the values that the parser reads unchanged, or "" if there is none.
+// fixedText returns the grammar expression of those of the values that the parser reads unchanged. It returns "" if it reads no value so.
 func (g *grammar) fixedText(values [][]byte, types valueTypes) string {
 	var alternatives []string
 	for _, v := range values {
@@ -170,7 +170,7 @@ func (g *grammar) fixedText(values [][]byte, types valueTypes) string {
 	return anyText(alternatives)
 }
 
-// anyText returns the grammar expression of any of the alternatives, or "" if there is none.
+// anyText returns the grammar expression of any of the alternatives, or "" if the list is empty.
 func anyText(alternatives []string) string {
 	if len(alternatives) == 0 {
 		return ""

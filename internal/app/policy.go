@@ -49,7 +49,7 @@ func policyRules(cfg *config.Config) (list []rules.Rule) {
 	return list
 }
 
-// ToolUses returns how often each tool is in names. unknown is the first name that no tool of the set has; "": there is none.
+// ToolUses returns how often each tool is in names. unknown is the first name that no tool of the set has, or "" if the set has them all.
 func ToolUses(set *tool.Set, names []string) (uses []lathe.ToolUse, unknown string) {
 	for _, name := range names {
 		i := slices.IndexFunc(uses, func(u lathe.ToolUse) bool { return u.Name == name })

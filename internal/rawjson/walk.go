@@ -52,8 +52,8 @@ func Get(obj []byte, key string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// At returns the value at a path of member names in the JSON object obj, which must be valid, or nil if there is none. Of repeated members
-// it reads the first.
+// At returns the value at a path of member names in the JSON object obj, which must be valid. It returns nil if obj lacks a member of the
+// path. Of repeated members it reads the first.
 func At(obj []byte, path ...string) []byte {
 	for _, key := range path {
 		obj, _ = Get(obj, key)
@@ -61,7 +61,7 @@ func At(obj []byte, path ...string) []byte {
 	return obj
 }
 
-// TextAt returns the decoded text of the string at a path of member names, as [Text] does, or "" if there is none.
+// TextAt returns the decoded text of the string at a path of member names, as [Text] does. It returns "" if no string is there.
 func TextAt(obj []byte, path ...string) string { return Text(At(obj, path...)) }
 
 // Kind returns the first byte of a JSON value, which determines its type: '{', '[', '"', 't', 'f', 'n', a digit or '-'. It
