@@ -20,7 +20,7 @@ func (t *tenantCatalog) complete(p *mcp.CompleteParams) (mcp.Result, error) {
 		return nil, invalidParams("there is no such prompt, template or argument")
 	}
 	typed := strings.ToLower(p.Argument.Value)
-	var first, then []string
+	first, then := []string{}, []string{}
 	for _, v := range values {
 		switch low := strings.ToLower(v); {
 		case strings.HasPrefix(low, typed):
@@ -30,10 +30,7 @@ func (t *tenantCatalog) complete(p *mcp.CompleteParams) (mcp.Result, error) {
 		}
 	}
 	all := append(first, then...)
-	res := &mcp.CompleteResult{}
-	res.Completion.Values = append([]string{}, all[:min(len(all), maxCompletions)]...)
-	res.Completion.Total, res.Completion.HasMore = len(all), len(all) > maxCompletions
-	return res, nil
+	return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: all[:min(len(all), maxCompletions)], Total: len(all), HasMore: len(all) > maxCompletions}}, nil
 }
 
 // values returns the values to which an argument of a prompt, or a part of a template, may be completed; false if there is no such

@@ -40,7 +40,10 @@ const svg = "image/svg+xml"
 
 // block returns the n-th blob of a result as a content block.
 func block(b *lathe.Blob, n int) mcp.Content {
-	kind, _, _ := mime.ParseMediaType(b.MediaType) // "" for an error
+	kind, _, err := mime.ParseMediaType(b.MediaType)
+	if err != nil {
+		kind = "" // only the parameters may be invalid
+	}
 	switch {
 	case b.URL != "" && !strings.HasPrefix(b.URL, "data:"):
 		return &mcp.ResourceLink{URI: b.URL, Name: cmp.Or(b.Name, "result-"+strconv.Itoa(n)), MIMEType: b.MediaType}
