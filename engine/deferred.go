@@ -152,12 +152,12 @@ func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
 func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Event) {
 	stored := make(chan struct{})
 	e.mu.Lock()
-	now := e.opts.FlushBeforeEnd || len(e.flushing) >= maxFlushing
-	if !now {
+	atOnce := e.opts.FlushBeforeEnd || len(e.flushing) >= maxFlushing
+	if !atOnce {
 		e.flushing[runID] = stored
 	}
 	e.mu.Unlock()
-	if now {
+	if atOnce {
 		e.storeWhole(ctx, runID, events)
 		return
 	}

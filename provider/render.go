@@ -79,8 +79,8 @@ func isUnreadable(p lathe.Part) bool {
 	return ok && c.ParseError != ""
 }
 
-// readable returns a copy of parts with calls without arguments in place of unreadable ones. So each result still belongs to a call; the unreadable text is in the
-// message already.
+// readable returns a copy of parts that has calls without arguments in place of unreadable ones. So each result still belongs to a call;
+// the unreadable text is in the message already.
 func readable(parts []lathe.Part) []lathe.Part {
 	parts = slices.Clone(parts)
 	for i, p := range parts {
