@@ -32,7 +32,7 @@ func seeds(t *testing.T, all, some uint64) (from, n uint64) {
 	case testdata.All():
 		n = all
 	case testing.Short():
-		n = some / 4
+		n = some / 2
 	}
 	return read("LATHE_SOAK_FROM", 1), read("LATHE_SOAK_SEEDS", n)
 }
