@@ -41,7 +41,7 @@ func seeds(t *testing.T, all, some uint64) (from, n uint64) {
 // history keeps every promise.
 func TestSimulatedRunsSurvive(t *testing.T) {
 	t.Parallel()
-	from, n := seeds(t, 300, 24)
+	from, n := seeds(t, 300, 12)
 	const groups = 4
 	var mu sync.Mutex
 	table := &enginetest.Table{}

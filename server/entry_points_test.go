@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/loop"
 	"github.com/lathe-run/lathe/server"
 )
@@ -343,6 +344,7 @@ func testNames(t *testing.T) map[string]bool {
 
 func TestEveryEntryPointObeysEveryRule(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	names, table := testNames(t), newRuleTable()
 	e := newEntryFixture(t, func(l *server.Limits) { l.MaxBody = maxEntryBody })
 	tight := newEntryFixture(t, func(l *server.Limits) { l.MaxInflightBytes = 128 << 10 })

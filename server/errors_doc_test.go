@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 )
 
 // A writtenCode is what the code of the server says about the code of an error.
@@ -209,6 +210,7 @@ var derivedCodes = []string{
 // row with its statuses, and every row is a code.
 func TestEveryHTTPErrorCodeIsDocumented(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	text, err := os.ReadFile(filepath.Join("..", "docs", "errors.md"))
 	if err != nil {
 		t.Fatal(err)

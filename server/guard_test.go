@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 )
@@ -184,6 +185,7 @@ func packed(t *testing.T, encoding, text string) string {
 
 func TestBodiesAboveTheirLimitAreRefused(t *testing.T) { // T15, T17
 	t.Parallel()
+	testdata.WithoutRace(t)
 	const most = 100_000
 	f := serve(t, &setting{opts: func(o *server.Options) { o.Limits.MaxBody = most }})
 	body := ask("sim/demo", "hello", "")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/secret"
 	"github.com/lathe-run/lathe/server"
 )
@@ -217,6 +218,7 @@ func TestRunsHoldTheMemoryOfTheirConversation(t *testing.T) {
 // Messages of a WebSocket that wait hold memory. One that has no room is answered with an error, and the connection ends.
 func TestMemoryOfSocketMessages(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	entered, release := make(chan struct{}, 8), make(chan struct{})
 	f := serve(t, small(1<<20, func(_ int, r *http.Request) (*http.Response, error) {
 		entered <- struct{}{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 )
@@ -42,6 +43,7 @@ func (s *surveyed) Read(ctx context.Context, id string, after int64) iter.Seq2[e
 // On a store with 10,500 runs that wait, one survey of a process reads 10,000 rows and 200 logs.
 func TestSurveysOfASharedStoreAreBounded(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	const runs = 10_500
 	kept := &surveyed{Memory: store.NewMemory(&store.MemoryOptions{MaxRuns: runs})}
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -283,6 +283,7 @@ func (f *front) line(text string) string {
 // The rate and the concurrency of a key hold on every route that requires a key.
 func TestEveryRouteCountsForTheLimitsOfItsKey(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	f := newFront(t, nil)
 	for i := range f.routes {
 		rt := &f.routes[i]
@@ -332,6 +333,7 @@ func (f *front) occupy(key string) (release func()) {
 // The bound on requests at once holds on every route, except for streams, metrics and what has bounds of its own.
 func TestEveryRouteTakesAPlace(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	f := newFront(t, func(o *server.Options) { o.Limits.MaxConcurrent = 1 })
 	release := f.occupy(bobKey)
 	defer release()

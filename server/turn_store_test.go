@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 )
 
@@ -154,6 +155,7 @@ func TestKeptTurnsAreBound(t *testing.T) { // T25
 // server, and every call is answered once.
 func TestMixedTurnsKeepTheHistoryValid(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	var turns [][]string // of the conversation that is being tried: the names of the calls of each turn
 	model := &fake{}
 	model.turn = func(n int, req *lathe.Request) lathe.Message {

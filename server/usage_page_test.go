@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
 )
@@ -15,6 +16,7 @@ import (
 // The pages of the budgets of GET /api/usage have each key and group with a budget once, in the order of the names.
 func TestBudgetsArePaged(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	const keys, groups = 130, 10
 	f := serve(t, &setting{opts: func(o *server.Options) {
 		o.Ledger = store.NewMemory(nil)

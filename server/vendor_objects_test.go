@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lathe-run/lathe"
+	"github.com/lathe-run/lathe/internal/testdata"
 	"github.com/lathe-run/lathe/provider"
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store"
@@ -138,6 +139,7 @@ func TestObjectsWithoutKeys(t *testing.T) {
 // What an answer to a key had, the key may name, and no other key may. Written anew, the client does not get the objects on all wires.
 func TestObjectsOfAnswersMayBeNamed(t *testing.T) {
 	t.Parallel()
+	testdata.WithoutRace(t)
 	given := map[string]string{"chat": "audio_1", "responses": "cntr_1", "messages": "file_1", "gemini": "https://generativelanguage.googleapis.com/v1beta/files/1"}
 	plain := map[string]string{"chat": `{"model":"sim/demo","stream":true,"messages":[{"role":"user","content":"x"}]MORE}`,
 		"responses": `{"model":"sim/demo","stream":true,"store":false,"input":"x"MORE}`,
