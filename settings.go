@@ -201,7 +201,7 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonAnswered            Reason = "answered"
+	ReasonAnswered            Reason = "answered"              // the model gave an answer
 	ReasonClientToolCalls     Reason = "client_tool_calls"     // the caller must execute calls of its own tools and start a new run
 	ReasonAwaitingApproval    Reason = "awaiting_approval"     // parked until calls are approved or denied
 	ReasonAwaitingToolResults Reason = "awaiting_tool_results" // parked until the caller sends the results of its own tools
@@ -220,9 +220,9 @@ const (
 	ReasonLength              Reason = "length"                // the answer was cut off by the limit on output tokens
 	ReasonUpstreamError       Reason = "upstream_error"        // the model server failed
 	ReasonGuestFault          Reason = "guest_fault"           // a WebAssembly tool requested the end of the run
-	ReasonCancelled           Reason = "cancelled"
-	ReasonInterrupted         Reason = "interrupted" // the process stopped
-	ReasonInternal            Reason = "internal"    // a fault of this module, of a sink or of a store
+	ReasonCancelled           Reason = "cancelled"             // the caller cancelled the run or its context
+	ReasonInterrupted         Reason = "interrupted"           // the process stopped
+	ReasonInternal            Reason = "internal"              // the input is not valid, or a fault of this module, of a sink or of a store
 )
 
 // Status returns the group of r: "completed", "parked", "limited", "cancelled" or "failed". It is "failed" for unknown reasons.
