@@ -76,7 +76,7 @@ func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 // equal hashes.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
-// Offered returns the definition in [Work.Specs] with this name or alias, or nil.
+// Offered returns the definition in [Work.Specs] with this name, or of the client tool with this alias, or nil.
 func (w *Work) Offered(name string) *lathe.ToolSpec {
 	return w.tools.advertise().find(w.tools.canonical(name))
 }
