@@ -166,9 +166,10 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked
-// tools are offered. It returns the statuses that these tools had before. The error has the code not_found if there is no such server or
-// tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written.
+// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked tools
+// are offered. Excluded tools are not pinned. It returns the statuses that these tools had before. The error has the code not_found if there
+// is no such server or tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written; on
+// an error nothing is pinned.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
 // AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If the server has changed

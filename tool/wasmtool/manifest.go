@@ -57,7 +57,7 @@ type Grants struct {
 
 // A FileGrant lets a module read a folder of the host.
 type FileGrant struct {
-	Path  string // folder of the host, relative to that of the manifest
+	Path  string // folder of the host, relative to that of the manifest and within it
 	Guest string // absolute path at which the module sees it, such as /data
 	Write bool   // the module may also write to it
 }
