@@ -80,7 +80,7 @@ func refuse(code Code) *Error { return &Error{Code: code, Refused: true, Unsent:
 func unsent(code Code) *Error { return &Error{Code: code, Unsent: true} }
 
 // Plain returns the first [Error] in the tree of err. It converts any other error into an Error with a fixed text, because the errors of
-// net/http contain the whole URL with its query.
+// net/http contain the whole URL with its query. err must not be nil.
 func Plain(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
