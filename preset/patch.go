@@ -64,7 +64,8 @@ func keys() []string {
 var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
 
 // Check returns an error that begins with the name of the first invalid field: tool_use_mode, tool_failure_policy, tool_choice, wire,
-// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says.
+// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says. The other fields are not checked. The
+// error has no code.
 func (p *Patch) Check() error {
 	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
 		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
@@ -136,7 +137,8 @@ func (p *Patch) Overrides() []lathe.Member {
 	return out
 }
 
-// AllowsTool reports whether a tool with this name may be offered: ToolAllowlist has it or is nil, and ToolDenylist does not have it.
+// AllowsTool reports whether a tool with exactly this name may be offered: ToolAllowlist has it or is nil, and ToolDenylist, which takes
+// precedence, does not have it.
 func (p *Patch) AllowsTool(name string) bool {
 	return (p.ToolAllowlist == nil || slices.Contains(p.ToolAllowlist, name)) && !slices.Contains(p.ToolDenylist, name)
 }
@@ -162,7 +164,7 @@ func (p *Patch) Entries() []Entry {
 	return out
 }
 
-// Sets reports whether p sets the key.
+// Sets reports whether p sets the field with this configuration key, such as "tool_choice". It returns false for an unknown key.
 func (p *Patch) Sets(key string) bool {
 	i := slices.Index(keys(), key)
 	return i >= 0 && !reflect.ValueOf(p).Elem().Field(i).IsNil()
