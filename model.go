@@ -82,8 +82,8 @@ type Request struct {
 	// Betas are the beta features of Anthropic's API to use. Models on [WireMessages] send them in the header
 	// anthropic-beta, others ignore them.
 	Betas []string
-	// APIVersion is the version of Anthropic's API to use; "": 2023-06-01. Models on [WireMessages] send it in the header
-	// anthropic-version, others ignore it.
+	// APIVersion is the version of Anthropic's API to use; "": that of the headers in the model's options, else 2023-06-01. Models on
+	// [WireMessages] send it in the header anthropic-version, others ignore it.
 	APIVersion string
 	// User is an opaque id of the end user. It is sent on wires that have a member for it; "": none.
 	User string
