@@ -28,17 +28,17 @@ type Patch struct {
 	FixEmptyFinalDisableTools *bool                `json:"fix_empty_final_disable_tools,omitempty" run:"true"`
 	FallbackRetryCount        *int                 `json:"fallback_retry_count,omitempty" run:"true"`
 
-	Label               *string `json:"label,omitempty"`
-	BaseURL             *string `json:"base_url,omitempty"`
-	Wire                *string `json:"wire,omitempty"` // openai, responses, anthropic, gemini
-	Dialect             *string `json:"dialect,omitempty"`
-	Thinking            *string `json:"thinking,omitempty"` // marked, starts_open
-	BareCalls           *bool   `json:"bare_calls,omitempty"`
-	ReasoningField      *string `json:"reasoning_field,omitempty"`
-	IncludeUsage        *bool   `json:"include_usage,omitempty"`
-	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"`
-	SupportsTools       *bool   `json:"supports_tools,omitempty"`
-	SupportsParallel    *bool   `json:"supports_parallel,omitempty"`
+	Label               *string `json:"label,omitempty"`                 // name of the provider in events and metrics
+	BaseURL             *string `json:"base_url,omitempty"`              // of the server, with its version
+	Wire                *string `json:"wire,omitempty"`                  // openai, responses, anthropic, gemini
+	Dialect             *string `json:"dialect,omitempty"`               // native, or a name of package dialect
+	Thinking            *string `json:"thinking,omitempty"`              // marked, starts_open
+	BareCalls           *bool   `json:"bare_calls,omitempty"`            // a message that is one JSON object may be a call
+	ReasoningField      *string `json:"reasoning_field,omitempty"`       // member in which reasoning is sent back
+	IncludeUsage        *bool   `json:"include_usage,omitempty"`         // request token counts in streams
+	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"` // send the token limit under this name
+	SupportsTools       *bool   `json:"supports_tools,omitempty"`        // false: runs with the model use no tools
+	SupportsParallel    *bool   `json:"supports_parallel,omitempty"`     // false: the model makes one call in a turn
 
 	ToolAllowlist        []string        `json:"tool_allowlist,omitzero"`
 	ToolDenylist         []string        `json:"tool_denylist,omitzero"`
