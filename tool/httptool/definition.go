@@ -95,7 +95,8 @@ type Parameter struct {
 	Parts map[string]Part
 }
 
-// A Part configures how one member of a form is encoded. The zero value is the default encoding.
+// A Part configures how one member of a form is encoded. Style, Explode and AllowReserved are as in [Parameter]. The zero value is the
+// default encoding.
 type Part struct {
 	Content       string // media type of a part of multipart/form-data, or of a form value that is JSON
 	Style         string // as [Parameter].Style
@@ -104,7 +105,7 @@ type Part struct {
 }
 
 // Credentials are secrets that are added to each request to the origin of the tool's URL, by name of the header, query parameter or cookie.
-// They are sent to no other origin, and the model can neither read nor set them: they are removed from answers.
+// They are sent to no other origin. The model cannot set them; those of at least 6 bytes are removed from answers.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }
