@@ -89,7 +89,7 @@ const (
 )
 
 // Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
-// configuration, whose name and text are the key of its tag and its comment; package config explains the tags. A field with the tag
+// configuration, whose name and text are the key of its tag and its comment; package internal/config explains the tags. A field with the tag
 // is:"negated" is true if the setting is false.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
