@@ -15,8 +15,10 @@ import (
 	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
-// A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. Its methods may be called from several
-// goroutines at once.
+// A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. A call of a tool waits at most 5 s for a
+// server that is being started. It ends with the code unavailable if the server cannot be reached, with timeout if the server sends no
+// progress for IdleTimeout, and with interrupted if the connection was lost and the tool, which writes, may have been executed. The methods
+// of a Group may be called from several goroutines at once.
 type Group struct {
 	opts    Options
 	servers []*supervisor // in the order of Start
@@ -139,8 +141,8 @@ func (g *Group) against(server string) string {
 	return g.refused[server]
 }
 
-// Tools yields the tools that are offered now: the servers in the order of [Start], the tools of each sorted by name. It yields no errors;
-// [Group.Status] reports the state of the servers.
+// Tools yields the tools that are offered now: the servers in the order of [Start], the tools of each sorted by name. It does not connect and
+// does not block. It yields no errors; [Group.Status] reports the state of the servers.
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
