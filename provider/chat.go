@@ -34,8 +34,10 @@ import (
 
 // A Chat is a [lathe.Model] that a model server provides on one of the wires. It may be used by several goroutines at once.
 //
-// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], or with code
-// cancelled around the error of the caller's context. A timeout of [Options] has the kind timeout, never cancelled or aborted.
+// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], with code cancelled
+// around the error of the caller's context, or, before a request is sent, with code invalid_request for content that the wire has no form for
+// and invalid_config for a model name that cannot be part of the URL. A timeout of [Options] has the kind timeout, never cancelled or
+// aborted; the kind rate_limited does not change the code.
 type Chat struct {
 	model     string
 	wire      wire.Upstream

@@ -134,8 +134,10 @@ func (s StrictTools) wire() (wire.Strict, error) {
 }
 
 // Retry configures how failed model calls are repeated. 0 is the default, which each comment states. A call is repeated if it failed before
-// its first delta, with status 408, 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call
-// that timed out after it was sent is not repeated.
+// its first delta, with status 408, 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call is
+// not repeated if it timed out after it was sent, if the quota of the account is used up, if the conversation is too long, or if the pause
+// would exceed Timeouts.Client. A repetition without a feature that the server has refused, and the wait for a server that loads the model,
+// do not count as attempts.
 type Retry struct {
 	Attempts int           // 3, including the first; 1: calls are not repeated
 	Base     time.Duration // 500 ms; the maximal first pause, which doubles with each attempt
