@@ -30,7 +30,8 @@ type Parser interface {
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
-// ErrIncomplete reports that the text ended inside a call. The CallEnd of that call has Incomplete set, or its ParseError reports it.
+// ErrIncomplete reports that the text ended inside a call. The [lathe.DeltaCallEnd] of that call has Incomplete set, or a
+// [lathe.DeltaParseError] reports the call as unreadable.
 var ErrIncomplete = errors.New("dialect: the text ends inside a call")
 
 // Options configure a [Parser]. The zero value is useful.

@@ -174,8 +174,9 @@ func (g *Group) Status() []Status {
 // an error nothing is pinned.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
-// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If the server has changed
-// the definition since it was shown, the error has the code conflict. An empty digest matches every definition.
+// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If it has another one, because
+// the server has changed the definition since it was shown, the error has the code conflict, and nothing is pinned. name is that of one tool,
+// since two tools have different digests. An empty digest matches every definition.
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && !s.conf.owns(name) {

@@ -28,8 +28,8 @@ type Options struct {
 	CompileTimeout time.Duration
 	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
 	Interpreter bool
-	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with the limit
-	// max_total_memory.
+	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with execution_failed and
+	// a text that names the limit max_total_memory.
 	TotalMemory int64
 	// Most is the maximum of grants and limits that a manifest may request. A module that requests more is refused; nil: no maximum.
 	Most *Most
