@@ -86,8 +86,8 @@ func (o Options) bounded() Options {
 	return o
 }
 
-// A Dialect is one format of tool calls in text, with its parser and its encoder.
-// Its methods may be called from several goroutines at once.
+// A Dialect is one format of tool calls in text, with its parser and its encoder. The dialect auto has the parser of [NewAuto] and writes as
+// the dialect tags. The methods of a Dialect may be called from several goroutines at once.
 type Dialect struct {
 	name   string
 	models []string // parts of the names of models that write the dialect, lower case
