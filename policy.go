@@ -85,8 +85,8 @@ type CallInfo struct {
 	// Args is the JSON object that the tool would receive. It satisfies the tool's schema. It is nil for a call whose arguments are not
 	// valid, which no policy or approver receives.
 	Args json.RawMessage
-	// Used are the tools that the run has used before this call, in the order of their first use. It is set for policies
-	// and journals, and nil for approvers.
+	// Used are the tools that the run has used before this call, in the order of their first use; nil: none. It is set for policies and
+	// journals, and nil for approvers.
 	Used []ToolUse
 }
 
@@ -127,6 +127,6 @@ type Approval struct {
 	// Result is a JSON value that answers the call in place of the tool, if it is not nil. The tool is not called. The limits
 	// of an output apply.
 	Result json.RawMessage
-	// InRequest says that the decision came in a request to the API of the gateway, whose response is what the run then does.
+	// InRequest says that the decision came in a request to the API of the gateway whose response continues with the output of the run.
 	InRequest bool
 }
