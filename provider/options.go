@@ -80,7 +80,7 @@ type Server struct {
 	MaxCompletionTokens bool
 	// TopK sends Sampling.TopK as top_k in chat completions. OpenAI itself rejects that member.
 	TopK bool
-	// Strict sets strict on the tools that the server executes, so that the model server constrains the arguments of their calls to
+	// Strict sets strict on the tools of [lathe.OwnerServer], so that the model server constrains the arguments of their calls to
 	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
 	Strict StrictTools
 	// DropContent omits content of a user that the wire has no form for: audio, video, files, images by reference. By default, a request

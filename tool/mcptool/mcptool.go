@@ -95,7 +95,7 @@ type Server struct {
 	CallTimeout  time.Duration // total time of a call; 0: 10 min
 	KeepAlive    time.Duration // interval of pings to the server; 0: 1 min. Negative: no pings
 	MaxLineBytes int           // maximum size of one message of the server; 0: 8 MiB
-	MaxTools     int           // maximum number of the server's tools; 0: 256
+	MaxTools     int           // maximum number of the server's tools; 0: 256. A server with more does not become ready
 	Concurrency  int           // maximum number of concurrent calls of a tool; 0: no limit
 }
 
