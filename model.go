@@ -23,9 +23,9 @@ import (
 type Model interface {
 	// Describe returns the names and properties of the model for events and metrics. The result does not change.
 	Describe() ModelInfo
-	// Generate makes one model call, and yields its deltas in order, then exactly one delta of kind [DeltaFinish] or one error, then nothing.
-	// A caller that stops early cancels the call, which then frees its resources.
-	// The error is a *[Error]; that of a model server wraps a *[UpstreamError].
+	// Generate makes one model call while the caller ranges over the result: it yields the deltas in order, then exactly one delta of kind
+	// [DeltaFinish] or one error, then nothing. A caller that stops early cancels the call, which then frees its resources. The error is a
+	// *[Error]; that of a model server wraps a *[UpstreamError].
 	Generate(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
