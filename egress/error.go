@@ -8,7 +8,7 @@ import (
 // A Code is the reason why a request failed.
 type Code string
 
-// The codes. Those up to CodeTLS mean that the request was not sent.
+// The codes. Those up to CodeTLS mean that the request, or the last one after redirects, was not sent.
 const (
 	CodeURL              Code = "url_refused"        // the URL has user information, no host, an unusual spelling of the host, or port 0
 	CodeScheme           Code = "scheme_refused"     // not among Rules.Schemes
