@@ -154,8 +154,8 @@ type UpstreamError struct {
 	// Message is the server's message without API keys, at most 500 bytes. It may quote the request or name an address, so do not
 	// log it: use Detail.
 	Message string
-	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as
-	// "connection refused". At most 500 bytes. Logs and the content of events have it.
+	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as "connection
+	// refused". At most 500 bytes. Logs have it, and events have it as content: see package event.
 	Detail     string
 	RequestID  string        // the server's id of the request; "": none
 	InBand     bool          // the error came within a response of status 200; Status is the one that the error states
@@ -205,8 +205,8 @@ var (
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
 	// ErrNotFound is wrapped by the errors for a session, run or event that does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrContentRemoved is wrapped by the errors of operations that need content which a store has removed, as the run's retention
-	// settings require.
+	// ErrContentRemoved is wrapped by the errors of operations that need texts of a run, such as its messages or results of tools, which a
+	// store has removed, as the run's retention settings require.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
 	// ErrLeft is wrapped by the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool whose call
 	// runs on another system must then not cancel it there.

@@ -196,7 +196,8 @@ func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	return out, above
 }
 
-// Reason says why a run ended or was parked. A released reason never changes its meaning.
+// Reason says why a run ended or was parked. A parked run has stopped until a decision or a result of its caller is stored; it can then be
+// resumed, also by another process. A released reason never changes its meaning.
 type Reason string
 
 // The reasons.
