@@ -293,8 +293,9 @@ func outcome(runID string, res *event.Result) error {
 	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume resumes it, with the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
 }
 
-// Run executes one run until it ends or is parked. prompt is the conversation so far, usually with a user message at its end. To continue a
-// conversation, pass the History of its last result and a new message.
+// Run executes one run, and blocks until it ends or is parked: a parked run waits for an approval or for the result of a tool of the caller,
+// and can be resumed. prompt is the conversation so far, usually with a user message at its end. To continue a conversation, pass the History
+// of its last result and a new message.
 //
 // The result is nil only if the run could not begin. The error is nil if there is an answer, also one that a limit has cut short: see
 // [event.Result].Reason. It wraps [ErrWaiting] if the run is parked, and is the error of a run that failed. If ctx is done, the run is

@@ -56,7 +56,8 @@ type Options struct {
 	Cost func(lathe.Usage) float64
 	// Meter is called before each model call, and may refuse it; nil: all are made.
 	Meter Meter
-	// Retention says what a store retains of the content of each run after its end; nil: all. The loop only records it in RunStarted.
+	// Retention says what a store retains of the messages, texts and outputs of each run after its end; nil: all. The loop only records it in
+	// RunStarted; the store applies it.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now
 }
@@ -150,8 +151,8 @@ type Input struct {
 	// Overrides are additional members of each model request. Those of the loop take precedence.
 	Overrides []lathe.Member
 	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains the
-	// Result; there is no RunFinished then. Its RunStarted contains its input, as content. Without Park, a run that waits for an approval
-	// ends with reason awaiting_approval, in RunFinished after RunPaused.
+	// Result; there is no RunFinished then. Its RunStarted contains its input, as content (see package event). Without Park, a run that waits
+	// for an approval ends with reason awaiting_approval, in RunFinished after RunPaused.
 	Park bool
 	// Target is stored with a resumable run: the name by which the caller finds the loop that resumes the run.
 	Target string
