@@ -4,11 +4,11 @@
 //
 // The other packages, in the order in which a request passes them:
 //
-//   - app makes the parts of a configuration (package config); cmd/lathe is flags and a terminal over it.
-//   - server serves OpenAI's API with tools on the server; with /mcp for MCP clients.
-//   - engine stamps the events of a run, stores them (package store) and publishes them (packages event and observe).
-//   - loop takes model and tools in turns until there is an answer.
-//   - provider reaches model servers over HTTP; sim is the simulated model. Package dialect reads and writes calls that models
+//   - app makes the parts that a configuration file describes; cmd/lathe is the command over it.
+//   - server serves OpenAI's API with tools that the server executes, and /mcp for MCP clients.
+//   - engine gives the events of a run ids and times, stores them (package store) and publishes them (packages event and observe).
+//   - loop calls the model and tools in turn until the model gives an answer.
+//   - provider calls model servers over HTTP; sim is the simulated model. Package dialect reads and writes calls that models
 //     write as text.
 //   - tool holds the set of tools, typed Go functions, and the one runner that executes calls. Its subpackages make tools of
 //     HTTP endpoints, MCP servers, WebAssembly modules, agents and workers on other machines.

@@ -154,13 +154,13 @@ type UpstreamError struct {
 	// Message is the server's message without API keys, at most 500 bytes. It may quote the request or name an address, so do not
 	// log it: use Detail.
 	Message string
-	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as
-	// "connection refused". At most 500 bytes. Logs and the content of events have it.
+	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as "connection
+	// refused". At most 500 bytes. Logs have it, and events have it as content: see package event.
 	Detail     string
 	RequestID  string        // the server's id of the request; "": none
 	InBand     bool          // the error came within a response of status 200; Status is the one that the error states
 	Connect    bool          // no connection could be made: the request was not sent
-	Continued  bool          // the server had already answered a part of the turn: see max_continuations
+	Continued  bool          // the server had answered a part of the turn, and a further request for the rest failed: see max_continuations
 	Retryable  bool          // the same request may succeed later
 	Unparsed   bool          // the server could not parse the model's output, such as a call or marks of another template
 	RetryAfter time.Duration // the wait that the server asks for; 0: none
@@ -191,9 +191,10 @@ func (e *UpstreamError) Unwrap() error { return e.Err }
 
 // Errors to test for with [errors.Is].
 var (
-	// ErrPending is returned by an [Approver] that does not decide now: the run is parked until a decision is stored.
+	// ErrPending is returned by an [Approver] that does not decide now. The run is then parked, and the approver is called again when the run is
+	// resumed.
 	ErrPending = errors.New("approval pending")
-	// ErrConflict is wrapped by the error of a store to which another writer has appended events since the caller read the log.
+	// ErrConflict is wrapped by the error of a store if another writer has appended events since the caller read the log.
 	ErrConflict = errors.New("the log has moved on")
 	// ErrStoreFull is wrapped by the errors of a store whose disk is full.
 	ErrStoreFull = errors.New("the disk of the store is full")
@@ -204,8 +205,8 @@ var (
 	ErrStoreReplaced = errors.New("a file of the store was removed or replaced while it was open")
 	// ErrNotFound is wrapped by the errors for a session, run or event that does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrContentRemoved is wrapped by the errors of operations that need content which a store has removed, as the run's retention
-	// settings require.
+	// ErrContentRemoved is wrapped by the errors of operations that need texts of a run, such as its messages or results of tools, which a
+	// store has removed, as the run's retention settings require.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
 	// ErrLeft is wrapped by the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool whose call
 	// runs on another system must then not cancel it there.

@@ -101,7 +101,7 @@ type Reasoning struct {
 	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data is sent only to the model that Entry names.
 	Data string
 	ID   string // of the wire's reasoning item; "": it has none
-	// Entry is the name of the model that wrote the reasoning, as in the options of its provider; "": not known.
+	// Entry is the name of the model that wrote the reasoning: Entry in the Options of package provider; "": not known.
 	Entry string
 }
 
@@ -128,7 +128,7 @@ type ToolCall struct {
 	Name string // as the model wrote it
 	// Arguments is the argument text, byte for byte as the model wrote it. It may be invalid JSON.
 	Arguments string
-	// Dialect is the dialect in which the call was written as text; "": it is a tool call of the wire.
+	// Dialect is the format in which the model wrote the call as text, a name of package dialect; "": it is a tool call of the wire.
 	Dialect string
 	// Deprecated says that the call is in a deprecated syntax of its dialect.
 	Deprecated bool

@@ -23,9 +23,9 @@ import (
 type Model interface {
 	// Describe returns the names and properties of the model for events and metrics. The result does not change.
 	Describe() ModelInfo
-	// Generate makes one model call, and yields its deltas in order, then exactly one delta of kind [DeltaFinish] or one error, then nothing.
-	// A caller that stops early cancels the call, which then frees its resources.
-	// The error is a *[Error]; that of a model server wraps a *[UpstreamError].
+	// Generate makes one model call while the caller ranges over the result: it yields the deltas in order, then exactly one delta of kind
+	// [DeltaFinish] or one error, then nothing. A caller that stops early cancels the call, which then frees its resources. The error is a
+	// *[Error]; that of a model server wraps a *[UpstreamError].
 	Generate(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
@@ -56,9 +56,9 @@ type ModelInfo struct {
 	// WritesCalls says that the model's text is parsed for calls, because the model writes all calls as text or because some of its native
 	// calls leak into the text.
 	WritesCalls bool
-	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled.
+	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled, whatever its settings.
 	NoTools bool
-	// NoParallel says that the model makes at most one call in a turn.
+	// NoParallel says that the model makes at most one call in a turn: a run with it has parallel_tool_calls false, whatever its settings.
 	NoParallel bool
 }
 
@@ -72,8 +72,9 @@ type Request struct {
 	// ParallelToolCalls is sent if it is not nil and Tools is not empty.
 	ParallelToolCalls *bool
 	Sampling          Sampling
-	// Overrides are further members of the wire's request object, sent unchanged and in order.
-	// They cannot replace model, messages, tools, tool_choice, response_format or stream.
+	// Overrides are further members of the wire's request object, sent unchanged and in order. A member with the name of another field of Request,
+	// such as temperature, is sent in place of that field. Members named model, messages, tools, tool_choice, response_format or stream are not
+	// sent.
 	Overrides []Member
 	// HostedTools are tools that the model's server executes itself, such as web_search, each a JSON object of the wire. They are
 	// sent unchanged, after Tools.
@@ -81,8 +82,8 @@ type Request struct {
 	// Betas are the beta features of Anthropic's API to use. Models on [WireMessages] send them in the header
 	// anthropic-beta, others ignore them.
 	Betas []string
-	// APIVersion is the version of Anthropic's API to use; "": 2023-06-01. Models on [WireMessages] send it in the header
-	// anthropic-version, others ignore it.
+	// APIVersion is the version of Anthropic's API to use; "": that of the headers in the model's options, else 2023-06-01. Models on
+	// [WireMessages] send it in the header anthropic-version, others ignore it.
 	APIVersion string
 	// User is an opaque id of the end user. It is sent on wires that have a member for it; "": none.
 	User string
@@ -262,7 +263,7 @@ type Fault struct {
 	Count int    `json:"count"`
 }
 
-// A Retry says that an attempt of a model call failed and that the next one starts after Wait.
+// A Retry says that an attempt of a model call failed and that the next one starts after Wait. Err is the reason.
 type Retry struct {
 	Attempt int // the attempt that failed, from 1
 	Err     *Error

@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// A Policy decides what a run may do next. Equal inputs must give equal verdicts. Its methods may be called from several goroutines at once
-// and must not change what their arguments point to. The zero [Verdict] denies, and so does a method that panics.
+// A Policy decides what a run may do next. Package tool calls Tool and Call of the policy in its Options, and package loop calls Step of the policy
+// in its own Options: a policy that also limits model calls must be set in both.
+//
+// Equal inputs must give equal verdicts. The methods may be called from several goroutines at once and must not change what their arguments point
+// to. The zero [Verdict] denies, and so does a method that panics.
 type Policy interface {
-	// Tool decides whether the run's model is offered a tool. It returns Deny if Call would return Deny whatever the arguments.
+	// Tool decides whether the run's model is offered a tool. For Ask, the tool is offered only if there is an [Approver]. Tool returns Deny if
+	// Call would return Deny whatever the arguments.
 	Tool(*RunInfo, *ToolSpec) Verdict
 	// Step decides about the next model call. Every decision but Allow ends the run with [ReasonBudgetExceeded].
 	Step(*StepInfo) Verdict
-	// Call decides about one tool call, after its arguments were validated. For Ask, an [Approver] decides.
+	// Call decides about one tool call, after its arguments were validated. For Ask, an [Approver] decides; without one, the call is denied.
 	Call(*CallInfo) Verdict
 }
 
@@ -53,8 +57,8 @@ type RunInfo struct {
 	// Principal is the owner of the run: the name of the API key, or the subject that an identity provider has named; "": the program has
 	// no keys.
 	Principal string
-	// Profile is the entry of keys with the rights and limits of the run, if an identity provider named the principal; "": the
-	// principal is itself the name of that entry.
+	// Profile is the entry of `keys` in the configuration that has the rights and limits of the run, if an identity provider named the principal;
+	// "": the principal is itself the name of that entry.
 	Profile string
 	Depth   int               // 0, or for a run that a tool call started, 1 more than that of the calling run
 	Labels  map[string]string // set by the caller of the run; nil: none
@@ -81,17 +85,18 @@ type CallInfo struct {
 	// Args is the JSON object that the tool would receive. It satisfies the tool's schema. It is nil for a call whose arguments are not
 	// valid, which no policy or approver receives.
 	Args json.RawMessage
-	// Used are the tools that the run has used before this call, in the order of their first use. It is set for policies
-	// and journals, and nil for approvers.
+	// Used are the tools that the run has used before this call, in the order of their first use; nil: none. It is set for policies and
+	// journals, and nil for approvers.
 	Used []ToolUse
 }
 
-// A ToolUse says how often a run has used a tool. Calls that were refused before the tool ran do not count.
+// A ToolUse says how often a run has used a tool. Calls that were refused before the tool ran do not count. A run that a tool call started counts
+// for the calling run, too: see [ChildRun].Tools.
 type ToolUse struct {
 	Name  string
 	Spec  *ToolSpec // nil if the tool is no longer registered
 	Calls int       // calls of this run in which the tool ran, or the cache answered in its place
-	// Earlier says that the messages with which the run started contain a result of the tool.
+	// Earlier says that the messages with which the run started contain a result of the tool. Calls does not count that call.
 	Earlier bool
 }
 
@@ -110,16 +115,18 @@ type ApprovalRequest struct {
 	ExpiresAt time.Time
 }
 
-// An Approval is an approver's decision. The zero value denies.
+// An Approval is an approver's decision. The zero value denies. Arguments and Result have an effect only if Approved is true; if both are set,
+// Result is used.
 type Approval struct {
 	Approved   bool
 	By         string // who decided
 	ReasonCode string // from the approver's fixed vocabulary, such as "denied_by_user"; may be empty
-	// Arguments replace the arguments of the call, if they are not nil. They are validated again.
+	// Arguments replace the arguments of the call, if they are not nil. They are validated, and the policy decides about them: if it denies, the
+	// call is refused; if it asks, no further approval is requested.
 	Arguments json.RawMessage
 	// Result is a JSON value that answers the call in place of the tool, if it is not nil. The tool is not called. The limits
 	// of an output apply.
 	Result json.RawMessage
-	// InRequest says that the decision came in a request to the API of the gateway, whose response is what the run then does.
+	// InRequest says that the decision came in a request to the API of the gateway whose response continues with the output of the run.
 	InRequest bool
 }

@@ -89,7 +89,7 @@ const (
 )
 
 // Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
-// configuration, whose name and text are the key of its tag and its comment; package config explains the tags. A field with the tag
+// configuration, whose name and text are the key of its tag and its comment; package internal/config explains the tags. A field with the tag
 // is:"negated" is true if the setting is false.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
@@ -196,12 +196,13 @@ func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	return out, above
 }
 
-// Reason says why a run ended or was parked. A released reason never changes its meaning.
+// Reason says why a run ended or was parked. A parked run has stopped until a decision or a result of its caller is stored; it can then be
+// resumed, also by another process. A released reason never changes its meaning.
 type Reason string
 
 // The reasons.
 const (
-	ReasonAnswered            Reason = "answered"
+	ReasonAnswered            Reason = "answered"              // the model gave an answer
 	ReasonClientToolCalls     Reason = "client_tool_calls"     // the caller must execute calls of its own tools and start a new run
 	ReasonAwaitingApproval    Reason = "awaiting_approval"     // parked until calls are approved or denied
 	ReasonAwaitingToolResults Reason = "awaiting_tool_results" // parked until the caller sends the results of its own tools
@@ -220,9 +221,9 @@ const (
 	ReasonLength              Reason = "length"                // the answer was cut off by the limit on output tokens
 	ReasonUpstreamError       Reason = "upstream_error"        // the model server failed
 	ReasonGuestFault          Reason = "guest_fault"           // a WebAssembly tool requested the end of the run
-	ReasonCancelled           Reason = "cancelled"
-	ReasonInterrupted         Reason = "interrupted" // the process stopped
-	ReasonInternal            Reason = "internal"    // a fault of this module, of a sink or of a store
+	ReasonCancelled           Reason = "cancelled"             // the caller cancelled the run or its context
+	ReasonInterrupted         Reason = "interrupted"           // the process stopped
+	ReasonInternal            Reason = "internal"              // the input is not valid, or a fault of this module, of a sink or of a store
 )
 
 // Status returns the group of r: "completed", "parked", "limited", "cancelled" or "failed". It is "failed" for unknown reasons.

@@ -12,10 +12,12 @@ type Tool interface {
 	// Spec returns the definition of the tool: the same pointer at each call, to a value that does not change.
 	Spec() *ToolSpec
 	// Call executes the tool. Only tool.Runner calls it, after all checks; [CallMetaFrom] returns the ids of the call from ctx. args is a JSON
-	// object that satisfies the tool's schema. Call must return soon after ctx is done.
+	// object that satisfies the tool's schema. Call must return soon after ctx is done: a call that has not returned 100 ms later gets a result
+	// without it.
 	//
-	// A failure that the model should see is an [Output] with IsError. An error means that the call was not executed, or that its outcome is
-	// not known; the model receives its code, or [CodeExecutionFailed] if that is not the code of a call, and never its text.
+	// A failure that the model should see is an [Output] with IsError, or an error made by tool.Fail, whose message the model receives. Any other
+	// error means that the call was not executed, or that its outcome is not known; the model receives its code, or [CodeExecutionFailed] if that
+	// is not the code of a call, and never its text.
 	Call(ctx context.Context, args json.RawMessage) (*Output, error)
 }
 
@@ -42,10 +44,11 @@ type ToolSpec struct {
 	SchemaVersion string
 	Timeout       time.Duration // of one call; 0: Limits.ToolTimeout
 	CacheTTL      time.Duration // if Effect is ReadOnly, equal calls are answered from a cache for this time; 0: never
-	Concurrency   int           // maximum of calls at the same time; 0: no limit of its own
-	Rate          float64       // maximum of calls a second; 0: no limit
-	Backend       string        // name of what the tool depends on, such as a server; its tools share BackendConcurrency and a circuit breaker
-	// BackendConcurrency is the maximum of calls at the same time of all tools with the same Backend; 0: no limit.
+	Concurrency   int           // maximum of calls at the same time; 0: no limit of its own. A further call waits until its deadline, then gets rate_limited
+	Rate          float64       // maximum of calls a second, in bursts of one second; 0: no limit. A call beyond it gets rate_limited at once
+	Backend       string        // name of what the tool depends on, such as a server; "": none. Its tools share BackendConcurrency and a circuit breaker
+	// BackendConcurrency is the maximum of calls at the same time of all tools with the same Backend; 0: no limit. Tools of one Backend have the
+	// same number or 0; the first of them that is added to a set must have it.
 	BackendConcurrency int
 	// Origin says where the tool comes from, for errors and listings, such as "go", "builtin" or "mcp:files".
 	Origin string
@@ -131,8 +134,8 @@ func (o Owner) String() string {
 
 // An Output is the result of a tool call.
 type Output struct {
-	Data  json.RawMessage // one JSON value; a tool with plain text returns a JSON string
-	Blobs []Blob          // images and other content that is not text
+	Data  json.RawMessage // one JSON value; nil: null. A tool with plain text returns a JSON string
+	Blobs []Blob          // images and other content that is not text, at most 8 MiB. Models receive them only if the allowlist has `*`
 	// IsError marks a failure that the model can act on. The model then receives Code and the fields of Data that the allowlist names.
 	IsError bool
 	Code    Code // if IsError is set; "": [CodeExecutionFailed]
@@ -167,12 +170,12 @@ type CallMeta struct {
 
 type metaKey struct{}
 
-// WithCallMeta returns a context from which [CallMetaFrom] returns m.
+// WithCallMeta returns a context from which [CallMetaFrom] returns m, in place of the CallMeta that ctx has. m must not be changed afterwards.
 func WithCallMeta(ctx context.Context, m *CallMeta) context.Context {
 	return context.WithValue(ctx, metaKey{}, m)
 }
 
-// CallMetaFrom returns the CallMeta of the tool call that ctx belongs to, or nil outside of one. The caller must not change it.
+// CallMetaFrom returns the CallMeta of the tool call that ctx belongs to, or nil if ctx belongs to none. The caller must not change it.
 func CallMetaFrom(ctx context.Context) *CallMeta {
 	m, _ := ctx.Value(metaKey{}).(*CallMeta)
 	return m

@@ -57,9 +57,10 @@ type Options struct {
 	// Instructions is the system message of each run whose messages begin with none; "": none. With Handoffs, instructions are not in the
 	// history: each model call begins with those of its agent, before a system message of the conversation.
 	Instructions string
-	Tools        []lathe.Tool
+	Tools        []lathe.Tool // within the limits of [tool.NewSet]
 	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others. A name in a
-	// [policy.Tools] that is nearly that of a tool is an error.
+	// [policy.Tools] that is nearly that of a tool is an error. Its Step is not called: set Loop.Policy, too, for a policy that limits model
+	// calls.
 	Policy lathe.Policy
 	// Approver answers the requests of the policy while the run waits; nil: the run is parked, and the agent stores the requests until
 	// [Agent.Answer].
@@ -87,10 +88,11 @@ type Options struct {
 	//
 	// The hook around tool calls is Runner.Around.
 	Prepare func(ctx context.Context, req *lathe.Request) error
-	// Sinks receive the events of all runs, such as an [observe.Metrics].
+	// Sinks receive the events of all runs, such as an [observe.Metrics], in order. A sink that blocks delays the run.
 	Sinks []event.Sink
 	Log   *slog.Logger // nil: no logging
-	// MaxRuns is the maximum number of concurrent runs; 0: [engine.MaxRuns]. A run beyond it fails with code unavailable.
+	// MaxRuns is the maximum number of concurrent runs; 0: 256 ([engine.MaxRuns]). A run beyond it fails with code unavailable. A parked run
+	// does not count.
 	MaxRuns int
 }
 
@@ -122,8 +124,8 @@ type parts struct {
 	serving sync.WaitGroup
 }
 
-// New returns an agent. opts may be nil. The error has the code invalid_config, or is that of a store that cannot be read. The caller must
-// call [Agent.Close].
+// New returns an agent. opts may be nil. The error has the code invalid_config, or is that of a store that cannot be read within 10 s. The
+// caller must call [Agent.Close].
 func New(model lathe.Model, opts *Options) (*Agent, error) {
 	var o Options
 	if opts != nil {
@@ -256,9 +258,9 @@ func checkNames(p lathe.Policy, tools *tool.Set) error {
 	return nil
 }
 
-// With returns an agent for runs with the settings of in: session and labels, limits, settings and sampling, tools of the caller, and messages
-// before those of the run. It shares everything else with a, so only one of the two needs [Agent.Close]. Leave in.Run.RunID empty if the
-// agent executes more than one run.
+// With returns an agent for runs with the settings of in: session and labels, limits, settings and sampling, tools of the caller, and
+// messages before those of the run. in replaces the whole in of an earlier With; its Park and Target are not used. The agent shares
+// everything else with a, so only one of the two needs [Agent.Close]. Leave in.Run.RunID empty if the agent executes more than one run.
 func (a *Agent) With(in loop.Input) *Agent { return &Agent{parts: a.parts, in: in} }
 
 // input returns the input of a run.
@@ -291,8 +293,9 @@ func outcome(runID string, res *event.Result) error {
 	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume resumes it, with the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
 }
 
-// Run executes one run until it ends or is parked. prompt is the conversation so far, usually with a user message at its end. To continue a
-// conversation, pass the History of its last result and a new message.
+// Run executes one run, and blocks until it ends or is parked: a parked run waits for an approval or for the result of a tool of the caller,
+// and can be resumed. prompt is the conversation so far, usually with a user message at its end. To continue a conversation, pass the History
+// of its last result and a new message.
 //
 // The result is nil only if the run could not begin. The error is nil if there is an answer, also one that a limit has cut short: see
 // [event.Result].Reason. It wraps [ErrWaiting] if the run is parked, and is the error of a run that failed. If ctx is done, the run is
@@ -302,16 +305,17 @@ func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result
 }
 
 // Stream executes one run, as [Agent.Run] does, and yields its events, which the caller may retain. The run waits until the caller has taken
-// an event. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has that error and
-// no event. [loop.Ended] returns the result in the last event.
+// an event. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has that error and no
+// event. [loop.Ended] returns the result in the last event. A second range starts a second run.
 func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
 	return a.stream(ctx, func(own event.Sink) (string, error) {
 		return a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{own}})
 	})
 }
 
-// Resume resumes a parked run with the results of tools of the caller, by call id, until it ends or is parked again. Calls without a result
-// remain pending. The result and the error are those of [Agent.Run].
+// Resume resumes a parked run with the results of tools of the caller, by call id, and blocks until it ends or is parked again. Calls without
+// a result remain pending; results may be nil. If ctx is done, the run is cancelled. The result and the error are those of [Agent.Run];
+// if the run cannot be resumed, the result is nil, and the error has the code not_found, or conflict if the run has ended or is executed now.
 func (a *Agent) Resume(ctx context.Context, runID string, results map[string]lathe.Output) (*event.Result, error) {
 	return a.finish(a.stream(ctx, func(own event.Sink) (string, error) {
 		return runID, a.supervisor.Resume(ctx, a.loop, runID, results, own)
@@ -387,7 +391,8 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 func (p *pipe) Leave(string) { close(p.done) }
 
 // Start starts a run in the background and returns its id as soon as its first event is stored: from then on the run survives the end of the
-// process (see [Agent.Recover]). The run has the values of ctx, and is not cancelled with it. [Agent.Wait] returns its result.
+// process (see [Agent.Recover]). The run has the values of ctx, and is not cancelled with it. [Agent.Wait] returns its result. On an error
+// there is no run; the code is unavailable if MaxRuns runs are in progress or after [Agent.Close].
 func (a *Agent) Start(ctx context.Context, prompt ...lathe.Message) (runID string, err error) {
 	s := &starting{first: make(chan event.Event, 1)}
 	if runID, err = a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{s}}); err != nil {
@@ -418,9 +423,10 @@ func (s *starting) Leave(runID string) {
 	})
 }
 
-// Wait blocks until a run that this process executes ends or is parked; it reads the result of any other run from the store. The result and
-// the error are those of [Agent.Run]. For a run that another process executes, Wait returns an error of code unavailable
-// at once. If ctx is done earlier, Wait returns its error, and the run continues.
+// Wait returns the result of a run; the result and the error are those of [Agent.Run]. If this process executes the run, Wait blocks until
+// the run ends or is parked. Otherwise it reads the result from the store at once: the error has the code unavailable if the run has neither
+// ended nor is parked, because another process executes it or its process has stopped (see [Agent.Recover]), and not_found if the store does
+// not contain the run. If ctx is done earlier, Wait returns the error of ctx, and the run continues.
 func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 	res, here, err := a.supervisor.Wait(ctx, runID)
 	if !here {
@@ -455,8 +461,10 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 	return res, nil
 }
 
-// Cancel ends a run with reason cancelled: at once if it is parked or this process executes it, otherwise as soon as its process reads the
-// request from the store.
+// Cancel ends a run with reason cancelled: at once if it is parked, when the calls in progress have returned if this process executes it,
+// otherwise as soon as its process reads the request from the store. It does not wait for that: see [Agent.Wait]. The error has the code
+// not_found if the store does not contain the run. It wraps [lathe.ErrConflict] if the run has ended, or if the store already has a request
+// to cancel it.
 func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	if a.supervisor.Cancel(runID) {
 		return nil
@@ -467,9 +475,9 @@ func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	return a.runs.(store.SignalStore).PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel})
 }
 
-// Close accepts no more runs and blocks until those of this process have ended or are parked: without a deadline in ctx as long as the longest
-// run takes (run_timeout, by default 15 minutes). If ctx is done earlier, it stops the others, stores nothing more of them, and returns their
-// number; [Agent.Recover] of the next process resumes them. It does not close the store.
+// Close accepts no more runs and blocks until those of this process have ended or are parked: without a deadline in ctx as long as the
+// longest run takes (run_timeout, by default 15 minutes). If ctx is done earlier, it stops the others, stores nothing more of them, and
+// returns their number; [Agent.Recover] of the next process resumes them. It does not close the store. It may be called more than once.
 func (a *Agent) Close(ctx context.Context) (left int) {
 	a.mu.Lock()
 	if a.stop != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 // Waiting returns the calls that wait for an approval, the earliest to expire first: those of runs of this agent, and, on a store that
-// several processes share, those of the other processes.
+// several processes share, those of the other processes. After a restart on a store that is not shared, it lists the requests of earlier
+// processes once [Agent.Recover] has restored them. The error is that of a store that cannot be read.
 func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 	if _, shared := a.runs.(store.Shared); shared {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {

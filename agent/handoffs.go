@@ -15,9 +15,9 @@ import (
 
 // A Handoff is another agent to which the conversation can be handed over: see Options.Handoffs.
 type Handoff struct {
-	Model lathe.Model
-	// Options configure the other agent. Name is required. An Approver, Loop.Now or Log that is nil is that of the first agent. Handoffs,
-	// MaxTransfers, Store, Sinks and MaxRuns must not be set.
+	Model lathe.Model // required
+	// Options configure the other agent. Name is required. A Policy that is nil is [policy.Default]; an Approver, Loop.Now or Log that is nil
+	// is that of the first agent. Handoffs, MaxTransfers, Store, Sinks and MaxRuns must not be set.
 	Options Options
 }
 

@@ -88,7 +88,7 @@ func (c *Collector) flush() {
 }
 
 // Message returns the assistant message so far: text, reasoning and calls in the order of the deltas. An unreadable call is a
-// [lathe.ToolCall] with its ParseError set.
+// [lathe.ToolCall] with its ParseError set. Text that is added later begins a new part. The caller must not change the parts.
 func (c *Collector) Message() lathe.Message {
 	c.flush()
 	return lathe.Message{Role: lathe.RoleAssistant, Parts: c.parts}

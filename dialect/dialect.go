@@ -30,7 +30,8 @@ type Parser interface {
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
-// ErrIncomplete reports that the text ended inside a call. The CallEnd of that call has Incomplete set, or its ParseError reports it.
+// ErrIncomplete reports that the text ended inside a call. The [lathe.DeltaCallEnd] of that call has Incomplete set, or a
+// [lathe.DeltaParseError] reports the call as unreadable.
 var ErrIncomplete = errors.New("dialect: the text ends inside a call")
 
 // Options configure a [Parser]. The zero value is useful.
@@ -85,8 +86,8 @@ func (o Options) bounded() Options {
 	return o
 }
 
-// A Dialect is one format of tool calls in text, with its parser and its encoder.
-// Its methods may be called from several goroutines at once.
+// A Dialect is one format of tool calls in text, with its parser and its encoder. The dialect auto has the parser of [NewAuto] and writes as
+// the dialect tags. The methods of a Dialect may be called from several goroutines at once.
 type Dialect struct {
 	name   string
 	models []string // parts of the names of models that write the dialect, lower case

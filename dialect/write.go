@@ -81,10 +81,10 @@ func scaffold(tools []*lathe.ToolSpec) string {
 	return b.String() + "END TOOLS\n"
 }
 
-// Rewrite returns req in the form for a server without tool support: the tools are text at the end of the system text, calls are text of
-// the assistant, and results are text of the user. The results of one turn are one message, with the user's own text if that follows. An
-// unreadable call is omitted, because its message already contains its text. For harmony, whose servers write calls and results
-// themselves, calls and results are unchanged.
+// Rewrite returns req in the form for a server without tool support: the tools are text at the end of the system text, calls are text of the
+// assistant, and results are text of the user. The result has no Tools, ToolChoice and ParallelToolCalls. The results of one turn are one
+// message, with the user's own text if that follows. An unreadable call is omitted, because its message already contains its text. For
+// harmony, whose servers write calls and results themselves, calls and results are unchanged.
 //
 // req is not changed. Messages without changes share their parts with req.
 func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {

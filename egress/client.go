@@ -38,8 +38,8 @@ type Client struct {
 	guard *guard
 }
 
-// New returns a client with these rules. If r is nil, the client sends no request. opts may be nil. The error names the first rule that is not
-// valid.
+// New returns a client with these rules. A nil r allows nothing: the client sends no request. opts may be nil. The error names the first rule
+// that is not valid; it has no code.
 func New(r *Rules, opts *Options) (*Client, error) {
 	c, _, err := build(r, opts)
 	return c, err
@@ -98,8 +98,8 @@ func (o *Options) fill() {
 	}
 }
 
-// Do sends a request and follows redirects. Its errors are *[Error], and so are those of reading the body of the response. If the error is
-// nil, the caller closes the body.
+// Do sends a request, follows redirects, and blocks until the headers of the response have arrived. Its errors are *[Error], and so are those
+// of reading the body of the response. If the error is nil, the caller closes the body; otherwise the response is nil.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -137,9 +137,10 @@ func (c *Client) Check(rawURL string) error {
 // show [Plain] of them instead. Callers must not change it.
 func (c *Client) HTTP() *http.Client { return &c.http }
 
-// With returns a client with the same rules and connections, whose requests, redirects included, are sent by the transport that wrap
-// returns: one that adds credentials and then calls the transport that it was given. If the returned transport fails by itself, the request
-// fails with an [Error] of [CodeCredential] that wraps the error of the transport; the text of the latter is not used.
+// With returns a client with the same rules and connections, whose requests, redirects included, are sent by the transport that wrap returns:
+// one that adds credentials and then calls the transport that it was given. It replaces the transport of an earlier With. If the returned
+// transport fails by itself, the request fails with an [Error] of [CodeCredential] that wraps the error of the transport; the text of the
+// latter is not used.
 func (c *Client) With(wrap func(http.RoundTripper) http.RoundTripper) *Client {
 	out := &Client{c.http, c.guard}
 	out.http.Transport = &credentials{wrap(c.guard), c.guard}
@@ -171,7 +172,7 @@ func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections serves http.Client.CloseIdleConnections.
 func (t *credentials) CloseIdleConnections() { t.guard.CloseIdleConnections() }
 
-// Close closes the idle connections. The client can still be used.
+// Close closes the idle connections, also those of the clients that [Client.With] returned. The client can still be used.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // guard is the innermost transport of a client: it checks each request, redirects included, and limits its response.

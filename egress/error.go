@@ -8,7 +8,7 @@ import (
 // A Code is the reason why a request failed.
 type Code string
 
-// The codes. Those up to CodeTLS mean that the request was not sent.
+// The codes. Those up to CodeTLS mean that the request, or the last one after redirects, was not sent.
 const (
 	CodeURL              Code = "url_refused"        // the URL has user information, no host, an unusual spelling of the host, or port 0
 	CodeScheme           Code = "scheme_refused"     // not among Rules.Schemes
@@ -80,7 +80,7 @@ func refuse(code Code) *Error { return &Error{Code: code, Refused: true, Unsent:
 func unsent(code Code) *Error { return &Error{Code: code, Unsent: true} }
 
 // Plain returns the first [Error] in the tree of err. It converts any other error into an Error with a fixed text, because the errors of
-// net/http contain the whole URL with its query.
+// net/http contain the whole URL with its query. err must not be nil.
 func Plain(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

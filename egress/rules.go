@@ -15,9 +15,9 @@ type Rules struct {
 	// Hosts are the hosts that requests may be sent to: a name or an address ("api.example.com", "10.0.0.7", "2001:db8::7"),
 	// "*.example.com" for every name below example.com, or "*" for all.
 	Hosts []string
-	// Schemes are "https", "http" or both; nil: https only.
+	// Schemes are "https", "http" or both; nil: https only; empty but not nil: none.
 	Schemes []string
-	// Ports are the ports that requests may be sent to; nil: 443, and 80 if http is allowed.
+	// Ports are the ports that requests may be sent to; nil: 443, and 80 if http is allowed; empty but not nil: none.
 	Ports []int
 	// AnyPort allows every port; Ports is ignored. It is for URLs that other servers name, such as those of authorization servers. Private
 	// addresses still need an entry in Private.

@@ -40,7 +40,8 @@ type ContentChecker interface {
 	CheckContent(msgs []lathe.Message) (dropped []string, err error)
 }
 
-// CheckContent returns the result of the model's [ContentChecker]; nil and nil if the model is none.
+// CheckContent returns the result of the model's [ContentChecker]; nil and nil if the model is none, so that it is not known what its server
+// accepts.
 func (l *Loop) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
 	if l.content == nil {
 		return nil, nil

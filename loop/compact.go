@@ -56,7 +56,7 @@ func openTurn(messages []lathe.Message) int {
 	return len(messages)
 }
 
-// Retention returns the retention settings that the loop records in RunStarted; nil: none.
+// Retention returns [Options].Retention with its defaults, as the loop records it in RunStarted; nil: none.
 func (l *Loop) Retention() *event.RunRetention { return l.retention }
 
 func (o *Retention) withDefaults() Retention {

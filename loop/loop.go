@@ -33,10 +33,10 @@ var ErrInterrupted = errors.New("the program is stopping")
 
 // Options configure a loop. They are copied.
 type Options struct {
-	Settings lathe.Settings // zero: the settings of the runner
-	Limits   lathe.Limits   // zero: the limits of the runner
+	Settings lathe.Settings // all fields zero: the settings of the runner; else a zero field has its default
+	Limits   lathe.Limits   // all fields zero: the limits of the runner; else a zero field has its default
 	Sampling lathe.Sampling // zero: nothing is sent, so that the server's defaults apply
-	// Overrides are additional members of each model request.
+	// Overrides are additional members of each model request, as [lathe.Request].Overrides. They take precedence over those of an [Input].
 	Overrides []lathe.Member
 	// Model is the name of the model in requests; "": the default of the model.
 	Model string
@@ -47,14 +47,17 @@ type Options struct {
 	// every process continues a stored run with the same loop. Limits count over the whole run; those of the current loop apply.
 	Route func(messages []lathe.Message) *Loop
 	// Policy decides, by its Step method, before each model call; nil: all are allowed. Any decision other than Allow ends the run
-	// `budget_exceeded` at once, without another model call. Tools are subject to the policy of the runner.
+	// `budget_exceeded` at once, without another model call. Its methods Tool and Call are not called: the policy of the runner decides about
+	// tools.
 	Policy lathe.Policy
-	// Cost returns the price of a model call with this usage, in US dollars. It is not called if the server reports no usage. nil: the
-	// price is unknown, and the cost that the server reports is used.
+	// Cost returns the price of a model call with this usage, in US dollars, and takes precedence over a cost that the server reports. It is
+	// not called if the server reports no usage. nil: the price is unknown, and the cost that the server reports is used. It may be called
+	// from several goroutines at once.
 	Cost func(lathe.Usage) float64
 	// Meter is called before each model call, and may refuse it; nil: all are made.
 	Meter Meter
-	// Retention says what a store retains of the content of each run after its end; nil: all. The loop only records it in RunStarted.
+	// Retention says what a store retains of the messages, texts and outputs of each run after its end; nil: all. The loop only records it in
+	// RunStarted; the store applies it.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now
 }
@@ -134,26 +137,29 @@ type Input struct {
 	Run lathe.RunInfo
 	// Messages are the conversation so far, with system messages: at least one message. They are not changed.
 	Messages []lathe.Message
-	// ClientTools are tools that the caller will execute.
+	// ClientTools are tools that the caller will execute: a run that calls them ends with reason client_tool_calls, or is parked if Park is
+	// set. A name that a tool of the runner has ends the run at once with code invalid_request.
 	ClientTools []*lathe.ToolSpec
 	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
 	// starts ends it with invalid_request. A resumed run permits such names.
 	Allow []string
-	// Settings, Limits and Sampling replace those of the loop for this run; nil: those of the loop.
+	// Settings, Limits and Sampling replace those of the loop for this run as a whole: a zero field has its default, not the value of the
+	// loop. nil: those of the loop. A value that is not valid ends the run at once with code invalid_request.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
 	Sampling *lathe.Sampling
 	// Overrides are additional members of each model request. Those of the loop take precedence.
 	Overrides []lathe.Member
-	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains
-	// the Result; there is no RunFinished then. Its RunStarted contains its input, as content.
+	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains the
+	// Result; there is no RunFinished then. Its RunStarted contains its input, as content (see package event). Without Park, a run that waits
+	// for an approval ends with reason awaiting_approval, in RunFinished after RunPaused.
 	Park bool
 	// Target is stored with a resumable run: the name by which the caller finds the loop that resumes the run.
 	Target string
 	// Resume continues a run that was started with Park, from the state of its events: a parked run, or one whose process stopped before
 	// its end. Of the other fields, only Answers is then used.
 	Resume *State
-	// Answers are the results of calls that clients executed, by call id. Calls without a result remain pending.
+	// Answers are the results of calls that clients executed, by call id, for a run with Resume. Calls without a result remain pending.
 	Answers map[string]lathe.Output
 
 	handedOver bool // Resume is the state of the same range of Run, in which another loop has executed the run so far
@@ -164,8 +170,9 @@ type Input struct {
 func init() { runinput.Find = func(in any) *runinput.Extra { return &in.(*Input).extra } }
 
 // Run executes a run and yields its events, of which only Turn and Data are set. The run is executed by the goroutine that ranges over the
-// result; a second range starts a second run. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of
-// the model ends the run `internal`, with a [PanicError]; a panic of the range's body is not recovered.
+// result; a second range starts a second run. If ctx is done, the run ends with reason cancelled, or interrupted if the cause is
+// [ErrInterrupted]. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run
+// `internal`, with a [PanicError]; a panic of the range's body is not recovered.
 //
 // The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {

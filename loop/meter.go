@@ -15,7 +15,8 @@ type Meter interface {
 
 // An Admission is the permission to make one model call.
 type Admission struct {
-	// MaxTokens is the maximum number of output tokens to set in a request that has no such limit; 0: the request is sent unchanged.
+	// MaxTokens, if not 0, is sent as the maximum number of output tokens, in place of the one in the request. 0: the request is sent
+	// unchanged.
 	MaxTokens int
 	// Repeat is called before the request is sent again after an attempt that failed with err; nil: not called. Its error ends the model
 	// call, as an error of Admit does.

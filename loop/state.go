@@ -99,6 +99,7 @@ func Fold(events []event.Event) (*State, error) {
 }
 
 // Apply adds the next stored event of the run to the state. If e cannot follow, it returns an error of code internal and does not change s.
+// The state shares memory with e.
 func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
 		return lathe.CodeInternal.Wrap("loop: fold", err)

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// All returns a policy with the strictest verdict of several policies, whatever their order: Deny before Ask before Allow. If several verdicts
-// have this decision, that of a [Trifecta] or [Taint] is returned, else the one whose rule and reason sort first. It denies if there are no
-// policies, or if one is nil.
+// All returns a policy with the strictest verdict of several policies, whatever their order: Deny before Ask before Allow. If several
+// verdicts have this decision, that of a [Trifecta] or, if there is none, of a [Taint] is returned, else the one whose rule and reason sort
+// first. It denies if there are no policies, or if one is nil.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy

@@ -12,18 +12,22 @@ const (
 	ruleBudgetCost   = "budget.cost"
 )
 
-// Budget limits what one run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so
-// a run may exceed them by one model call. It allows everything else: combine it with other policies by [All].
+// Budget limits what one run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so a run may exceed them by
+// one model call. They have an effect only if the policy is that of [loop.Options], and Calls and Tools only if it is that of [tool.Options].
+// Budget allows everything else: combine it with other policies by [All].
+//
+// [loop.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Options
+// [tool.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/tool#Options
 type Budget struct {
-	Calls  int            // the maximum number of calls in which a tool ran
-	Tools  map[string]int // the maximum number of calls of all tools whose name matches the pattern (see [Match]); 0 allows none
+	Calls  int            // the maximum number of calls in which a tool ran; those before the run do not count
+	Tools  map[string]int // the maximum number of calls of all tools whose name matches the pattern (see [Match]); 0 or less allows none
 	Tokens int64          // the maximum number of tokens, as [lathe.Usage.Total] counts them
 	Cost   float64        // the maximum cost of model calls, in US dollars
 }
 
 var _ lathe.Policy = Budget{}
 
-// Tool denies a tool if a pattern with limit 0 matches it.
+// Tool denies a tool if a pattern with limit 0 or less matches it, and allows all others.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for pattern, bound := range b.Tools {
 		if bound <= 0 && Match(pattern, spec.Name) {
@@ -33,7 +37,7 @@ func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return guardPassed()
 }
 
-// Step denies a model call if the run has reached Tokens or Cost.
+// Step denies a model call if the run has reached Tokens or Cost, and allows it otherwise.
 func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	switch tokens := max(s.Usage.TotalTokens, s.Usage.InputTokens+s.Usage.OutputTokens); {
 	case b.Tokens > 0 && tokens >= b.Tokens:
@@ -44,7 +48,7 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	return stepAllowed()
 }
 
-// Call denies a call if the run has reached Calls, or the maximum of a pattern that matches the tool.
+// Call denies a call if the run has reached Calls, or the maximum of a pattern that matches the tool, and allows it otherwise.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
 		return spent(ruleBudgetCalls)

@@ -12,7 +12,8 @@ type Effects struct {
 
 var _ lathe.Policy = Effects{}
 
-// Default returns the policy that allows tools that only read, and requires an approval for all others.
+// Default returns the policy that allows tools that only read, and requires an approval for all others, also for tools that declare no
+// effect.
 func Default() Effects {
 	return Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Ask, Writes: lathe.Ask}
 }

@@ -7,7 +7,7 @@ type Finding struct {
 	Rule     string
 	Decision lathe.Decision // of the rule for calls that it matches
 	Matched  bool           // the rule matches the call
-	Decides  bool           // the verdict is that of this rule
+	Decides  bool           // the verdict is that of this rule; set by [Explain] only
 	// Source is where the rule is configured, such as "policy.rules.NAME"; "": not known.
 	Source string
 	// Why says why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
@@ -20,8 +20,8 @@ type Explainer interface {
 	Explain(*lathe.CallInfo) []Finding
 }
 
-// Explain returns the verdict of p on a call, and the findings of p and of all policies that it combines. A policy that is no
-// [Explainer] has one finding, its verdict. A nil p denies.
+// Explain returns the verdict of p on a call, and the findings of p and of all policies that it combines by [All], in their order. A policy
+// that is no [Explainer] has one finding, its verdict. A nil p denies.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
 	v := lathe.Verdict{Rule: ruleMissing}
 	if p != nil {

@@ -11,8 +11,9 @@ const (
 )
 
 // Trifecta protects against prompt injection: it returns Decision for the call with which a run would have used tools with all three labels
-// [lathe.LabelReadsPrivate], [lathe.LabelReadsUntrusted] and [lathe.LabelCanExfiltrate], in any order, and for later calls of tools with one of
-// these labels. It allows everything else: combine it with other policies by [All].
+// [lathe.LabelReadsPrivate], [lathe.LabelReadsUntrusted] and [lathe.LabelCanExfiltrate], in any order, and for later calls of tools with one
+// of these labels. A tool with a result in the messages with which the run started counts as used. Trifecta allows everything else: combine
+// it with other policies by [All].
 type Trifecta struct {
 	Decision lathe.Decision // zero: Deny; Allow has no effect
 	Labels   Labels         // in addition to those of [lathe.ToolSpec]
@@ -45,9 +46,9 @@ func (t Trifecta) Call(c *lathe.CallInfo) lathe.Verdict {
 		Reason: "this run would have read private data and untrusted content, and could send data out"}
 }
 
-// Taint protects against prompt injection: after a run has used a tool with the label [lathe.LabelReadsUntrusted], it returns Decision for calls
-// of tools whose effect is not read-only, because the untrusted text may have caused them. It allows everything else: combine it with other
-// policies by [All].
+// Taint protects against prompt injection: after a run has used a tool with the label [lathe.LabelReadsUntrusted], it returns Decision for
+// calls of tools whose effect is not read-only, because the untrusted text may have caused them. A tool with a result in the messages with
+// which the run started counts as used. Taint allows everything else: combine it with other policies by [All].
 type Taint struct {
 	Decision lathe.Decision // zero: Deny; Allow has no effect
 	Labels   Labels         // in addition to those of [lathe.ToolSpec]

@@ -12,7 +12,7 @@ type Tools struct {
 	Allow []string
 	Ask   []string
 	Deny  []string
-	Else  lathe.Policy // decides about names in no list; nil denies them
+	Else  lathe.Policy // decides about names in no list, and about model calls; nil denies such names and allows model calls
 }
 
 var _ lathe.Policy = Tools{}

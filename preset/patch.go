@@ -28,17 +28,17 @@ type Patch struct {
 	FixEmptyFinalDisableTools *bool                `json:"fix_empty_final_disable_tools,omitempty" run:"true"`
 	FallbackRetryCount        *int                 `json:"fallback_retry_count,omitempty" run:"true"`
 
-	Label               *string `json:"label,omitempty"`
-	BaseURL             *string `json:"base_url,omitempty"`
-	Wire                *string `json:"wire,omitempty"` // openai, responses, anthropic, gemini
-	Dialect             *string `json:"dialect,omitempty"`
-	Thinking            *string `json:"thinking,omitempty"` // marked, starts_open
-	BareCalls           *bool   `json:"bare_calls,omitempty"`
-	ReasoningField      *string `json:"reasoning_field,omitempty"`
-	IncludeUsage        *bool   `json:"include_usage,omitempty"`
-	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"`
-	SupportsTools       *bool   `json:"supports_tools,omitempty"`
-	SupportsParallel    *bool   `json:"supports_parallel,omitempty"`
+	Label               *string `json:"label,omitempty"`                 // name of the provider in events and metrics
+	BaseURL             *string `json:"base_url,omitempty"`              // of the server, with its version
+	Wire                *string `json:"wire,omitempty"`                  // openai, responses, anthropic, gemini
+	Dialect             *string `json:"dialect,omitempty"`               // native, or a name of package dialect
+	Thinking            *string `json:"thinking,omitempty"`              // marked, starts_open
+	BareCalls           *bool   `json:"bare_calls,omitempty"`            // a message that is one JSON object may be a call
+	ReasoningField      *string `json:"reasoning_field,omitempty"`       // member in which reasoning is sent back
+	IncludeUsage        *bool   `json:"include_usage,omitempty"`         // request token counts in streams
+	MaxCompletionTokens *bool   `json:"max_completion_tokens,omitempty"` // send the token limit under this name
+	SupportsTools       *bool   `json:"supports_tools,omitempty"`        // false: runs with the model use no tools
+	SupportsParallel    *bool   `json:"supports_parallel,omitempty"`     // false: the model makes one call in a turn
 
 	ToolAllowlist        []string        `json:"tool_allowlist,omitzero"`
 	ToolDenylist         []string        `json:"tool_denylist,omitzero"`
@@ -64,7 +64,8 @@ func keys() []string {
 var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
 
 // Check returns an error that begins with the name of the first invalid field: tool_use_mode, tool_failure_policy, tool_choice, wire,
-// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says.
+// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says. The other fields are not checked. The
+// error has no code.
 func (p *Patch) Check() error {
 	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
 		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
@@ -136,7 +137,8 @@ func (p *Patch) Overrides() []lathe.Member {
 	return out
 }
 
-// AllowsTool reports whether a tool with this name may be offered: ToolAllowlist has it or is nil, and ToolDenylist does not have it.
+// AllowsTool reports whether a tool with exactly this name may be offered: ToolAllowlist has it or is nil, and ToolDenylist, which takes
+// precedence, does not have it.
 func (p *Patch) AllowsTool(name string) bool {
 	return (p.ToolAllowlist == nil || slices.Contains(p.ToolAllowlist, name)) && !slices.Contains(p.ToolDenylist, name)
 }
@@ -162,7 +164,7 @@ func (p *Patch) Entries() []Entry {
 	return out
 }
 
-// Sets reports whether p sets the key.
+// Sets reports whether p sets the field with this configuration key, such as "tool_choice". It returns false for an unknown key.
 func (p *Patch) Sets(key string) bool {
 	i := slices.Index(keys(), key)
 	return i >= 0 && !reflect.ValueOf(p).Elem().Field(i).IsNil()

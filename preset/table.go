@@ -44,13 +44,14 @@ func find(rows []row, what, name string, others map[string]string) (*Patch, erro
 	return nil, notFound(what, name, names, others)
 }
 
-// Named returns the preset with this name. The caller may change the patch. The error for an unknown name suggests the nearest one.
+// Named returns the preset with this name. The caller may change the patch. The error for an unknown name has the code invalid_config, and
+// suggests the nearest name.
 func Named(name string) (*Patch, error) {
 	return find(known().Presets, "preset", name, known().OtherPresets)
 }
 
-// Profile returns the settings for the provider or server with this name, such as its base URL. The caller may change the patch. The error for an
-// unknown name suggests the nearest one.
+// Profile returns the settings for the provider or server with this name, such as its base URL. The caller may change the patch. The error
+// for an unknown name has the code invalid_config, and suggests the nearest name.
 func Profile(name string) (*Patch, error) {
 	return find(known().Profiles, "profile", name, known().OtherProfiles)
 }
@@ -88,8 +89,9 @@ func modelDefaults(model string) *Patch {
 	return out
 }
 
-// For returns the settings for a model on a provider: the defaults, then those of the provider, its profile and the model, merged by [Merge].
-// Settings of runs have their documented defaults, except for models that cannot use tools. The error is that of [Profile].
+// For returns the settings for a model on a provider: the defaults, then those of the provider, its profile and the model, merged by [Merge],
+// so that those of the model take precedence. provider is a name of [Profile]; a model that is not known adds nothing. Settings of runs have
+// their documented defaults, except for models that cannot use tools. The caller may change the patch. The error is that of [Profile].
 func For(provider, model string) (*Patch, error) {
 	profile, err := Profile(provider)
 	if err != nil {

@@ -34,8 +34,10 @@ import (
 
 // A Chat is a [lathe.Model] that a model server provides on one of the wires. It may be used by several goroutines at once.
 //
-// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], or with code
-// cancelled around the error of the caller's context. A timeout of [Options] has the kind timeout, never cancelled or aborted.
+// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], with code cancelled
+// around the error of the caller's context, or, before a request is sent, with code invalid_request for content that the wire has no form for
+// and invalid_config for a model name that cannot be part of the URL. A timeout of [Options] has the kind timeout, never cancelled or
+// aborted; the kind rate_limited does not change the code.
 type Chat struct {
 	model     string
 	wire      wire.Upstream
@@ -86,8 +88,8 @@ var (
 	_ lathe.Model = (*Chat)(nil)
 )
 
-// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. opts may be nil. New makes no request. Its error
-// names the invalid option without its value.
+// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. model is required, opts may be nil. New makes no
+// request. Its error has the code invalid_config, and names the invalid option without its value.
 func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	codec := upstreams.Of(w)
 	if codec == nil {
@@ -195,14 +197,15 @@ func checkContent(c *Chat, takes *destination.Row, msgs []lathe.Message) error {
 // String returns the provider's label and the model's name.
 func (c *Chat) String() string { return fmt.Sprintf("%s/%s", c.opts.Name, c.model) }
 
-// CloseIdleConnections closes idle connections, unless the caller passed the transport.
+// CloseIdleConnections closes idle connections, unless the caller passed the transport. The Chat can still be used.
 func (c *Chat) CloseIdleConnections() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
 	}
 }
 
-// Generate makes one call. See [lathe.Model].
+// Generate makes one model call, with repeated attempts as [Retry] says. req.Model replaces the name that was passed to [New] for this call.
+// See [lathe.Model].
 func (c *Chat) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		(&modelCall{c: c}).generate(ctx, req, yield)

@@ -18,7 +18,8 @@ const NativeDialect = "native"
 
 // DialectOptions are the choices of [WithDialect]. They are copied.
 type DialectOptions struct {
-	// MaxPayloadBytes (max_payload_bytes) is the maximal length of one call written as text; 0: the default of [dialect.Options].
+	// MaxPayloadBytes (max_payload_bytes) is the maximal length of one call written as text, in bytes; 0: the default of [dialect.Options]. A
+	// lower [lathe.Request].MaxPayloadBytes takes precedence.
 	MaxPayloadBytes int
 	// AllowDeprecatedSyntax (allow_deprecated_syntax) reads `<tool:NAME>{…}` as a call.
 	AllowDeprecatedSyntax bool
@@ -47,18 +48,21 @@ type DialectOptions struct {
 	Rand func() uint64
 }
 
-// WithDialect returns a model that writes tools and calls as text into its requests and parses calls from the text of the answers. The
-// caller passes tools and receives calls as with any other model. name is one of [dialect.Names] or [NativeDialect]; for native,
-// WithDialect returns model itself, unless an option requires that the text is parsed. auto selects the dialect by the name of the model
-// or, if that is not known, by the first mark in the text.
+// WithDialect returns a model that writes tools and calls as text into its requests and parses calls from the text of the answers. The caller
+// passes tools and receives calls as with any other model. name is one of [dialect.Names] or [NativeDialect], which "" stands for; for
+// native, WithDialect returns model itself, unless an option requires that the text is parsed. auto selects the dialect by the name of the
+// model or, if that is not known, by the first mark in the text. The model that it makes has no optional methods of model, such as
+// CountTokens and Relays: bytes of the server are not passed on.
 //
-// The server receives no `tools` member: tools are part of the system text, and calls and results are part of the messages, in the form
-// of the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not parsed. Answers in
-// harmony are always parsed, because harmony marks all text.
+// The server receives no `tools` member: tools are part of the system text, and calls and results are part of the messages, in the form of
+// the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not parsed. Answers in harmony
+// are always parsed, because harmony marks all text.
 //
 // An unreadable call yields a [lathe.DeltaParseError] and is in the message twice: as text that is Unreadable, for the model, and as a
-// [lathe.ToolCall] with its ParseError set. The text deltas, which users see, omit the text of that call and the white space around
-// calls. The Faults of the [lathe.Finish] count what a parser tolerated. An unknown name is an error with the code invalid_config.
+// [lathe.ToolCall] with its ParseError set. The text deltas, which users see, omit the text of that call and the white space around calls.
+// The Faults of the [lathe.Finish] count what a parser tolerated.
+//
+// The error has the code invalid_config: model is nil, name or Constrain is unknown, or Constrain is set for native calls.
 func WithDialect(model lathe.Model, name string, opts *DialectOptions) (lathe.Model, error) {
 	var o DialectOptions
 	if opts != nil {

@@ -29,8 +29,9 @@ type Options struct {
 	// Key is sent in the header of the wire: as a bearer token, in x-api-key or in x-goog-api-key. With the zero Secret no key
 	// is sent.
 	Key secret.Secret
-	// Headers are sent with each request. Their values are Secrets because some servers take the
-	// key in a header of their own (api-key).
+	// Headers are sent with each request, in place of a header of the wire with the same name, such as anthropic-version. Their values are
+	// Secrets because some servers take the key in a header of their own (api-key). [New] returns an error for the header of Key if Key is
+	// set too, and for headers that HTTP or the Chat sets, such as Host and Content-Type.
 	Headers map[string]secret.Secret
 	// Transport makes the requests. nil: the Chat creates one, which uses the proxies of the environment (HTTPS_PROXY, NO_PROXY) as
 	// net/http does. It must close request bodies, as every http.RoundTripper must. Redirects are never followed, so that the key is not
@@ -41,7 +42,7 @@ type Options struct {
 	Retry    Retry    // of model calls that failed before their first delta
 	Server   Server   // what the server supports; the zero value leaves that to its kind
 	Limits   Limits   // of what is read from the server
-	// MaxTokens is the token limit of requests that have none, on wires that require one; default 8192.
+	// MaxTokens is the token limit of requests that have none, on wires that require one; 0: 8192. On other wires it is not used.
 	MaxTokens int
 	// Entry names this model in stored reasoning. Reasoning is sent back only to a model with the same Entry; if it is empty, only
 	// unmarked reasoning is.
@@ -79,7 +80,7 @@ type Server struct {
 	MaxCompletionTokens bool
 	// TopK sends Sampling.TopK as top_k in chat completions. OpenAI itself rejects that member.
 	TopK bool
-	// Strict sets strict on the tools that the server executes, so that the model server constrains the arguments of their calls to
+	// Strict sets strict on the tools of [lathe.OwnerServer], so that the model server constrains the arguments of their calls to
 	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
 	Strict StrictTools
 	// DropContent omits content of a user that the wire has no form for: audio, video, files, images by reference. By default, a request
@@ -88,7 +89,7 @@ type Server struct {
 	// ContentMarker is the text that replaces such content; {type} in it is replaced by the type of the content. The default says that
 	// the content was not sent.
 	ContentMarker string
-	// NoTools and NoParallel are those of [lathe.ModelInfo].
+	// NoTools and NoParallel are those of [lathe.ModelInfo]: the model cannot use tools, or makes at most one call in a turn.
 	NoTools, NoParallel bool
 }
 
@@ -110,7 +111,7 @@ type StrictTools string
 
 // The values of StrictTools. Gemini's wire has no member strict.
 const (
-	StrictOff StrictTools = ""
+	StrictOff StrictTools = "" // on none
 	// StrictSubset sets strict on each tool whose schema can be reduced to the keywords that the wire's vendor accepts. Arguments are
 	// still validated against the whole schema. The omitted keywords are listed as dropped, and so are tools that cannot be strict: for
 	// OpenAI a tool with an optional property, for both vendors a tool with an object that allows any members.
@@ -132,11 +133,13 @@ func (s StrictTools) wire() (wire.Strict, error) {
 	return 0, fmt.Errorf("no choice of strict %q; there are %q, %q and %q", s, StrictOff, StrictSubset, StrictWhole)
 }
 
-// Retry configures how failed model calls are repeated. A call is repeated if it failed before its first delta, with status 408,
-// 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call that timed out after it
-// was sent is not repeated.
+// Retry configures how failed model calls are repeated. 0 is the default, which each comment states. A call is repeated if it failed before
+// its first delta, with status 408, 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call is
+// not repeated if it timed out after it was sent, if the quota of the account is used up, if the conversation is too long, or if the pause
+// would exceed Timeouts.Client. A repetition without a feature that the server has refused, and the wait for a server that loads the model,
+// do not count as attempts.
 type Retry struct {
-	Attempts int           // 3, including the first
+	Attempts int           // 3, including the first; 1: calls are not repeated
 	Base     time.Duration // 500 ms; the maximal first pause, which doubles with each attempt
 	Max      time.Duration // 8 s; the longest pause, unless the server requests one
 	// MaxAfter is the longest pause requested by the server (Retry-After, or a time in the error) for which the call waits; 30 s. If the

@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Relays returns the wire of the bytes that a [lathe.Relay] of a request receives.
+// Relays returns the wire of the bytes that a [lathe.Relay] of a request receives: that of the server.
 func (c *Chat) Relays() lathe.Wire { return c.wire.Wire() }
 
 // asksWhole reports whether the request asks for an answer that is not streamed.

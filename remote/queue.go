@@ -48,8 +48,8 @@ type Queue interface {
 	// ReturnCall queues a claimed or started call again. A caller that returns a started call must know that it was not
 	// executed.
 	ReturnCall(ctx context.Context, c Ref) error
-	// CancelCall ends a call that was not started. If the call was started, CancelCall records the cancellation: the worker is notified,
-	// and the call is not queued again. It returns the changed row.
+	// CancelCall ends a call that was not started. If the call was started, CancelCall records the cancellation: the worker is notified, and
+	// the call is not queued again. It does not change a call that has ended. It returns the row afterwards.
 	CancelCall(ctx context.Context, key string) (*Call, error)
 	// DecideCall makes an unknown call final: its late results are refused. It does not change a call in any other state. It returns the
 	// row afterwards.
@@ -57,19 +57,19 @@ type Queue interface {
 	// ExpireCalls applies the rules above to the calls whose lease or time has ended. It removes calls that ended more than [CallsKept] ago
 	// and whose run has ended or does not exist. It returns the number of changed calls. It must be called regularly.
 	ExpireCalls(ctx context.Context) (int, error)
-	// WatchCalls calls fn with notifications of changes until ctx is done or the connection is lost. A notification may arrive twice, late
-	// or not at all, so callers also poll. fn must not block.
+	// WatchCalls calls fn with notifications of changes, and blocks until ctx is done or the connection is lost. A notification may arrive
+	// twice, late or not at all, so callers also poll. fn must not block.
 	WatchCalls(ctx context.Context, fn func(Notification)) error
 }
 
 // A WorkerIndex lists the connected workers of all processes.
 type WorkerIndex interface {
-	// PutWorker stores the description of a worker for ttl. A ttl of 0 removes the worker.
+	// PutWorker stores the description of a worker for ttl, in place of an earlier one with the same id. A ttl of 0 removes the worker.
 	PutWorker(ctx context.Context, w *Worker, ttl time.Duration) error
 	// ShortenWorker removes a worker after ttl, unless PutWorker is called again or the worker expires earlier. It does nothing if the
 	// worker is not stored.
 	ShortenWorker(ctx context.Context, id string, ttl time.Duration) error
-	// Workers returns the workers in the order in which they connected.
+	// Workers returns the workers that are stored and have not expired, in the order in which they connected.
 	Workers(ctx context.Context) ([]Worker, error)
 }
 
@@ -96,7 +96,7 @@ const (
 // Ended reports whether a call in this state has ended.
 func (s State) Ended() bool { return s == Done || s == Unknown || s == Cancelled }
 
-// A Call is one row of a [Queue].
+// A Call is one row of a [Queue]. CallID is the id of the tool call in its run.
 type Call struct {
 	// Key is the unique name of the call: the idempotency key of the tool call, which is the same for each attempt.
 	Key                                 string
@@ -106,7 +106,8 @@ type Call struct {
 	Tool                                string             // registered name
 	Definition                          string             // the value of [Tool.Definition]; only workers with this definition get the call
 	Effect                              lathe.Effect
-	// Arguments are content: they are sent to the worker only, and removed when the call ends.
+	// Arguments are a JSON value from a model. A queue sends them to the worker only, removes them when the call ends, and must not write
+	// them to logs, traces or errors.
 	Arguments json.RawMessage
 
 	// The queue sets the fields below.
@@ -153,7 +154,8 @@ type Notification struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// A Result is the result of a call. Data, Blobs and Detail are content.
+// A Result is the result of a call. Data, Blobs and Detail are output of the tool: a queue stores them with the call and must not write them
+// to logs, traces or errors.
 type Result struct {
 	Data    json.RawMessage // a JSON value; nil: none
 	Blobs   []lathe.Blob
@@ -195,7 +197,8 @@ type Worker struct {
 	Since time.Time // time of the first PutWorker, set by the index
 }
 
-// A Tool is the description of a tool by its worker. Its fields are those of a [lathe.ToolSpec].
+// A Tool is the description of a tool by its worker. Its fields are those of a [lathe.ToolSpec], Effect by its name: "read_only",
+// "idempotent" or "writes"; any other text counts as "writes".
 type Tool struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description,omitempty"`
@@ -210,7 +213,7 @@ type Tool struct {
 	Principals   []string        `json:"principals,omitzero"`  // the principals whose runs may call the tool, from the configuration of the server; nil: all
 }
 
-// Definition returns a hash of the whole description: SHA-256 in hexadecimal.
+// Definition returns a hash of the whole description: SHA-256 in hexadecimal. Two tools with the same description have the same hash.
 func (t *Tool) Definition() string {
 	b, err := json.Marshal(t)
 	// The schema is not JSON. Such a tool is refused when the worker registers it.

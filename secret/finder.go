@@ -19,7 +19,7 @@ const (
 	maxHead = 64
 )
 
-// Found is the name that a Finder reports for text that looks like a key and is no known value.
+// Found is the name that a Finder reports for text that looks like a key and is no known value. A known value must not have this name.
 const Found = "found"
 
 // A Finder finds known secrets in text: as they are, in base64, in hexadecimal (also with blanks or colons), and with the escapes of URLs,
@@ -40,8 +40,9 @@ type needle struct {
 	head int
 }
 
-// NewFinder returns a Finder of the known values, by name. It ignores values shorter than [MinFound], and returns nil if no value remains
-// and patterns is false.
+// NewFinder returns a Finder of the known values, by name. It ignores values shorter than [MinFound]. If two names have the same value, the
+// name that sorts first is reported. NewFinder returns nil if no value remains and patterns is false: methods must not be called on a nil
+// Finder.
 func NewFinder(known map[string]Secret, patterns bool) *Finder {
 	f := &Finder{patterns: patterns}
 	seen := map[string]bool{}
@@ -196,8 +197,9 @@ func (f *Finder) Has(text []byte) bool {
 	return start >= 0
 }
 
-// Append appends text to dst, and calls replace to append a replacement for each secret in it. name is the name of the known value, or [Found] for
-// text that only looks like a key; found is the text of the secret.
+// Append appends text to dst, and calls replace to append a replacement for each secret in it, in order. name is the name of the known value,
+// or [Found] for text that only looks like a key; found is the part of text that is the secret. Where a known value and a key overlap, the
+// known value is replaced.
 func (f *Finder) Append(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
 	for len(text) > 0 {
 		start, end, name := f.known(text)

@@ -11,7 +11,7 @@ const minToken = 8
 
 // Scrub returns text with [Redacted] in place of each secret. It replaces:
 //
-//   - the known secrets, also one that is truncated at the end of text
+//   - the known secrets of at least 4 bytes, also one that is truncated at the end of text
 //   - what looks like a key: the word after "Bearer" or "Basic", words with the prefix of a known kind of key, and JSON web tokens
 //   - values assigned to the name of a secret (`DB_PASS=x`, `"apiKey": "x"`), also within a string of JSON
 //   - values of headers that authorize (`Cookie: x`, `X-Auth-Token: x`) and of flags (`--token x`)

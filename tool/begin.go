@@ -10,11 +10,10 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// RunOptions configure one run. They replace options of the runner. The runner does not check Settings and Limits: check values from a
-// client first.
+// RunOptions configure one run. The runner does not check Settings and Limits: check values from a client first.
 type RunOptions struct {
-	Settings *lathe.Settings // nil: those of the runner
-	Limits   *lathe.Limits   // nil: those of the runner
+	Settings *lathe.Settings // in place of those of the runner, as a whole; nil: those of the runner
+	Limits   *lathe.Limits   // in place of those of the runner, as a whole: a zero field has its default; nil: those of the runner
 	// ClientTools are tools that the caller executes, not the runner: Execute returns their calls in Outcome.Pending. If the set has a tool
 	// of the same name, that tool is called instead. If the client's tool is Disallowed and Allow excludes the one of the set, the client's
 	// definition is sent to the model, and a call of it gets the result unknown_tool.
@@ -76,7 +75,8 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 
 // Check returns an error if a run cannot start with these options. The code invalid_request stands for a client tool with an invalid or
 // duplicate name, and for a name in Allow that the set does not have (unless AllowAbsent is set). The code too_many_tools stands for
-// definitions beyond the limits max_tools and max_tools_bytes; the error then wraps a [*DefinitionsError].
+// definitions beyond the limits max_tools and max_tools_bytes; the error then wraps a [*DefinitionsError]. run and opts may be nil, as in
+// [Runner.Begin].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return r.Begin(run, opts).Check(opts)
 }

@@ -7,13 +7,15 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Circuit configures the circuit breakers of backends: after consecutive failures of a backend's tools, further calls end with
-// unavailable, and the tools are not called, until a probe succeeds.
+// A Circuit configures the circuit breakers of backends. A backend is what tools with the same [lathe.ToolSpec].Backend depend on; a tool
+// without Backend has no circuit. After consecutive failures of a backend's tools, further calls end with unavailable, and the tools are not
+// called, until a probe succeeds.
 type Circuit struct {
-	// Failures is the number of consecutive failures that opens the circuit; 0: 5; negative: the circuit never opens. Failures are
-	// timeouts, the code unavailable, panics and all errors that are not a [Failure].
+	// Failures is the number of consecutive failures that opens the circuit; 0: 5; negative: the circuit never opens. Failures are calls that
+	// end with the code timeout or unavailable, panics, and errors that are neither a [Failure] nor a *[lathe.Error]. A cancelled call does
+	// not count.
 	Failures int
-	OpenFor  time.Duration // time after which an open circuit allows one call as a probe; 0: 30 s
+	OpenFor  time.Duration // time after which an open circuit allows one call as a probe; 0 or less: 30 s
 }
 
 func (c Circuit) withDefaults() Circuit {

@@ -36,7 +36,8 @@ type Search struct {
 	MaxDeferredBytes int
 }
 
-// SearchMode selects when runs defer tools.
+// SearchMode selects when a run defers its tools: their definitions are then sent to the model only after it has found them by the tool
+// [SearchName].
 type SearchMode string
 
 // The search modes. "" is SearchOff.

@@ -70,7 +70,8 @@ type Root struct{ URI, Name string }
 
 type askerKey struct{}
 
-// WithAsker returns a context for tool calls whose questions to the client are sent through a. [AskerFrom] returns a.
+// WithAsker returns a context for tool calls whose questions to the client are sent through a, in place of an Asker that ctx has. [AskerFrom]
+// returns a.
 func WithAsker(ctx context.Context, a Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }
@@ -84,8 +85,8 @@ func AskerFrom(ctx context.Context) Asker {
 	return cannotAsk{}
 }
 
-// AskOne asks a single question with the Asker of ctx and returns its answer. Its errors are those of [Asker.Ask]. name identifies the
-// question to the client.
+// AskOne asks a single question with the Asker of ctx, blocks until it is answered, and returns its answer. Its errors are those of
+// [Asker.Ask]. name identifies the question to the client.
 func AskOne(ctx context.Context, name string, q Question) (Answer, error) {
 	got, err := AskerFrom(ctx).Ask(ctx, map[string]Question{name: q})
 	if err != nil {

@@ -17,7 +17,7 @@ type Failure struct {
 	Message string
 }
 
-// Fail returns a *[Failure] with a message in the format of [fmt.Sprintf].
+// Fail returns a *[Failure] with a message in the format of [fmt.Sprintf]. The model receives the message.
 func Fail(code lathe.Code, format string, args ...any) error {
 	return &Failure{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -45,8 +45,8 @@ type FuncOptions struct {
 	// CacheTTL is the time for which the output of a call is reused for equal calls of the same principal. It has no effect unless Effect
 	// is ReadOnly; 0: outputs are not cached.
 	CacheTTL    time.Duration
-	Concurrency int     // maximum number of concurrent calls in this process; 0: no limit
-	Rate        float64 // maximum number of calls per second; 0: no limit
+	Concurrency int     // maximum number of concurrent calls in this process, others wait until their deadline; 0: no limit
+	Rate        float64 // maximum number of calls per second, others end with rate_limited; 0: no limit
 	// Backend names what the function depends on, such as a database; "": nothing. Tools with the same Backend share a circuit breaker
 	// ([Options].Circuit) and BackendConcurrency, the maximum number of their concurrent calls; 0: no limit.
 	Backend            string

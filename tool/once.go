@@ -48,13 +48,13 @@ func (e *CallError) Error() string {
 // Unwrap returns Err.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Call makes one call of the named tool outside of a run. The call passes all checks of a call by a model: schema, policy, approval,
-// limits, deadline, journal and redaction. args is a JSON object; nil is {}. Data of the output is JSON, reduced to the tool's allowlist
-// and truncated to the limits on outputs; the output belongs to the caller.
+// Call makes one call of the named tool outside of a run. The call passes all checks of a call by a model: schema, policy, approval, limits,
+// deadline, journal and redaction. args is a JSON object; nil is {}. Data of the output is JSON, reduced to the tool's allowlist; an output
+// above max_tool_output_bytes is an error or truncated, as [lathe.Settings].OversizeOutput says. The output belongs to the caller.
 //
-// The error is a *[lathe.Error] with the code of the call, whose Err is a *[CallError]. It wraps [lathe.ErrPending] if the approver will
-// answer later: the tool was not called then. A program that waits for such answers uses [Runner.Begin] and [Work.Execute] instead, which
-// can resume the call.
+// The error is a *[lathe.Error] with the code of the call, whose Err is a *[CallError]. There are two exceptions. If the approver will answer
+// later, the code is approval_denied, and the error wraps [lathe.ErrPending]: the tool was not called. For a tool of [lathe.OwnerClient] the
+// code is unknown_tool. A program that waits for approvals uses [Runner.Begin] and [Work.Execute] instead, which can resume the call.
 //
 // For policies and limits, each Call is a run of its own with a generated id, no principal and no events.
 func (r *Runner) Call(ctx context.Context, name string, args json.RawMessage) (*lathe.Output, error) {

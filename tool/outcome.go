@@ -38,6 +38,7 @@ const (
 type StoredApprover interface {
 	lathe.Approver
 	// StoredApproval returns the answer to the request if one was given before the request expired and no run has read it, and marks it as
-	// read. ok is false otherwise, also if the answers cannot be read: the runner then asks.
+	// read. The runner calls it for a request that has expired. ok is false otherwise, also if the answers cannot be read: the call then ends
+	// with approval_expired.
 	StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Approval, ok bool)
 }

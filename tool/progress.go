@@ -16,10 +16,10 @@ const (
 	maxProgressText = 500                    // bytes of the message of a report
 )
 
-// ReportProgress reports the progress of the tool call to which ctx belongs: done of total, in a unit that the tool chooses, and one line
-// of text, truncated to 500 bytes. A total of 0 means that it is unknown. Subscribers of the run receive an [event.ToolCallProgress], which
-// is not stored. ReportProgress does not block. It discards reports within 100 ms after another one, amounts that are not finite, and
-// reports outside of a call.
+// ReportProgress reports the progress of the tool call to which ctx belongs: done of total, in a unit that the tool chooses, and one line of
+// text, truncated to 500 bytes. A total of 0 means that it is unknown. Subscribers of the run receive an [event.ToolCallProgress], which is
+// not stored. Models do not receive it. ReportProgress does not block. It discards reports within 100 ms after another one, amounts that are
+// not finite, and reports outside of a call. It may be called from several goroutines at once.
 func ReportProgress(ctx context.Context, done, total float64, message string) {
 	if c, ok := ctx.Value(progressKey{}).(*callContext); ok && !math.IsNaN(done-total) && !math.IsInf(done-total, 0) {
 		c.reportProgress(event.ToolCallProgress{Done: done, Total: total, Message: strings.ToValidUTF8(text.Cut(message, maxProgressRead), "\uFFFD")})

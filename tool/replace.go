@@ -66,12 +66,12 @@ func (r *registry) replace(t lathe.Tool, from string, was map[*lathe.ToolSpec]*e
 	return spec.Name, nil
 }
 
-// Refresh gives the run the current tools of the set, and reports whether that changed its tools. The caller calls it between two turns.
-// The run keeps its tools, and Refresh returns false, if the new definitions exceed the limits of the run, or if a tool that its principal
-// may use has the name of a client tool of the run.
+// Refresh gives the run the current tools of the set, and reports whether that changed its tools. The caller calls it between two turns. The
+// run keeps its tools, and Refresh returns false, if the new definitions exceed the limits of the run, or if a tool that its principal may
+// use has the name of a client tool of the run.
 //
-// A run that defers tools continues to defer them, and keeps the order of the definitions it has sent. The model can search for new tools.
-// The definition of a removed tool is still sent, but its calls end with unavailable.
+// A run that defers tools (see [Search]) continues to defer them, and keeps the order of the definitions it has sent. The model can search
+// for new tools. The definition of a removed tool is still sent, but its calls end with unavailable.
 func (w *Work) Refresh() (changed bool) {
 	if w.r.set == nil {
 		return false

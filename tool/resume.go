@@ -21,8 +21,8 @@ type Resumed struct {
 	Answers []Answered
 	// Loaded are the names of the tools that the run has loaded by tool search, in load order.
 	Loaded []string
-	// Started is the number of messages of RunOptions.History that the run had when it began; 0: all. A run that defers tools always sends
-	// the definitions of tools with calls in these messages.
+	// Started is the number of messages of RunOptions.History that the run had when it began; 0: all. A run that defers tools (see [Search])
+	// always sends the definitions of tools with calls in these messages.
 	Started int
 }
 

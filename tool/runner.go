@@ -29,7 +29,7 @@ type Options struct {
 	// Approver answers the approval requests of the policy. nil: tools whose calls require an approval are withheld from the model, and
 	// their calls are denied. Package agent always sets an approver.
 	Approver lathe.Approver
-	Settings lathe.Settings             // of runs without RunOptions.Settings
+	Settings lathe.Settings             // of runs without RunOptions.Settings; not checked
 	Limits   lathe.Limits               // of runs without RunOptions.Limits
 	Now      func() time.Time           // clock of latencies, rates, the cache and approvals; nil: time.Now
 	NewID    func(prefix string) string // returns ids for calls without one; nil: prefix and random text
@@ -45,16 +45,17 @@ type Options struct {
 	// that the tool returned, or of the output that reports the failure. The text is truncated, and parts that look like keys are removed.
 	// It may contain arguments, outputs and addresses.
 	LogErrors bool
-	// Journal, if not nil, is called right before a tool is called, with the verdict that allowed the call, to store the intent. If it
-	// returns an error, the tool is not called and the call ends with unavailable. It may retain call but must not change it. It may be
-	// called from several goroutines at once.
+	// Journal, if not nil, is called once for each call, right before the tool is called for the first time, with the verdict that allowed
+	// the call, to store the intent. If it returns an error or panics, the tool is not called and the call ends with unavailable. It may
+	// retain call but must not change it. It may be called from several goroutines at once.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
 	// Around, if not nil, is called in place of t.Call for each attempt of a call, and must call t.Call itself: for logs, traces, another
 	// context, or a changed output. The call has passed validation, policy and approval, so args must not be changed. It may be called from
 	// several goroutines at once and must return when ctx is done.
 	Around func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error)
-	// OnError, if not nil, receives each error that a tool returns. The error may contain arguments or secrets. It may be called from
-	// several goroutines at once.
+	// OnError, if not nil, receives each error that a tool returns, and also a [*PanicError] if the tool panicked, the error of Journal, and
+	// a [*CauseError] if the output is not valid or its allowlist names nothing of it. The error may contain arguments or secrets. It may be
+	// called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
 	// Secrets are values that models and tools receive as tokens only; nil: none.
 	Secrets *Secrets
@@ -152,10 +153,10 @@ func invalidOption(err error) error {
 	return lathe.CodeInvalidConfig.Wrap("tool: new runner", err)
 }
 
-// Settings returns the settings of the runner's options.
+// Settings returns the settings of the runner's options, as they were set: zero fields stay zero.
 func (r *Runner) Settings() lathe.Settings { return r.opts.Settings }
 
-// Limits returns the limits of the runner's options.
+// Limits returns the limits of the runner's options, as they were set: zero fields stay zero.
 func (r *Runner) Limits() lathe.Limits { return r.opts.Limits }
 
 // Abandoned returns the number of tool calls, since the runner was made, that had not returned 100 ms after their deadline or the end of

@@ -78,17 +78,20 @@ type RunStarter interface {
 	StartsRun() bool // constant for a tool
 }
 
-// NewSet returns a set of the tools, with the default limits max_tools and max_tools_bytes. Its errors are those of [Set.Add].
+// NewSet returns a set of the tools, with the default limits of [lathe.Limits]: 128 tools (MaxTools) and definitions of 200,000 bytes
+// (MaxToolsBytes). Its errors are those of [Set.Add].
 func NewSet(tools ...lathe.Tool) (*Set, error) { return NewSetWithin(lathe.Limits{}, tools...) }
 
-// NewSetWithin returns a set as [NewSet] does, with max_tools and max_tools_bytes of limits; 0 is the default. Hidden tools do not count.
+// NewSetWithin returns a set as [NewSet] does, with MaxTools and MaxToolsBytes of limits; 0 is the default. The other limits are not used.
+// Hidden tools do not count.
 func NewSetWithin(limits lathe.Limits, tools ...lathe.Tool) (*Set, error) {
 	return NewSetWithSearch(limits, Search{}, tools...)
 }
 
-// Add registers all tools or, on an error, none. The error joins one *[lathe.Error] of code invalid_config for each problem: a name that
-// does not match ^[a-zA-Z0-9_-]{1,64}$, a duplicate name (the text contains both origins), a schema that does not compile, an empty
-// allowlist, or definitions beyond the limits of the set ([*DefinitionsError]).
+// Add registers all tools or, on an error, none. Runs in progress do not get them before [Work.Refresh]. The error joins one *[lathe.Error]
+// of code invalid_config for each problem: a name that does not match ^[a-zA-Z0-9_-]{1,64}$, a duplicate name (the text contains both
+// origins), a schema that does not compile, an empty allowlist, a negative limit, or definitions beyond the limits of the set
+// ([*DefinitionsError]).
 func (s *Set) Add(tools ...lathe.Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +124,8 @@ func (s *Set) Add(tools ...lathe.Tool) error {
 }
 
 // With returns a new set with the current tools of s and the given ones, and with the search and limits of s. Both sets share the state of
-// the concurrency and rate limits of their common tools. Later changes of one do not affect the other. The errors are those of [Set.Add].
+// the concurrency and rate limits of their common tools. Later changes of one do not affect the other. s is not changed. The errors are those
+// of [Set.Add].
 func (s *Set) With(tools ...lathe.Tool) (*Set, error) {
 	with := &Set{limits: s.limits, search: s.search}
 	with.now.Store(s.now.Load())

@@ -67,16 +67,16 @@ func (v *view) open(r *Runner, run *lathe.RunInfo, opts *RunOptions, settings *l
 }
 
 // Specs returns the tool definitions to send to the model, sorted by name: those of the client, and those of the set that the run may use,
-// that are not hidden, and that the policy neither denies nor withholds for lack of an approver. If the run defers tools, the search tool
-// replaces the deferred ones, and loaded tools follow at the end in load order, so that each result is a prefix of the next one. The result
-// changes only when a tool is loaded or the set changes. The slice must not be changed.
+// that are not hidden, and that the policy neither denies nor withholds for lack of an approver. If the run defers tools (see [Search]), the
+// search tool replaces the deferred ones, and loaded tools follow at the end in load order, so that each result is a prefix of the next one.
+// The result changes only when a tool is loaded or the set changes. The slice must not be changed.
 func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 
 // SpecsHash returns a hash of the definitions in [Work.Specs] as 64 hexadecimal digits, for [event.ToolsDigest]. Equal definitions have
 // equal hashes.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
-// Offered returns the definition in [Work.Specs] with this name or alias, or nil.
+// Offered returns the definition in [Work.Specs] with this name, or of the client tool with this alias, or nil.
 func (w *Work) Offered(name string) *lathe.ToolSpec {
 	return w.tools.advertise().find(w.tools.canonical(name))
 }

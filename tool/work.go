@@ -77,7 +77,7 @@ type Outcome struct {
 	ChildCost  float64
 }
 
-// Result returns the result of the first call that has one.
+// Result returns the result of the first call that has one, in call order. ok is false if none has.
 func (o *Outcome) Result() (r lathe.ToolResult, ok bool) {
 	for _, m := range o.Messages {
 		for _, p := range m.Parts {

@@ -35,16 +35,17 @@ type Rule struct {
 	// seq, labels (of the run) and used (a map from tool names to their number of calls in the run). "" matches all.
 	When      string
 	Principal string            // pattern of the principal of the run, as in [policy.Match]; "" matches all
-	Labels    map[string]string // labels that the run must have, each with a pattern of its value
+	Labels    map[string]string // labels that the run must have, each with a pattern of its value; "" matches every value
 	Reason    string            // the reason in the verdict; "": a general text
-	Source    string            // Source in the findings of [Policy.Explain]
+	Source    string            // where the rule is configured, for the findings of [Policy.Explain] only
 }
 
 // Options configure a [Policy]. The zero value is usable.
 type Options struct {
-	// Else decides about calls that no rule matches; nil denies them.
+	// Else decides about calls that no rule matches, and about model calls; nil denies such calls and allows model calls.
 	Else lathe.Policy
-	// MaxCost limits the evaluation of one condition, in cost units of CEL; 0: 100,000.
+	// MaxCost limits the evaluation of one condition, in cost units of CEL; 0: 100,000. A condition beyond it cannot be evaluated: a rule
+	// that allows does not match then, and one that asks or denies matches.
 	MaxCost uint64
 }
 
@@ -86,8 +87,9 @@ type rule struct {
 	when cel.Program // nil: no condition
 }
 
-// New returns the policy of at most 1,000 rules, in any order: the strictest rule that matches decides. opts may be nil. The error is a
-// [Problems].
+// New returns the policy of at most 1,000 rules, in any order: the strictest rule that matches decides, and of equally strict ones the one
+// whose name sorts first. opts may be nil. The error is a [Problems]. New compiles each condition once; one of more than 4,096
+// bytes is a problem.
 func New(list []Rule, opts *Options) (*Policy, error) {
 	var o Options
 	if opts != nil {

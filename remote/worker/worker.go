@@ -3,7 +3,6 @@
 //
 // It stores each call in memory until a gateway has acknowledged the result. If the connection breaks, calls continue, and the worker sends
 // their results on the next connection, to any gateway with the same store.
-// and the worker sends their results on the next connection, to any gateway that shares the store.
 package worker
 
 import (
@@ -30,7 +29,8 @@ import (
 
 // Options configure a [Worker]. URL and Token are required.
 type Options struct {
-	// URL is the URL of the gateway, such as https://gateway.example.com or with the scheme wss. If it has no path, the path is /v1/worker.
+	// URL is the URL of the gateway, such as https://gateway.example.com, or with the scheme wss. If it has no path, the path is /v1/worker.
+	// http and ws are allowed for a gateway on the same machine only, unless AllowHTTP is set.
 	URL   string        // required
 	Token secret.Secret // required: the token of a worker pool in the gateway's configuration, under workers
 	// AllowHTTP allows the worker to send the token without encryption to another machine.
@@ -39,15 +39,16 @@ type Options struct {
 	// processes may have the same name.
 	Name        string
 	Tools       []string      // the names of the tools to serve; nil: all tools of the runner that its policy could allow
-	Concurrency int           // the maximum number of concurrent calls; 0: 8
-	Drain       time.Duration // the maximum time that calls may continue after ctx of Run is done; 0: 30 s. Negative: no time
+	Concurrency int           // the maximum number of concurrent calls; 0: 8, at most 1,024
+	Drain       time.Duration // the maximum time that calls may continue after ctx of Run is done; 0: 30 s. Negative: they are cancelled at once
 	// Backoff is the time before the second attempt to connect; 0: 500 ms. It is doubled before each further attempt, up to MaxBackoff (0:
 	// 15 s) and up to half the lease of the gateway. A random part of up to half is subtracted.
 	Backoff, MaxBackoff time.Duration
 	Client              *http.Client // makes the connection; nil: a client that uses the proxies of the environment
 	SDK                 string       // name and version of the program, for the gateway
-	// OnState is called when the worker has connected or lost its connection, and OnCall when a call has ended; code is "" if the call
-	// succeeded. At most one of them is called at a time. Neither may block.
+	// OnState is called when the worker has connected or lost its connection, when an attempt to connect has failed, and when the gateway has
+	// answered a change of the tools. OnCall is called when a call has ended; code is "" if the call succeeded. At most one of them is called
+	// at a time. Neither may block.
 	OnState func(State)
 	OnCall  func(tool string, code lathe.Code, took time.Duration)
 	// Sinks receive the events of each call, one event at a time. The events have no IDs, since the gateway owns the run.
@@ -81,7 +82,8 @@ type Worker struct {
 	reporting sync.Mutex
 }
 
-// New returns a worker, which does not connect before Run. opts is required. The error has the code invalid_config.
+// New returns a worker, which does not connect before Run. runner and opts are required; opts is copied. The error has the code
+// invalid_config: the URL, the name or the token is not valid.
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	w := &Worker{opts: *opts, runner: runner, instance: rand.Text(), held: map[workers.Ref]*job{}, empty: make(chan struct{}, 1)}
 	o := &w.opts
@@ -144,11 +146,11 @@ func address(o *Options) (string, error) {
 	return u.String(), nil
 }
 
-// Name returns the name of the worker.
+// Name returns the name of the worker: Options.Name, or the random one.
 func (w *Worker) Name() string { return w.opts.Name }
 
 // Offers returns the descriptions of the tools that the worker serves now, sorted by name: those that its policy could allow a call of, at
-// most workers.MaxTools.
+// most 256. Further ones are not served.
 func (w *Worker) Offers() []remote.Tool {
 	work := w.runner.Begin(&lathe.RunInfo{Principal: principal}, &tool.RunOptions{Allow: w.opts.Tools})
 	var out []remote.Tool
@@ -162,8 +164,9 @@ func (w *Worker) Offers() []remote.Tool {
 	return out
 }
 
-// Run connects to the gateway and executes calls until ctx is done. If the connection is lost, it connects again. After ctx is done it accepts no
-// more calls, and returns when the gateway has acknowledged the results of all its calls, or after Options.Drain.
+// Run connects to the gateway and executes calls, and blocks until ctx is done. If the connection is lost or cannot be made, it connects
+// again. After ctx is done it accepts no more calls, and returns when the gateway has acknowledged the results of all its calls, or after
+// Options.Drain: it then cancels the calls that are left and waits until they have returned. It must be called once.
 func (w *Worker) Run(ctx context.Context) {
 	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

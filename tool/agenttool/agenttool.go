@@ -30,16 +30,17 @@ const AllTools = "*"
 // defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 5 * time.Minute
 
-// A Start runs in to its end and returns the result: [loop.Loop.Do], or Run of an engine. The result must not be nil unless the error is
-// not. A Start is called from several goroutines at once.
+// A Start executes the run of in to its end and returns the result: [loop.Loop.Do], or Run of an engine. The result must not be nil unless
+// the error is not; the error is ignored if there is a result. A Start that wants the id of the run in the events of the call sets
+// in.Run.RunID. A Start is called from several goroutines at once.
 type Start func(ctx context.Context, in *loop.Input) (*event.Result, error)
 
 // Options configure an agent that is called as a tool. [New] copies them.
 type Options struct {
 	// Instructions is the system message of the agent's runs; "": none.
 	Instructions string
-	// Tools are the names of the tools that the agent may call, if the caller's run offers them; others are ignored. Empty: none; the
-	// single entry [AllTools]: all.
+	// Tools are the names of the tools that the agent may call, if the caller's run offers them; others are ignored, and so is this tool
+	// itself. Empty: none; the single entry [AllTools]: all.
 	Tools []string
 	// Limits lower the limits that remain to the caller's run; a zero field lowers nothing.
 	Limits lathe.Limits
@@ -48,7 +49,8 @@ type Options struct {
 	// Effect is the effect of a call; undeclared counts as [lathe.Writes]. A [lathe.ReadOnly] or [lathe.Idempotent] agent gets no tool with
 	// a stronger effect, so that its calls may be repeated.
 	Effect lathe.Effect
-	// Timeout is the timeout of one call; 0: 5 minutes. The deadline of the caller's run applies as well.
+	// Timeout is the timeout of one call; 0: 5 minutes. It replaces tool_timeout of the caller's run. The deadline of the caller's run
+	// applies as well.
 	Timeout time.Duration
 	// Target is the model entry that answers, stored with the agent's runs; "": none.
 	Target string
@@ -74,8 +76,8 @@ var schema = json.RawMessage(`{"type":"object","properties":{"task":{"type":"str
 	`"required":["task"],"additionalProperties":false}`)
 
 // New returns a tool whose calls start runs. name and description are its definition for models; its only argument is task, a string. opts
-// may be nil. The error has the code invalid_config: start is nil, Tools contains [AllTools] beside names, or Timeout is negative. An
-// invalid name is an error of [tool.Set.Add].
+// may be nil: an agent without tools that counts as one that writes. The error has the code invalid_config: start is nil, Tools contains
+// [AllTools] beside names, or Timeout is negative. An invalid name is an error of [tool.Set.Add].
 func New(name, description string, start Start, opts *Options) (*Tool, error) {
 	if start == nil {
 		return nil, invalid(errors.New("no function to start runs with"))

@@ -11,8 +11,9 @@ import (
 // writable is the only path that a model may set by state_patch.
 const writable = "/draft/foo"
 
-// Tools returns the tools with which a model uses the workspace: state_get, state_patch and facts_commit, which is hidden. They require no
-// workspace_id; if one is given, it must be ID() or the word workspace_id. In the draft that state_patch changes, paths begin with /draft/.
+// Tools returns the tools with which a model uses the workspace: state_get, state_patch and facts_commit, which is hidden and always fails.
+// state_patch only accepts the operation set on the path /draft/foo. They require no workspace_id; if one is given, it must be ID() or the
+// word workspace_id.
 func (w *Workspace) Tools() []lathe.Tool {
 	show := []string{"*"}
 	return []lathe.Tool{

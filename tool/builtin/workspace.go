@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// A Workspace is a JSON state that a model reads and changes by tools: facts, which change only by a commit, and a draft. Its methods may
-// be called from several goroutines at once.
+// A Workspace is a JSON state that a model reads by tools: facts, which do not change, and a draft, which it changes. Its methods may be
+// called from several goroutines at once.
 type Workspace struct {
 	id string
 
@@ -25,13 +25,14 @@ type Workspace struct {
 	draftVer int
 }
 
-// WorkspaceOptions are the initial state of a workspace. JSON values must be objects; nil is {}.
+// WorkspaceOptions are the initial state of a workspace. JSON values must be objects; nil is {}. Patches change Draft; Facts, UIState and
+// Locks do not change.
 type WorkspaceOptions struct {
 	ID      string // "": a random UUID
 	Facts   json.RawMessage
 	Draft   json.RawMessage
 	UIState json.RawMessage
-	Locks   []string // paths, shown to the model
+	Locks   []string // paths, shown to the model; patches of these paths are not refused
 }
 
 // NewWorkspace returns a workspace with the given state and version 1 of facts and draft. opts may be nil. The error names the option that
@@ -103,9 +104,9 @@ type PatchResult struct {
 	Applied   int    `json:"applied"`    // number of operations; a delete of a missing value does not count
 }
 
-// PatchDraft applies all operations in order or, on an error, none. It creates missing objects on a path, and a missing array for append
-// and insert. If wantETag is not "", it must be the current etag of the draft. The version of the draft increases by 1 if Applied is above
-// 0. The texts of the errors are for the model.
+// PatchDraft applies all operations in order or, on an error, none. It creates missing objects on a path, and a missing array for append and
+// insert. If wantETag is not "", it must be the current etag of the draft, or PatchDraft returns an error. The version of the draft increases
+// by 1 if Applied is above 0. The texts of the errors are for the model.
 func (w *Workspace) PatchDraft(ops []PatchOp, wantETag string) (PatchResult, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Definition describes a tool whose calls are single HTTP requests. URL, and an Allowlist, are required.
+// A Definition describes a tool whose calls are single HTTP requests. URL, and an Allowlist, are required. Name, Description, Timeout,
+// CacheTTL, Concurrency, Rate, Backend and Origin are those of the [lathe.ToolSpec].
 type Definition struct {
 	Name        string
 	Description string
@@ -72,13 +73,14 @@ const (
 	InBody   Place = "body"
 )
 
-// A Parameter is an argument of the tool and says where in the request its value is sent.
+// A Parameter is an argument of the tool and says where in the request its value is sent. [New] returns an error if a credential or another
+// parameter has the same name in the same place, and for a header that identifies the client or carries a credential, such as Cookie.
 type Parameter struct {
 	Name        string // name of the argument
 	As          string // name in the request; "": as Name
 	In          Place
 	Description string
-	Required    bool            // must be set if In is InPath
+	Required    bool            // always true if In is InPath
 	Schema      json.RawMessage // a JSON Schema object; nil: {"type":"string"}
 	// Style is the OpenAPI style: simple, label or matrix in a path; form, spaceDelimited, pipeDelimited or deepObject in a query; simple
 	// in a header; form in a cookie. "": simple in a path or header, otherwise form.
@@ -93,7 +95,8 @@ type Parameter struct {
 	Parts map[string]Part
 }
 
-// A Part configures how one member of a form is encoded. The zero value is the default encoding.
+// A Part configures how one member of a form is encoded. Style, Explode and AllowReserved are as in [Parameter]. The zero value is the
+// default encoding.
 type Part struct {
 	Content       string // media type of a part of multipart/form-data, or of a form value that is JSON
 	Style         string // as [Parameter].Style
@@ -102,7 +105,7 @@ type Part struct {
 }
 
 // Credentials are secrets that are added to each request to the origin of the tool's URL, by name of the header, query parameter or cookie.
-// They are sent to no other origin, and the model can neither read nor set them.
+// They are sent to no other origin. The model cannot set them; those of at least 6 bytes are removed from answers.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }

@@ -24,12 +24,13 @@ const (
 )
 
 // ImportOptions select the operations of an OpenAPI document that become tools, and configure these tools. Server and a selection are
-// required.
+// required. An entry of Operations, Tags or Exclude that matches nothing is an error, and so is an entry of Rename, Allowlists or Effects for
+// an operation that is not selected.
 type ImportOptions struct {
 	// Source is the name of the document in errors and origins.
 	Source string
-	// Server is the base URL of all paths. The servers that the document names are ignored, so that its author cannot choose where requests
-	// and credentials are sent.
+	// Server is the base URL of all paths; required. The servers that the document names are ignored, so that its author cannot choose where
+	// requests and credentials are sent.
 	Server string
 	// Operations selects operations by operationId, with * for any characters and ? for one byte; Tags selects them by tag. If both are
 	// empty, no operation is selected. Exclude lists operations that are not selected, with the same patterns. An operation without an
@@ -42,10 +43,11 @@ type ImportOptions struct {
 	Prefix    string // put before the operationId in each tool's name
 	// Rename maps operationIds to complete tool names, without Prefix.
 	Rename     map[string]string
-	Allowlist  []string                // of all tools
+	Allowlist  []string                // of all tools; each tool needs one
 	Allowlists map[string][]string     // by operationId; replaces Allowlist
 	Effects    map[string]lathe.Effect // by operationId; replaces the effect of the method
-	// Security are the credentials for the security schemes of the document, by name of the scheme: a key, a token, or user:password.
+	// Security are the credentials for the security schemes of the document, by name of the scheme: a key, a token, or user:password. A name
+	// that the document does not have is an error.
 	Security map[string]secret.Secret
 	// OAuth says that the HTTP client adds tokens to requests to Server. The token then satisfies every token scheme without an entry in
 	// Security. If the document has no token scheme, all operations use the token.
@@ -66,7 +68,7 @@ func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Erro
 // Unwrap returns Err.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// Import does what [ReadDocument] and [Document.Import] do.
+// Import does what [ReadDocument] and then [Document.Import] do. Its errors are theirs.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	d, err := ReadDocument(doc)
 	if err != nil {
@@ -78,7 +80,7 @@ func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 // A Document is a parsed OpenAPI document. Its methods may be called from several goroutines at once.
 type Document struct{ d document }
 
-// ReadDocument parses an OpenAPI document of version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes]. References to other
+// ReadDocument parses an OpenAPI document of version 3.0 to 3.2, in JSON or YAML, of at most [MaxDocumentBytes] (16 MiB). References to other
 // documents are errors.
 func ReadDocument(doc []byte) (*Document, error) {
 	d := &Document{}
@@ -88,8 +90,8 @@ func ReadDocument(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Import returns the definitions of the operations that o selects, sorted by tool name. If any is an error, it returns none and joins the
-// errors, each an *[OperationError].
+// Import returns the definitions of the operations that o selects, sorted by tool name. On an error it returns none, and joins all errors;
+// one of an operation is an *[OperationError].
 func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
 
 func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {

@@ -72,9 +72,13 @@ type httpTool struct {
 
 var _ lathe.Tool = (*httpTool)(nil)
 
-// New returns the tool that d describes. client sends its requests and must allow the origin of d.URL. A nil client allows only that
-// origin, and no private address: pass a client of [egress.New] for servers in a private network, or to share connections between tools.
-// opts may be nil. The error has the code invalid_config.
+// New returns the tool that d describes. client sends its requests and must allow the origin of d.URL. A nil client allows only that origin,
+// and no private address: pass a client of [egress.New] for servers in a private network, or to share connections between tools. opts may be
+// nil. d is copied. The error has the code invalid_config and wraps a [*FieldError].
+//
+// The output of a call is the body of the response: JSON unchanged, text as a JSON string, a PNG, JPEG, GIF or WebP image as a blob, null for
+// an empty body. Any other body ends the call with invalid_output. For a status from 300 on, the output is an error with the member
+// http_status, and with the members of the body, or with body if it is no object; a body above 16 KiB is omitted.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
 	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
 	if opts != nil {

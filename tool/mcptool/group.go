@@ -15,8 +15,10 @@ import (
 	"github.com/lathe-run/lathe/internal/reconnect"
 )
 
-// A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. Its methods may be called from several
-// goroutines at once.
+// A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. A call of a tool waits at most 5 s for a
+// server that is being started. It ends with the code unavailable if the server cannot be reached, with timeout if the server sends no
+// progress for IdleTimeout, and with interrupted if the connection was lost and the tool, which writes, may have been executed. The methods
+// of a Group may be called from several goroutines at once.
 type Group struct {
 	opts    Options
 	servers []*supervisor // in the order of Start
@@ -139,8 +141,8 @@ func (g *Group) against(server string) string {
 	return g.refused[server]
 }
 
-// Tools yields the tools that are offered now: the servers in the order of [Start], the tools of each sorted by name. It yields no errors;
-// [Group.Status] reports the state of the servers.
+// Tools yields the tools that are offered now: the servers in the order of [Start], the tools of each sorted by name. It does not connect and
+// does not block. It yields no errors; [Group.Status] reports the state of the servers.
 func (g *Group) Tools(context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		for _, s := range g.servers {
@@ -166,13 +168,15 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked
-// tools are offered. It returns the statuses that these tools had before. The error has the code not_found if there is no such server or
-// tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written.
+// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked tools
+// are offered. Excluded tools are not pinned. It returns the statuses that these tools had before. The error has the code not_found if there
+// is no such server or tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written; on
+// an error nothing is pinned.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
-// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If the server has changed
-// the definition since it was shown, the error has the code conflict. An empty digest matches every definition.
+// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If it has another one, because
+// the server has changed the definition since it was shown, the error has the code conflict, and nothing is pinned. name is that of one tool,
+// since two tools have different digests. An empty digest matches every definition.
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && !s.conf.owns(name) {

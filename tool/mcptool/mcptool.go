@@ -50,7 +50,8 @@ const (
 	ElicitRefuse Elicitation = "refuse" // all questions are declined
 	// ElicitDefaults fills in a form with its default values, and declines it if a required value has none.
 	ElicitDefaults Elicitation = "defaults"
-	// ElicitAsk passes forms to the client of the tool call through its [tool.Asker].
+	// ElicitAsk passes forms to the client of the tool call through its [tool.Asker]. If it has none, the server gets the answer cancel
+	// or, with protocol version 2026-07-28, the call ends with the code unavailable.
 	ElicitAsk Elicitation = "ask"
 	// ElicitAskURLs does what ElicitAsk does, and also passes on requests to visit a URL.
 	ElicitAskURLs Elicitation = "ask-urls"
@@ -89,20 +90,21 @@ type Server struct {
 	Elicitation  Elicitation   // answers to questions of the server; "": ElicitRefuse
 	Required     bool          // [Start] returns an error if the server is not ready
 	Pin          PinMode       // "": TrustFirstUse
-	StartTimeout time.Duration // for all first attempts together; 0: 30 s
+	StartTimeout time.Duration // for all first attempts together, and then for each further one; 0: 30 s
 	IdleTimeout  time.Duration // time without an answer or progress after which a call ends; 0: 30 s
 	CallTimeout  time.Duration // total time of a call; 0: 10 min
 	KeepAlive    time.Duration // interval of pings to the server; 0: 1 min. Negative: no pings
 	MaxLineBytes int           // maximum size of one message of the server; 0: 8 MiB
-	MaxTools     int           // maximum number of the server's tools; 0: 256
+	MaxTools     int           // maximum number of the server's tools; 0: 256. A server with more does not become ready
 	Concurrency  int           // maximum number of concurrent calls of a tool; 0: no limit
 }
 
-// Options configure a [Group]. Without Pins, every tool is blocked.
+// Options configure a [Group].
 type Options struct {
 	// Pins stores the accepted definitions; nil: every tool is blocked.
 	Pins *Pins
-	// Environ is the environment of this process, as os.Environ returns it. Children get its PATH, HOME and LANG.
+	// Environ is the environment of this process, as os.Environ returns it. Children get its PATH, HOME and LANG; nil: none of them, so that
+	// Command must be the path of a program unless Env has PATH.
 	Environ []string
 	// OnChange, if not nil, receives all offered tools of a server, and their origin, when they change: set.Replace of a [tool.Set] fits.
 	// It is called by one goroutine at a time. If it returns an error, the server's status has ProblemTools and the text.

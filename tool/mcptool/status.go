@@ -70,7 +70,7 @@ func problemOf(err error) Problem {
 	}
 }
 
-// A Status is the state of a server at one moment.
+// A Status is the state of the server with the name Server at one moment. Since and NextTry are times of the clock Options.Now.
 type Status struct {
 	Server    string
 	State     State

@@ -24,12 +24,13 @@ const origin = "worker"
 
 // Options configure a [Catalogue].
 type Options struct {
-	// Poll is the first interval at which a waiting call reads its row from the queue; 0: 250 ms. It doubles after each read, up to eight
-	// times Poll. A notification causes a read at once.
+	// Poll is the first interval at which a waiting call reads its row from the queue; 0 or less: 250 ms. It doubles after each read, up to
+	// eight times Poll. A notification causes a read at once.
 	Poll time.Duration
-	// Late is the time for which a call with an unknown outcome waits for a late result; 0: 10 s.
+	// Late is the time for which a call with an unknown outcome waits for a late result; 0 or less: 10 s. Then it ends with the code
+	// interrupted.
 	Late time.Duration
-	// Refresh is the interval at which [Catalogue.Follow] reads the list of workers; 0: 2 s. A notification causes a read at once.
+	// Refresh is the interval at which [Catalogue.Follow] reads the list of workers; 0 or less: 2 s. A notification causes a read at once.
 	Refresh time.Duration
 	Log     *slog.Logger // warnings for refused tools and errors of the queue; nil: no logging
 }
@@ -74,8 +75,8 @@ func New(queue remote.Queue, opts *Options) *Catalogue {
 	return c
 }
 
-// Follow keeps the attached sets up to date, and wakes waiting calls when a notification arrives, until ctx is done. Without it, sets
-// change only by [Catalogue.Sync], and calls poll their row. It must be called at most once.
+// Follow keeps the attached sets up to date, and wakes waiting calls when a notification arrives. It blocks until ctx is done, and logs
+// errors of the queue. Without it, sets change only by [Catalogue.Sync], and calls poll their row. It must be called at most once.
 func (c *Catalogue) Follow(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
@@ -125,15 +126,16 @@ func (c *Catalogue) Attach(ctx context.Context, set *tool.Set) error {
 	return err
 }
 
-// Detach ends the updates of set, which keeps its current tools. It does nothing if set is not attached.
+// Detach ends the updates of set, which keeps its current tools; their calls still work. It does nothing if set is not attached.
 func (c *Catalogue) Detach(set *tool.Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sets = slices.DeleteFunc(c.sets, func(s *tool.Set) bool { return s == set })
 }
 
-// Announce registers a worker in the queue for ttl and updates the sets. It returns the worker's tools that are refused, with reasons by
-// tool name. A worker that announces itself again replaces its registration. The error is that of the queue.
+// Announce registers a worker in the queue for ttl and updates the sets. It returns the worker's tools that are refused, with reasons by tool
+// name; nil: none. A worker that announces itself again replaces its registration. The error is that of the queue; the worker may be
+// registered nevertheless.
 func (c *Catalogue) Announce(ctx context.Context, w *remote.Worker, ttl time.Duration) (refused map[string]string, err error) {
 	if err := c.queue.PutWorker(ctx, w, ttl); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ type Options struct {
 	CompileTimeout time.Duration
 	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
 	Interpreter bool
-	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with the limit
-	// max_total_memory.
+	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with execution_failed and
+	// a text that names the limit max_total_memory.
 	TotalMemory int64
 	// Most is the maximum of grants and limits that a manifest may request. A module that requests more is refused; nil: no maximum.
 	Most *Most
@@ -63,8 +63,8 @@ type retired struct {
 // retirement is the time for which a replaced tool can still be called.
 const retirement = 15 * time.Minute
 
-// Open loads a single module; its manifest is the file with the same name and the extension .yaml, .yml or .json. opts may be nil. The
-// module is compiled in the background: see [Folder.Ready]. The caller must call Close.
+// Open loads a single module; its manifest is the file with the same name and the extension .yaml, .yml or .json. opts may be nil. The module
+// is compiled in the background: see [Folder.Ready]. On an error nothing is left open; otherwise the caller must call Close.
 func Open(file string, opts *Options) (*Folder, error) {
 	return open(filepath.Dir(file), filepath.Base(file), opts)
 }
@@ -217,8 +217,8 @@ func (f *Folder) listed() []lathe.Tool {
 	return out
 }
 
-// Tools reloads the folder as [Folder.Reload] does, and then yields the tools of [Folder.List]. If the reload fails, it first yields the
-// error, then the previous tools.
+// Tools reloads the folder as [Folder.Reload] does, at each range, and then yields the tools of [Folder.List]. If the reload fails, it first
+// yields the error, then the previous tools.
 func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
@@ -250,9 +250,10 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 	return errors.Join(errs...)
 }
 
-// Reload reads the folder again. If a module or manifest has changed, it compiles the changed ones and calls use, which may be nil, with
-// all tools. On an error, also one of use, the previous tools remain. Calls in progress are not interrupted, and runs that have begun may
-// call a replaced tool for another 15 minutes. use must not call methods of f.
+// Reload reads the folder again. If a module or manifest has changed, it compiles the changed ones, blocks until they are compiled, and calls
+// use, which may be nil, with all tools. On an error, also one of use, the previous tools remain, and changed is false. If changed is true,
+// the new tools are in use; an error then means that a tool that was replaced earlier could not be closed. Calls in progress are not
+// interrupted, and runs that have begun may call a replaced tool for another 15 minutes. use must not call methods of f.
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -309,8 +310,8 @@ func (f *Folder) bury() error {
 	return errors.Join(errs...)
 }
 
-// Watch calls [Folder.Reload] at the interval every, which must be above 0, until ctx is done. It passes errors to report, on its own
-// goroutine; report may be nil.
+// Watch calls [Folder.Reload] at the interval every, which must be above 0, and blocks until ctx is done. It passes errors to report, on its
+// own goroutine; report may be nil.
 func (f *Folder) Watch(ctx context.Context, every time.Duration, use func(origin string, tools []lathe.Tool) error, report func(error)) {
 	tick := time.Tick(every)
 	for {

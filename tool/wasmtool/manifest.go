@@ -31,15 +31,18 @@ type Manifest struct {
 	Grants       Grants
 }
 
-// Limits of a module and its calls. 0 is the default in the comment.
+// Limits of a module and its calls. 0 is the default in the comment. A module beyond ModuleBytes is refused when it is loaded, and one beyond
+// Functions, FunctionBytes, TableElements or, by its declaration, MemoryPages when it is compiled. A call beyond OutputBytes ends with
+// tool_output_too_large, beyond Timeout with timeout, and beyond HostCalls, StdoutBytes, FileBytes, OpenFiles or NewFiles with
+// execution_failed.
 type Limits struct {
 	Timeout       time.Duration // 0: tool_timeout of the runner
-	Concurrency   int           // concurrent calls; 0: 8
+	Concurrency   int           // concurrent calls; 0: 8. A further call waits until its deadline
 	OutputBytes   int           // per call; 0: 64 KiB
 	ModuleBytes   int           // 0: 16 MiB
-	Functions     int           // 0: 50,000
-	FunctionBytes int           // per function; 0: 1 MiB
-	MemoryPages   int           // of 64 KiB each; 0: 1,024
+	Functions     int           // of the module; 0: 50,000
+	FunctionBytes int           // of the code of each function; 0: 1 MiB
+	MemoryPages   int           // of 64 KiB each, for one instance; 0: 1,024, at most 65,535
 	TableElements int           // 0: 100,000
 	HostCalls     int           // per call; 0: 1,000,000
 	StdoutBytes   int           // per call; 0: 64 KiB. The output is discarded
@@ -57,7 +60,7 @@ type Grants struct {
 
 // A FileGrant lets a module read a folder of the host.
 type FileGrant struct {
-	Path  string // folder of the host, relative to that of the manifest
+	Path  string // folder of the host, relative to that of the manifest and within it
 	Guest string // absolute path at which the module sees it, such as /data
 	Write bool   // the module may also write to it
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else.
+// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else. The comparison is with what a
+// manifest sets: one without timeout or memory_pages is never refused for it.
 type Most struct {
 	Grants      []string      // permitted grants: "clock", "random", "read" (read-only folders) and "write"
 	Timeout     time.Duration // 0: no limit
