@@ -34,7 +34,7 @@ policy:
 ` + "```" + `
 
 An unknown key is an error that names the file, the line and the nearest valid key; ` + "`lathe config check`" + ` reports every error.
-[Further settings](internals/config.md) has the keys of ` + "%s" + `.
+[Further settings](internals/config.md) has rarer keys of these sections, such as ` + "`tools.openapi`" + `, and the sections %s.
 
 Flags win over the environment, and the environment wins over the file. The variable of a key is ` + "`LATHE_`" + `
 and the key in capitals with its dots as ` + "`_`" + `: ` + "`LATHE_TOOL_CALLING_MAX_ITERATIONS=4`" + `. Lists are separated by
@@ -67,7 +67,8 @@ func isFurther(path string) bool {
 // reference returns docs/config.md and docs/internals/config.md: every key with its default and what it means. comments are those of
 // the fields, by "Struct.Field".
 func reference(comments map[string]string) (common, rare string) {
-	head := fmt.Sprintf(referenceHead, "`"+strings.Join(further, "`, `")+"`, and of every `oauth`")
+	sections := slices.DeleteFunc(slices.Clone(further), func(prefix string) bool { return strings.Contains(prefix, ".") })
+	head := fmt.Sprintf(referenceHead, "`"+strings.Join(sections, "`, `")+"`")
 	return head + tables(comments, false), furtherHead + tables(comments, true)
 }
 

@@ -63,21 +63,24 @@ func TestServerKnowsEveryScreen(t *testing.T) {
 	}
 }
 
-// docs/console.md names every screen and every test of the screens, and no test that does not exist.
-func TestDocumentNamesEveryScreenAndTest(t *testing.T) {
+// docs/console.md names every screen, and docs/internals/console-design.md every test of the screens, and no test that does not exist.
+func TestDocumentsNameEveryScreenAndTest(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../../docs/console.md")
+	page, err := os.ReadFile("../../../docs/console.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(b)
+	design, err := os.ReadFile("../../../docs/internals/console-design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	index, err := os.ReadFile("web/src/screens/index.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`path: "(/[^"]*)"`).FindAllStringSubmatch(string(index), -1) {
 		path := strings.NewReplacer(":id", "ID", ":name", "NAME").Replace(m[1])
-		if !strings.Contains(text, "`"+path+"`") {
+		if !strings.Contains(string(page), "`"+path+"`") {
 			t.Errorf("docs/console.md has no row for the screen %s", path)
 		}
 	}
@@ -92,13 +95,13 @@ func TestDocumentNamesEveryScreenAndTest(t *testing.T) {
 		}
 	}
 	for _, name := range tests {
-		if !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("docs/console.md does not name the test %s", name)
+		if !strings.Contains(string(design), "`"+name+"`") {
+			t.Errorf("docs/internals/console-design.md does not name the test %s", name)
 		}
 	}
-	for _, m := range regexp.MustCompile("`([a-z-]+\\.mjs)`").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("`([a-z-]+\\.mjs)`").FindAllStringSubmatch(string(design), -1) {
 		if !slices.Contains(tests, m[1]) {
-			t.Errorf("docs/console.md names %s, which is no test", m[1])
+			t.Errorf("docs/internals/console-design.md names %s, which is no test", m[1])
 		}
 	}
 }
