@@ -31,9 +31,9 @@ type BackupOptions struct {
 
 // Contents are what [Verify], [Backup] or [Restore] has found in a file or its copy. If there are Faults in tables, Runs and Events are 0.
 type Contents struct {
-	Schema int // version of the schema, as [SchemaVersion]
-	Runs   int // number of runs
-	Events int // number of events of all runs
+	Schema int   // version of the schema, as [SchemaVersion]
+	Runs   int   // number of runs
+	Events int   // number of events of all runs
 	Bytes  int64 // size of the database without its write-ahead log
 	// Faults are texts for operators, at most 100; none: the file is intact. They report SQLite's integrity check, tables, indexes,
 	// triggers and views that differ from those of this version, and runs whose log has gaps.
