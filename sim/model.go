@@ -36,8 +36,9 @@ func (m *Model) Describe() lathe.ModelInfo {
 }
 
 // Generate streams one turn of the model that req names or, if req.Model is "", of this one. The answer of a model with a fault is encoded as
-// the server of the simulator sends it, and decoded, without a network. As the server does, Generate yields an error for a history with a call without a result, or a result without a call. Unlike the
-// server, it accepts arguments that are no JSON object, because the wire's encoder replaces them.
+// the server of the simulator sends it, and decoded, without a network. As the server does, Generate yields an error for a history with a call
+// without a result, or a result without a call. Unlike the server, it accepts arguments that are no JSON object, because the wire's encoder
+// replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req
