@@ -232,8 +232,9 @@ func (c *Supervisor) Cancel(runID string) bool {
 }
 
 // Wait blocks until a run that this process executes ends, is parked or is released, and returns the result and the error of [Engine.Run] for
-// it. The result is nil if the run panicked. ok is false if this process does not execute the run, for example because it has ended already.
-// If ctx is done earlier, Wait returns the error of ctx, with ok true and without a result, and the run continues.
+// it. The result is nil if the run panicked, or was acquired and could not be executed. ok is false if this process does not execute the run, for
+// example because it has ended already. If ctx is done earlier, Wait returns the error of ctx, with ok true and without a result, and the run
+// continues.
 func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
 	r := c.find(runID)
 	if r == nil {
