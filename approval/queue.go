@@ -247,7 +247,7 @@ func (q *Queue) Pending(run string) []Request {
 // Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. It does not resume the run: the caller
 // does. A repetition of the same answer has no effect and no error. The error has the code not_found if the queue has no such request,
 // approval_expired if it has expired, conflict if it has another answer or Signals reports that its run has ended, invalid_request if the
-// answer is not valid, or that of Signals. After an error the request has no answer of this call.
+// answer is not valid, or that of Signals. After an error of Signals the answer may be stored or not: the caller may repeat the same answer.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
