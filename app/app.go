@@ -36,12 +36,14 @@ type LoadOptions struct {
 	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, in the form of os.Environ. nil: the environment of
 	// the process; an empty slice: no variables.
 	Environ []string
-	// Settings override the file and the environment. They map keys to values, such as "tools.builtin" to "calculator".
+	// Settings override LATHE_ variables, which override the file. They map keys to values, such as "tools.builtin" to "calculator". An unknown
+	// key is an error.
 	Settings map[string]string
 }
 
 // LoadConfig reads the configuration file at path and checks everything that can be checked without connecting to a server or starting a
-// process. path "" is an empty configuration. opts may be nil. The error lists every problem with its position.
+// process. path "" is an empty file: the environment and opts.Settings apply. opts may be nil. The error lists every problem with its
+// position.
 func LoadConfig(path string, opts *LoadOptions) (*Config, error) {
 	if opts == nil {
 		opts = &LoadOptions{}
@@ -76,7 +78,7 @@ type Options struct {
 	// NoStore says that runs are not stored, whatever Store and serve.store are.
 	NoStore bool
 	// Version and Revision are those of the program. Metrics, traces and the MCP server report them.
-	Version, Revision string
+	Version, Revision string // "": metrics report "unknown"
 	// Reload reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly from several goroutines at once, and
 	// returns the text of its error to the client, which has an admin key. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context) error
@@ -89,8 +91,8 @@ type Options struct {
 type App struct{ app *parts.App }
 
 // New starts what the configuration needs: MCP servers, WebAssembly modules, the store, and the maintenance of runs. It resumes the runs
-// that an earlier process left in the store. It opens no listener: the caller serves [App.Handler]. opts may be nil. If New returns no error,
-// the caller must call Close.
+// that an earlier process left in the store; these runs continue in the background. It opens no listener: the caller serves [App.Handler]. opts
+// may be nil. If New returns an error, it has stopped what it had started; otherwise the caller must call Close.
 func New(cfg *Config, opts *Options) (*App, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -127,8 +129,9 @@ func (a *App) Listener(ln net.Listener) net.Listener { return a.app.Listener(ln)
 // effect one after the other. After [App.Close] it returns an error.
 func (a *App) Reload(cfg *Config) error { return a.app.Reload(cfg.c) }
 
-// Shutdown waits until requests and runs have finished, and shuts servers down. It interrupts what has not finished within serve.drain_timeout,
-// or when ctx is done, and returns the number of runs that another process must resume from the store. The caller must call Close afterwards.
+// Shutdown blocks until requests and runs have finished, and shuts servers down. /readyz fails at once, and requests that would begin a run get
+// 503; the wait begins after serve.drain_delay. Shutdown interrupts what has not finished within serve.drain_timeout, or when ctx is done, and
+// returns the number of runs that another process must resume from the store. The caller must call Close afterwards.
 func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) {
 	return a.app.Shutdown(ctx, servers...)
 }

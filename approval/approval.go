@@ -72,8 +72,9 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	return g, true
 }
 
-// Add adds the approval of req for all calls of the scope; by is the approver. It returns an error for [ScopeOnce] and unknown scopes, for
-// [ScopeSession] if the run has no session, and beyond 10,000 grants.
+// Add adds the approval of req for all calls of the scope; by is the approver. A second Add of an equal approval replaces the approver. It
+// returns an error for [ScopeOnce] and unknown scopes, for [ScopeCall] if the arguments are not valid JSON, for [ScopeSession] if the run has no
+// session, and if the set contains 10,000 approvals.
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -91,7 +92,8 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	return nil
 }
 
-// Allows reports whether the scope of an earlier approval covers the call; by is the approver.
+// Allows reports whether the scope of an earlier approval covers the call; by is the approver. If several approvals cover it, by is that of the
+// narrowest scope.
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,9 +20,13 @@ import (
 
 // QueueOptions configure a [Queue]. The zero value is usable.
 type QueueOptions struct {
-	Now        func() time.Time // the clock; nil: time.Now
-	MaxPending int              // the maximum number of unexpired requests; 0: 10,000. Approve returns an error for further ones.
-	Grants     *Grants          // receives the answers with a scope; several queues may share it. nil: one of this queue alone.
+	Now func() time.Time // the clock; nil: time.Now
+	// MaxPending is the maximum number of requests in memory; 0 or less: 10,000. An answered request counts until it expires or Withdraw
+	// removes it. Approve returns an error for further requests.
+	MaxPending int
+	// Grants are approvals that Approve applies to further calls; several queues may share them. If Signals is nil, Approve adds the answers
+	// with a scope to them. nil: Grants of this queue alone.
+	Grants *Grants
 	// Signals stores the answers and their scopes, so that every process with the same store has them until their runs are deleted; nil:
 	// they are in memory only. If it is a [store.RunIndex], a session scope also applies to the other runs of the session, of which the
 	// newest 100 are searched.
@@ -79,8 +83,8 @@ type Request struct {
 	Rule       string          `json:"rule,omitempty"`   // the policy rule that requires the approval
 	Reason     string          `json:"reason,omitempty"` // of the policy
 	ExpiresAt  time.Time       `json:"expires_at"`
-	Details    []Detail        `json:"facts"` // see [Details]; nil after Restore
-	Arguments  json.RawMessage `json:"arguments"`
+	Details    []Detail        `json:"facts"`     // see [Details]; nil after Restore
+	Arguments  json.RawMessage `json:"arguments"` // as the approver sees them: [lathe.ApprovalRequest].Args
 }
 
 // A Verb is the decision of an approver.
@@ -99,11 +103,12 @@ func (v Verb) Past() string {
 	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
 }
 
-// An Answer is the decision on one request.
+// An Answer is the decision on one request. Arguments is required for Edit, and Result for AnswerIt; each is refused for every other verb, and
+// may have at most 1 MiB.
 type Answer struct {
 	Verb       Verb            `json:"verb"`
-	By         string          `json:"by"`                    // the name of the approver, for the record
-	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _; "": a default for the verb, such as "denied_by_user"
+	By         string          `json:"by"`                    // the name of the approver, for the record; at most 200 bytes
+	ReasonCode string          `json:"reason_code,omitempty"` // a word of a-z, 0-9 and _, at most 64 bytes; "": a default for the verb, such as "denied_by_user"
 	Scope      Scope           `json:"scope,omitempty"`       // only for Approve: further calls that are approved
 	Arguments  json.RawMessage `json:"arguments,omitempty"`   // only for Edit: a JSON object
 	Result     json.RawMessage `json:"result,omitempty"`      // only for AnswerIt: a JSON value; [Text] converts text
@@ -117,7 +122,7 @@ const (
 	maxBody   = 1 << 20
 )
 
-// NewQueue returns an empty queue. opts may be nil.
+// NewQueue returns an empty queue. opts may be nil, and is copied.
 func NewQueue(opts *QueueOptions) *Queue {
 	q := &Queue{pending: map[string]*entry{}}
 	if opts != nil {
@@ -137,8 +142,9 @@ func NewQueue(opts *QueueOptions) *Queue {
 
 // Approve implements [lathe.Approver] and does not block for an answer. It returns the answer to the request, or an approval if the scope
 // of an earlier answer covers the call. Without either it adds the request, calls OnAsk, and returns [lathe.ErrPending]; beyond MaxPending
-// requests it returns another error. An answer is returned once: for a second request with the same digest Approve returns a denial, unless
-// the answer is in Signals. If Signals cannot be read, Approve acts as if it had no answer.
+// requests it returns another error. For a request that the queue already has without an answer, it returns [lathe.ErrPending] and does not
+// call OnAsk. An answer is returned once: for a second request with the same digest Approve returns a denial, unless the answer is in Signals.
+// If Signals cannot be read, Approve acts as if it had no answer.
 func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
@@ -238,9 +244,10 @@ func (q *Queue) Pending(run string) []Request {
 	return out
 }
 
-// Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. A repetition of the same answer has no
-// effect and no error. The error has the code not_found if the queue has no such request, approval_expired if it has expired, conflict if it
-// has another answer, invalid_request if the answer is not valid, or that of Signals.
+// Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. It does not resume the run: the caller
+// does. A repetition of the same answer has no effect and no error. The error has the code not_found if the queue has no such request,
+// approval_expired if it has expired, conflict if it has another answer or Signals reports that its run has ended, invalid_request if the
+// answer is not valid, or that of Signals. After an error of Signals the answer may be stored or not: the caller may repeat the same answer.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
@@ -295,8 +302,9 @@ func (a *Answer) scoped(e *entry) bool {
 	return ok
 }
 
-// Await adds a request that was read from the log of a run, so that it can be answered before the resumed run calls Approve again. It reports
-// whether the request is in the queue without an answer. It adds nothing if the queue has MaxPending requests.
+// Await adds a request that was read from the log of a run, so that it can be answered before the resumed run calls Approve again. It does not
+// call OnAsk. It reports whether the request is in the queue without an answer. A request with a digest that the queue has is not changed. It
+// adds nothing if the queue has MaxPending requests. A request that has expired is added, so that [Queue.Expired] returns it.
 func (q *Queue) Await(r Request) (waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -341,7 +349,8 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// Withdraw removes the requests of a run, and the approvals with its scope. Call it when the run has ended.
+// Withdraw removes the requests of a run from memory, and the approvals with its scope. Call it when the run has ended. Answers in Signals
+// remain until the run is deleted.
 func (q *Queue) Withdraw(run string) {
 	q.mu.Lock()
 	for digest, e := range q.pending {

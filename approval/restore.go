@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// RequestOf returns the request for approval of the open call o of the run s. Its Details, Origin, Effect and Reason are empty, since the log
-// of a run does not have them.
+// RequestOf returns the request for approval of the open call o of the run s; o.Asked must be true. Details, Origin, Effect and Reason of the
+// request are empty, since the log of a run does not have them.
 func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 	r := Request{Digest: o.Digest, RunID: s.Run.RunID, SessionID: s.Run.SessionID, Principal: s.Run.Principal, ToolCallID: o.ID, Tool: o.Name,
 		Turn: s.Turn, Seq: o.Seq, Rule: o.Rule, ExpiresAt: o.ExpiresAt, Arguments: o.Shown}
@@ -22,8 +22,9 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 }
 
 // Restore adds the requests of all parked runs of a store, as [Queue.Await] does, such as those of an earlier process. It returns all of them that
-// have no answer, also those that the queue already had. The caller resumes a run after its request was answered or has expired. The error
-// joins those of runs that could not be read; the other runs are restored all the same.
+// have no answer in memory, also those that the queue already had. The caller resumes a run after its request was answered or has expired. The
+// error joins those of runs that could not be read; the other runs are restored all the same. If the list of runs cannot be read to its end,
+// Restore returns what it has restored until then, with the error.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
 	f := &store.RunFilter{Status: "parked"}
 	for row, lerr := range f.All(ctx, runs) {

@@ -45,8 +45,8 @@ func checkSentence(template string) error {
 }
 
 // NewSentence returns a sentence with this template; "" is [DefaultSentence]. The template must contain {run}, the run id, exactly once, and may
-// contain {tool}, the names of the tools whose calls wait, and {command}, the command that answers. The error says why a template is not
-// valid; it has no code.
+// contain {tool}, the names of the tools whose calls wait, and {command}, the command that answers. It has at most 2,000 bytes, no other word
+// in braces, and no white space at its beginning and end. The error says why a template is not valid; it has no code.
 func NewSentence(template string) (*Sentence, error) {
 	if template == "" {
 		template = DefaultSentence
@@ -75,8 +75,8 @@ func (t *Sentence) Render(runID string, tools []string, command string) string {
 	return strings.NewReplacer("{run}", runID, "{tool}", strings.Join(tools, ", "), "{command}", command).Replace(t.template)
 }
 
-// Split returns text without the sentence at its end, and the run id in that sentence. If text does not end with the sentence, it returns text,
-// "" and false.
+// Split returns text without the sentence at its end and the white space around it, and the run id in that sentence. If text does not end
+// with the sentence, it returns text unchanged, "" and false.
 func (t *Sentence) Split(text string) (rest, runID string, ok bool) {
 	if !strings.HasSuffix(strings.TrimRight(text, " \t\r\n\f"), t.tail) || !strings.Contains(text, "run_") { // a fast check, which most texts fail
 		return text, "", false

@@ -44,7 +44,8 @@ func (f *storedAnswer) answer() *Answer {
 	return a
 }
 
-// Keep sets [QueueOptions].Signals if it is nil, and does nothing otherwise.
+// Keep sets [QueueOptions].Signals if it is nil, and does nothing otherwise. Call it before the first Approve: answers from before are in memory
+// only.
 func (q *Queue) Keep(signals store.SignalStore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

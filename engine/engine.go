@@ -36,14 +36,15 @@ type Options struct {
 	// Lease is the time for which a claim on a run is valid after each renewal; 0: 10 s. A process that cannot renew its claims stops its
 	// runs a fifth of the lease before the end; other processes then acquire them.
 	Lease time.Duration
-	// StoreTimeout limits one append; 0: 10 s. It applies also after the run was cancelled, so that its end is stored.
+	// StoreTimeout limits one append, one call of Audit and one of a [Recorder]; 0: 10 s. It applies also after the run was cancelled, so that
+	// its end is stored.
 	StoreTimeout time.Duration
 	// Audit, if set, is called with each event before it is stored, so that nothing is done or published without an audit. It is not called
 	// with deltas, nor with the ends of runs whose store failed. An error, a panic, or no return within StoreTimeout has the effect of a
 	// store that failed. Audit must not retain or change run, nor what e points to.
 	Audit func(ctx context.Context, run *lathe.RunInfo, e event.Event) error
 	// Sinks receive each event in this order after it was stored. If a sink panics, the panic is logged and the other sinks receive the
-	// event. A sink that is an [event.Tracer] provides the span ids of runs for models and tools.
+	// event. The first sink that is an [event.Tracer] provides the span ids of runs for models and tools.
 	Sinks []event.Sink
 	Now   func() time.Time // nil: time.Now
 	// NewID returns a new id that begins with prefix and sorts by time; nil: prefix and a ULID.
@@ -118,16 +119,19 @@ func (e *Engine) Node() string {
 	return e.node.name
 }
 
-// NewRunID returns an id for a new run, for callers that need the id before they start the run.
+// NewRunID returns an id for a new run (`run_…`), for callers that need the id before they start the run: see [lathe.RunInfo].RunID.
 func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 
-// Run executes one run to its end. opts may be nil. Run generates the run id (`run_…`) and the request id (`req_…`) if they are not set.
-// The IDs of events are consecutive from 1. Each event is stored before any sink receives it, unless opts.Durability requires otherwise.
+// Run executes one run, and blocks until it ends or is parked. opts may be nil. Run generates the run id (`run_…`) and the request id
+// (`req_…`) if they are not set. The IDs of events are consecutive from 1. Each event is stored before any sink receives it, unless
+// opts.Durability requires otherwise.
 //
-// If the store fails or panics, the run is cancelled before any effect that depends on the missing event, and ends `internal`. Its
-// RunFinished is then published without an ID, because it is not stored.
+// If the store fails or panics, or contains a run with this id, the run is cancelled before any effect that depends on the missing event, and
+// ends `internal`. Its RunFinished is then published without an ID, because it is not stored. On a shared store, the run is released instead
+// if another process has acquired it, or if the store is unavailable and the run can be resumed (in.Park): the result then has the reason
+// `interrupted`, and the error wraps [lathe.ErrLeft].
 //
-// The result is never nil. The error is that of [loop.Loop.Do], or that of options that contradict each other.
+// The result is never nil. The error is that of [loop.Loop.Do], or one of code invalid_request for options that contradict each other.
 func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (*event.Result, error) {
 	if opts == nil {
 		opts = &RunOptions{}
@@ -173,8 +177,9 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	return s.execute(ctx, l)
 }
 
-// A Recorder is an [event.Sink] of one run that stores its own record of an event before the event is stored. The goroutine of the run
-// calls Record, after the audit, with each event that is to be stored. The context of Record ends after StoreTimeout. An error or a panic
+// A Recorder is an [event.Sink] of one run, such as one of [RunOptions].Sinks, that stores its own record of an event before the event is
+// stored. Record is not called for the sinks of [Options]. The goroutine of the run calls Record, after the audit, with each event that is
+// to be stored. The context of Record ends after StoreTimeout. An error or a panic
 // has the effect of a store that failed: the event is not stored, and the run ends. An engine without a store and without an audit does not
 // call Record.
 //

@@ -14,13 +14,14 @@ import (
 
 // ServeOptions configure [Supervisor.Serve]. LoopFor is required.
 type ServeOptions struct {
-	// LoopFor returns the loop for a run, by the target of its row.
+	// LoopFor returns the loop for a run, by the target of its row. If it returns an error, the run is left until its claim expires; then a
+	// process that uses the store claims it again.
 	LoopFor func(*store.RunSummary) (*loop.Loop, error)
 	// Sinks receive the events of the runs that are acquired.
 	Sinks []event.Sink
-	// Every is the interval between two searches for runs; 0: 1 s.
+	// Every is the interval between two searches for runs; 0 or less: 1 s.
 	Every time.Duration
-	// Address is the address at which other nodes reach this one; "": none.
+	// Address is the address at which other nodes reach this one. It is stored for three leases and renewed after each; "": none.
 	Address string
 	// Notified, if set, is called for each notification of the store: the run may have new events or signals. It must not block. A
 	// notification may arrive twice, late or not at all.
@@ -36,8 +37,8 @@ const signalReadEvery = time.Second
 
 // Serve acquires and resumes runs of the store that no process executes: those whose process has stopped or was drained, those whose
 // requests for approval have expired, and those with new signals, but not runs with an executor. It ends, with reason `interrupted`, those
-// whose process has stopped and that are not resumable. It returns when ctx is done. If the store is not shared, it does nothing:
-// [Supervisor.Recover] is sufficient then.
+// whose process has stopped and that are not resumable. It blocks until ctx is done; the runs that it has acquired continue. If the store is
+// not shared, it returns at once: [Supervisor.Recover] is sufficient then. At most MaxRuns runs are in progress, those of Start included.
 func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	if n == nil {
@@ -150,8 +151,9 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 
 // Recover resumes the runs of the index that are resumable and have not ended: those whose process has stopped, and parked ones with new
 // signals. It ends, with reason `interrupted`, unfinished runs that are not resumable. It is called once, before other runs are started.
-// loopFor returns the loop for a run. Recover returns the number of resumed runs, and the errors of those that cannot be resumed. It
-// ignores runs with an executor and, on a shared store, runs that another process executes.
+// loopFor returns the loop for a run, and sinks receive its events. The runs are resumed in the background; Recover returns their number, and
+// the joined errors of those that cannot be resumed, which remain as they are. If the index fails, Recover returns that error as well and
+// reads no further. It ignores runs with an executor and, on a shared store, runs that another process executes.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
 	left := []store.RunFilter{{Status: "running"}}
 	if c.engine.signals != nil { // without signals no parked run can be resumed

@@ -12,10 +12,12 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// StepOptions determine the step that [Engine.Step] executes. The zero value executes the next one.
+// StepOptions determine what [Engine.Step] does. The zero value executes the first step after [Engine.Accept]; for a later step, set After.
+// If Cancel is true, Resume and Answers have no effect.
 type StepOptions struct {
-	// After is LastID of the previous [Step]; 0: [Engine.Accept] accepted the run, or it is resumed for another reason. If the log contains
-	// later events, a process stopped in the middle of a step: the run is then resumed as by [Engine.Resume], with a RunResumed event.
+	// After is LastID of the last [Step] of the run that the caller has received; 0: none. If the log contains later events, Step assumes
+	// that a process stopped in the middle of a step: it resumes the run as [Engine.Resume] does, with a RunResumed event. After 5 such
+	// resumes without progress it parks the run with reason `interrupted`, unless Cancel is true.
 	After int64
 	// Settle makes the step start no model call and no tool call: it only gives results to the calls that an earlier process may have
 	// started, by the rules of [Engine.Resume], and suspends the run.
@@ -24,9 +26,9 @@ type StepOptions struct {
 	Cancel bool
 	// Elapsed is the time that the steps of the run have taken so far. It counts for the time limit of the run.
 	Elapsed time.Duration
-	// Resume resumes a run that was parked with reason `interrupted` because it was resumed repeatedly without progress.
+	// Resume resumes a run that was parked with reason `interrupted`; without it, Step changes nothing in such a run.
 	Resume bool
-	// Answers are the results of calls that clients executed, by call id.
+	// Answers are the results of calls that clients executed, by call id; nil: none. Calls without a result remain pending.
 	Answers map[string]lathe.Output
 	// Sinks receive the events of this step after the sinks of the engine.
 	Sinks []event.Sink
@@ -41,14 +43,15 @@ type Step struct {
 	Status string
 	// Next is the step that follows; nil: the run has ended or is parked.
 	Next *NextStep
-	// Waiting are the calls that a parked run waits for.
+	// Waiting are the calls that a parked run waits for; nil: the run is not parked, or waits for no call.
 	Waiting []Waiting
 }
 
 // NextStep is a model call or a call of a tool.
 type NextStep struct {
 	CallID string // "": a model call
-	// Tool is the name of a tool of the loop's runner; "": the call has no effect, such as one of an unknown tool.
+	// Tool is the name of a tool of the loop's runner, and Effect is its effect; "": a model call, or a call without effect, such as one of
+	// an unknown tool.
 	Tool   string
 	Effect lathe.Effect
 }
@@ -63,7 +66,7 @@ type Waiting struct {
 	CallID string
 	// Digest is the digest of the requested approval; "": the call waits for the result of a client's tool, or for another call.
 	Digest    string
-	ExpiresAt time.Time // when the request for approval expires
+	ExpiresAt time.Time // when the request for approval expires; the zero time: Digest is ""
 }
 
 // Accept stores the first event of a run that Step will execute, and nothing else. The run may be parked, whatever in.Park is. If the run
@@ -94,9 +97,10 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 	return own.Run.RunID, err
 }
 
-// Step executes one step of a run that Accept has stored: a model call, or the next tool call of the turn. Concurrent calls of tools that
-// only read are one step, and so are calls that waited for the same approval. The end of the run, or parking it, is part of the step
-// before. Step then releases the run.
+// Step executes one step of a run that Accept has stored, and blocks until it is done: a model call, or the next tool call of the turn.
+// Concurrent calls of tools that only read are one step, and so are calls that waited for the same approval. The end of the run, or parking
+// it, is part of the step before. Step then releases the run. For a parked run without new input, and for a run that has ended, Step changes
+// nothing and returns its state. opts may be nil.
 //
 // A step may be repeated after a failure: Step does not repeat what the log contains. A model call is repeated, and so is a call that only
 // reads, with the same idempotency key. A call that writes gets the result `interrupted` if it may have been started.

@@ -24,6 +24,7 @@ var errRefused = errors.New("engine: the run was refused")
 
 // A Leaver is an [event.Sink] that is notified when the supervisor no longer executes a run, whether the run has ended, is parked, or was
 // released. The supervisor calls Leave once for each successful Start, Resume or acquisition of the run, after the last event of the run.
+// Only the sinks that are passed for the run (to Start, Resume, Recover or Serve) are notified, not those of the engine.
 type Leaver interface {
 	event.Sink
 	Leave(runID string)
@@ -53,11 +54,12 @@ type ownedRun struct {
 
 // SupervisorOptions are the options of [NewSupervisor]. They are copied.
 type SupervisorOptions struct {
-	MaxRuns int // the maximum number of concurrent runs; 0: [MaxRuns]
+	MaxRuns int // the maximum number of concurrent runs; 0: [MaxRuns]; a negative one is refused
 }
 
 // NewSupervisor returns the supervisor of e, without runs. opts may be nil. An engine has at most one supervisor, so that signals reach the
-// supervisor that executes the run: for a second one NewSupervisor returns an error of code conflict.
+// supervisor that executes the run: for a second one NewSupervisor returns an error of code conflict. The code is invalid_config if MaxRuns
+// is negative.
 func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	const op = "engine: new supervisor"
 	if opts == nil {
@@ -78,8 +80,9 @@ func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	return c, nil
 }
 
-// Start executes a run in the background, as [Engine.Run] does, and returns its id without waiting for its first event. The run has the values of
-// ctx, but is not cancelled with it. If MaxRuns runs are in progress or Drain was called, the error has the code unavailable. opts may be nil.
+// Start executes a run in the background, as [Engine.Run] does, and returns its id without waiting for its first event. The run has the values
+// of ctx, but is not cancelled with it. opts may be nil. The error has the code unavailable if MaxRuns runs are in progress or Drain was called,
+// conflict if this process executes a run with the same id, and invalid_request for options that contradict each other.
 func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (string, error) {
 	var o RunOptions
 	if opts != nil {
@@ -99,7 +102,8 @@ func (c *Supervisor) Start(ctx context.Context, l *loop.Loop, in *loop.Input, op
 	return id, err
 }
 
-// Resume resumes a run in the background, as [Engine.Resume] does. It returns an error if the run cannot be claimed or read.
+// Resume resumes a run in the background, as [Engine.Resume] does. It returns after the run was claimed and read; the run has the values of
+// ctx, but is not cancelled with it. The errors are those of [Engine.Resume] for a run that cannot be resumed, and those of Start.
 func (c *Supervisor) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) error {
 	var g *claimedRun
 	ready := make(chan struct{})
@@ -217,7 +221,8 @@ func (c *Supervisor) Notify(runID string) bool {
 	return true
 }
 
-// Cancel ends a run that this process executes. It reports whether this process executes the run.
+// Cancel cancels the context of a run that this process executes, and does not block until the run has ended. It reports whether this process
+// executes the run.
 func (c *Supervisor) Cancel(runID string) bool {
 	r := c.find(runID)
 	if r != nil {
@@ -226,8 +231,10 @@ func (c *Supervisor) Cancel(runID string) bool {
 	return r != nil
 }
 
-// Wait blocks until a run that this process executes ends or is parked, and returns the result and the error of [Engine.Run] for it. ok is false if
-// this process does not execute the run. If ctx is done earlier, the error is that of ctx.
+// Wait blocks until a run that this process executes ends, is parked or is released, and returns the result and the error of [Engine.Run] for
+// it. The result is nil if the run panicked, or was acquired and could not be executed. ok is false if this process does not execute the run, for
+// example because it has ended already. If ctx is done earlier, Wait returns the error of ctx, with ok true and without a result, and the run
+// continues.
 func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
 	r := c.find(runID)
 	if r == nil {
@@ -258,8 +265,8 @@ func (c *Supervisor) Active() int {
 }
 
 // Drain accepts no more runs and blocks until all runs in progress have ended or are parked. If ctx is done earlier, it releases the
-// remaining ones: nothing more is stored of them, and another process resumes those that are resumable. It returns the number of released
-// runs.
+// remaining ones: nothing more is stored of them, and another process resumes those that are resumable. It returns after the last of them has
+// stopped, with the number of released runs. The supervisor remains drained.
 func (c *Supervisor) Drain(ctx context.Context) (left int) {
 	c.mu.Lock()
 	c.closed = true

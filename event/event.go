@@ -51,7 +51,7 @@ type Sink interface {
 	Emit(ctx context.Context, e Event)
 }
 
-// RunStarted is the first event of each run.
+// RunStarted is the first event of each run. Model and Provider are those of [lathe.ModelInfo].
 type RunStarted struct {
 	Model         string              `json:"model"`
 	Provider      string              `json:"provider"`
@@ -146,7 +146,7 @@ const (
 	WithheldMode       WithheldReason = "tool_use_mode"     // the run's tool_use_mode is disabled
 )
 
-// LimitsView is the part of [lathe.Limits] that RunStarted records.
+// LimitsView is the part of [lathe.Limits] that RunStarted records, with the defaults in place of zero values.
 type LimitsView struct {
 	MaxIterations    int   `json:"max_iterations"`
 	MaxToolCalls     int   `json:"max_total_tool_calls"`
@@ -155,7 +155,7 @@ type LimitsView struct {
 	RunTimeoutMS     int64 `json:"run_timeout_ms"` // in milliseconds; 0: no limit
 }
 
-// ModelCallStarted says that an attempt of a model call begins. A ModelCallFinished follows.
+// ModelCallStarted says that an attempt of a model call begins. A ModelCallFinished follows. Provider and Model are those of [lathe.ModelInfo].
 type ModelCallStarted struct {
 	Attempt    int    `json:"attempt"` // number of the attempt within the turn, from 1
 	Provider   string `json:"provider"`
@@ -202,7 +202,7 @@ type CommentaryDelta struct {
 	Text  string `json:"-"`
 }
 
-// ToolCallDelta is a piece of the argument text of a call, while it is streamed.
+// ToolCallDelta is a piece of the argument text of a call, while it is streamed. Tool is a registered name, or "unknown".
 type ToolCallDelta struct {
 	Index      int    `json:"index"`                  // number of the call within the turn, from 0
 	ToolCallID string `json:"tool_call_id,omitempty"` // "": not known yet
@@ -211,18 +211,19 @@ type ToolCallDelta struct {
 	Text       string `json:"-"`
 }
 
-// ToolCallProgress is a report of a tool about a call that it executes. A call has at most one every 100 ms.
+// ToolCallProgress is a report of a tool about a call that it executes. A call has at most one every 100 ms. It is not stored. Done and Total
+// are finite numbers in a unit of the tool. Message is a text of the tool, at most 500 bytes.
 type ToolCallProgress struct {
 	ToolCallID string  `json:"tool_call_id"`
 	Tool       string  `json:"tool"`
-	Done       float64 `json:"done"`           // of Total, in a unit of the tool
+	Done       float64 `json:"done"`           // of Total
 	Total      float64 `json:"total,omitzero"` // 0: not known
 	Message    string  `json:"-"`
 }
 
-// ModelCallFinished says that an attempt of a model call has ended. Usage and [ModelCallFinished.Dollars], summed over these events, and
-// ChildUsage and ChildCost of [ToolCallExecuted] are the usage and cost of the run. LatencyMS and FirstTokenMS count from the start of the
-// attempt, after the pause before it.
+// ModelCallFinished says that an attempt of a model call has ended. The usage and the cost of a run are the sums of Usage and
+// [ModelCallFinished.Dollars] over these events and of ChildUsage and ChildCost over the events [ToolCallExecuted]. LatencyMS and FirstTokenMS
+// count from the start of the attempt, after the pause before it.
 type ModelCallFinished struct {
 	Attempt           int                `json:"attempt"` // as in ModelCallStarted
 	Provider          string             `json:"provider"`
@@ -390,7 +391,7 @@ type RunResumed struct {
 	Pending []string     `json:"pending"` // the ids of the calls without a result
 }
 
-// RunFinished is the last event of a run. There is exactly one.
+// RunFinished is the last event of a run. There is exactly one. Answer is that of [Result].
 type RunFinished struct {
 	Reason    lathe.Reason `json:"reason"`
 	Status    string       `json:"status"`               // [lathe.Reason.Status]

@@ -123,7 +123,8 @@ func (w *appender) value(v any) {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. An event type that this version does not know is an error.
+// UnmarshalJSON reads the form that MarshalJSON or MarshalData wrote; without content, the fields of Data that are content have their zero
+// values. An event type that this version does not know is an error. On an error e is unchanged.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var in eventJSON
 	if err := json.Unmarshal(b, &in); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An MCPOperation describes one request of the Model Context Protocol, in the process of its client or of its server. It has no arguments
-// and no results.
+// An MCPOperation describes one request of the Model Context Protocol, in the process of its client or of its server. It does not contain the
+// arguments and the result of the request. Ended, Code and Failure are set only in [MCPObserver].MCPEnded.
 type MCPOperation struct {
 	// Server says that this process is the server of the request; false: it is the client.
 	Server bool
@@ -17,7 +17,7 @@ type MCPOperation struct {
 	Protocol  string // version of the protocol; "": not known
 	Session   string // id of the MCP session; "": the request has none
 	RequestID string // id of the request, as JSON text; "": not known
-	Transport string // "pipe" or "tcp"
+	Transport string // "pipe" for stdio, "tcp" for HTTP: the names of OpenTelemetry
 	Address   string // host and port of the server; "": this process is the server, or the transport is a pipe
 	// Parent is the span of the client, from the request's _meta, if this process is the server.
 	Parent       TraceContext

@@ -25,7 +25,7 @@ func (c *ownerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithRunOwner returns a context from which [RunOwnerFrom] returns o.
+// WithRunOwner returns a context from which [RunOwnerFrom] returns o, also if ctx has another owner.
 func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
 	return &ownerContext{ctx, o}
 }

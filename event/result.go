@@ -6,6 +6,7 @@ import "github.com/lathe-run/lathe"
 type Result struct {
 	RunID  string // "": the input of the loop has none
 	Reason lathe.Reason
+	// Answer is the text of the model's message that ended the run, even if that was truncated; "": the text is empty, or the run ended otherwise.
 	Answer string
 	// History has all messages, from the first of the input to the answer. It can be sent to a model again: each tool call in it has exactly
 	// one result, except the Pending ones.

@@ -33,8 +33,8 @@ type (
 	}
 )
 
-// WithRemoteTrace returns a context from which [RemoteTraceFrom] returns t, the span of another process whose request is executed. It does not
-// validate t.
+// WithRemoteTrace returns a context for executing a request of another process. t is the span in which that process made the request;
+// [RemoteTraceFrom] returns it. t is not validated.
 func WithRemoteTrace(ctx context.Context, t TraceContext) context.Context {
 	return context.WithValue(ctx, remoteTraceKey{}, t)
 }
@@ -45,8 +45,8 @@ func RemoteTraceFrom(ctx context.Context) TraceContext {
 	return t
 }
 
-// WithTracer returns a context for the model and tool calls of a run, in which [TraceFrom] finds the spans of the first [Tracer] among sinks.
-// If no sink is a Tracer, it returns ctx.
+// WithTracer returns a context for the model and tool calls of a run, in which [TraceFrom] finds the spans of the first [Tracer] among sinks,
+// in place of those of an earlier WithTracer. If no sink is a Tracer, it returns ctx.
 func WithTracer(ctx context.Context, runID string, sinks []Sink) context.Context {
 	for _, s := range sinks {
 		if t, ok := s.(Tracer); ok {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// CacheDir is the folder in which compiled code is cached, as for package wasmtool; "": it is kept in memory only.
 	CacheDir string
-	// CompileTimeout is the timeout of the compilation of one module; 0: 60 s.
+	// CompileTimeout is the timeout of the compilation of one module; 0: 60 s. Compile returns an error after it.
 	CompileTimeout time.Duration
 	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
 	Interpreter bool
@@ -54,7 +54,8 @@ type Program struct {
 	entry  string
 }
 
-// Compile checks and compiles a module, which must export _start or main. limits may be nil: the defaults.
+// Compile checks and compiles a module, which must export _start or main; _start has precedence. limits are those of each run of the program;
+// nil: the defaults. The caller must call [Program.Close] unless it closes the runtime.
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
 	p := &Program{}
 	if limits != nil {
@@ -116,7 +117,7 @@ type RunOptions struct {
 	Now func() time.Time
 	// Random is the source of random numbers; nil: the same bytes in each run.
 	Random io.Reader
-	Files  []FileGrant
+	Files  []FileGrant // nil: no files
 	// Timeout limits the whole run; 0: 15 min; negative: none.
 	Timeout time.Duration
 	// Principal and Labels are those of all runs of models that the guest starts.
@@ -128,19 +129,19 @@ type RunOptions struct {
 	Defaults, Caps lathe.Limits
 	// StrictUnknownTool ends a run of a model that calls an unknown tool. If it is false, sessions may set it themselves.
 	StrictUnknownTool bool
-	MCP               MCPPolicy
+	MCP               MCPPolicy // tools of MCP servers that sessions may use
 }
 
 // An Outcome is how a run of a program ended.
 type Outcome struct {
-	// Code is the exit code, if Reason is answered.
+	// Code is the exit code if Reason is answered: that of the call proc_exit, or the result of main; 0 also if the guest has given none.
 	Code int
 	// Reason is answered if the guest exited, guest_fault if it violated a rule or a limit, run_timeout or cancelled if it was stopped, and
 	// internal for any other error.
 	Reason lathe.Reason
 	// Err is why the guest did not exit; nil if it did.
 	Err error
-	// Sends is the number of calls of Host.Send, Usage the sum of the usage of their runs.
+	// Sends is the number of calls of Host.Send, Usage the sum of the usage of their runs. Both are set however the guest ended.
 	Sends int
 	Usage lathe.Usage
 }

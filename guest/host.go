@@ -24,7 +24,7 @@ type Request struct {
 	Run lathe.RunInfo // principal and labels of the program, and the session's id
 	// Model is the model that the guest names; "": none. The host decides which one it uses.
 	Model    string
-	Messages []lathe.Message
+	Messages []lathe.Message // of the session, from its first
 	// Auto says who executes calls of the guest's functions: if it is set, the host, for which Tools are these functions; otherwise the
 	// guest, and the host offers the definitions in Offers as client tools.
 	Auto   bool
@@ -34,11 +34,11 @@ type Request struct {
 	// Limits are the limits that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The other limits are
 	// those of the host.
 	Limits            lathe.Limits
-	Timeout           time.Duration // 0: the timeout of the host
-	StrictUnknownTool bool
-	ToolChoice        lathe.ToolChoice
-	ParallelToolCalls *bool
-	ResponseFormat    json.RawMessage
+	Timeout           time.Duration    // 0: the timeout of the host
+	StrictUnknownTool bool             // true: as [lathe.Settings].StrictUnknownTool; false: the setting of the host
+	ToolChoice        lathe.ToolChoice // zero: the setting of the host
+	ParallelToolCalls *bool            // nil: the setting of the host
+	ResponseFormat    json.RawMessage  // member response_format of the model request; nil: none
 	// Overrides are further members of the model request, unchanged, sorted by name.
 	Overrides []lathe.Member
 }
@@ -48,7 +48,7 @@ type Reply struct {
 	Result *event.Result // how the run ended
 	// History is the part of Result.History that the session keeps and sends again.
 	History []lathe.Message
-	RunID   string
+	RunID   string // id of the run
 	// Backend and Model name the provider and the model that answered.
 	Backend, Model string
 }

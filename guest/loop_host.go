@@ -39,7 +39,7 @@ type HostOptions struct {
 	Allow []string
 	// Runner are the options of the runner: policy, approver, journal, settings, limits and so on. A nil Policy is policy.Default(). For
 	// the policy, a function of the guest counts as read-only, because it changes only the guest and the files granted to it; rules that
-	// name the function apply.
+	// name the function apply. Settings.OnLimit has no effect: a send ends at the limit.
 	Runner tool.Options
 	// Choose returns the model for a send that names one; name is "" if it names none. If Choose is nil, or returns nil and no error, the
 	// model of [NewHost] is used. It may be called from several goroutines at once.
@@ -51,7 +51,8 @@ type HostOptions struct {
 	Engine Engine
 }
 
-// An Engine executes one run and returns its result. Events go to opts.Sinks.
+// An Engine executes one run and returns its result, as [engine.Engine.Run] does. Events go to opts.Sinks. The result may be nil only with an
+// error.
 type Engine interface {
 	Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *engine.RunOptions) (*event.Result, error)
 }
@@ -61,13 +62,14 @@ type Backend struct {
 	Model lathe.Model
 	// Name and ModelName are Backend and Model of a [Reply]; "": provider and model of Model.Describe.
 	Name, ModelName string
-	// Settings of the runs; nil: those of HostOptions.Runner.
+	// Settings of the runs, in place of those of HostOptions.Runner; nil: those.
 	Settings *lathe.Settings
 	// Overrides are further members of each model request. Members of the guest with the same name have precedence.
 	Overrides []lathe.Member
 }
 
-// NewHost returns a host that sends to model, which must not be nil. opts may be nil.
+// NewHost returns a host that sends to model, which must not be nil. opts may be nil. The error says which option is not valid, such as a name in
+// Allow that no tool has.
 func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	h := &LoopHost{}
 	if opts != nil {

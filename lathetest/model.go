@@ -16,11 +16,13 @@ import (
 type Step struct {
 	Text  string
 	Calls []lathe.ToolCall
-	// Usage is reported at the end of the turn; zero: one input token per message and one output token per delta.
+	// Usage is reported at the end of the turn; zero: one input token per message and one output token per delta. A turn that ends with an
+	// error reports none.
 	Usage lathe.Usage
 	// Hang makes the model block after Text and Calls until the context is done, and end with its error.
 	Hang bool
-	// Err, if not nil, is the error with which the turn ends after Text and Calls.
+	// Err, if not nil, is the error with which the turn ends after Text and Calls. An error that wraps no *[lathe.Error] gets the code
+	// upstream_error. With Hang it has no effect.
 	Err error
 }
 
@@ -63,7 +65,7 @@ func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "lathetest", Model: "lathetest", Dialect: "native"}
 }
 
-// Requests returns the requests of all model calls so far, in order. Their messages must not be changed.
+// Requests returns the requests of all model calls so far, in order, also of those beyond the last step. Their messages must not be changed.
 func (m *Model) Requests() []lathe.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()

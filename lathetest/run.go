@@ -20,14 +20,14 @@ type Options struct {
 	Runner tool.Options
 	// Loop contains the options of the loop; nil: the defaults.
 	Loop *loop.Options
-	// Context ends the run when it is done; nil: t.Context().
+	// Context is that of the run, which is cancelled when it is done; nil: t.Context().
 	Context context.Context
 }
 
 // A Record is the result and the events of a run.
 type Record struct {
 	Result *event.Result
-	Err    error         // the error of Result
+	Err    error         // Result.Err of a run that failed or was cancelled, as [loop.Failure] returns it; nil for other runs
 	Events []event.Event // all events in order, deltas included
 }
 

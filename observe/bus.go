@@ -28,7 +28,7 @@ type Bus struct {
 
 // BusOptions configure a [Bus].
 type BusOptions struct {
-	// Buffer is the maximum number of events in the queue of one subscription; 0: 1,024.
+	// Buffer is the maximum number of events in the queue of one subscription; 0 or less: 1,024.
 	Buffer int
 	// Dropped, if not nil, is called when subscriptions lose deltas because their queues are full, with the number of deltas that one event
 	// lost in all of them. The goroutine of Emit calls it, for several runs concurrently. It must not block, and may call methods of
@@ -74,7 +74,8 @@ func (b *Bus) publish(e event.Event) (lost int) {
 }
 
 // Subscribe returns a subscription to the events of one run, or of all runs if runID is "", from now on. If [Bus.Keep] is in effect for the
-// run, the subscription begins with the first delta of the current model call. The caller must close it.
+// run, the subscription begins with the first delta of the current model call; consecutive deltas of one kind are then one delta. A run need
+// not have begun. Several subscriptions each get all events. The caller must close it.
 func (b *Bus) Subscribe(runID string) *Subscription {
 	s := &Subscription{bus: b, runID: runID, max: b.buffer, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -91,8 +92,9 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 	return s
 }
 
-// A Subscription is the event queue of one reader. If it is full, deltas are dropped: a gap in N of later deltas shows that, and
-// ModelCallFinished contains the whole text. If it is still full when a stored event arrives, the subscription ends with [ErrLagged].
+// A Subscription is the event queue of one reader. If it is full, all deltas in it are dropped: a gap in N of later deltas shows that, and
+// ModelCallFinished contains the whole text. If it is still full when a stored event arrives, the subscription ends with [ErrLagged]. A
+// subscription to one run ends after its RunFinished; one to all runs does not end by itself.
 type Subscription struct {
 	bus   *Bus
 	runID string
@@ -105,9 +107,10 @@ type Subscription struct {
 	fewer int64 // by which N of the deltas of the current model call is lower: the first of them were joined
 }
 
-// Next removes and returns the next event. It blocks until there is one or ctx is done; events in the queue are returned even then. After
-// the last event, it returns io.EOF if the run has finished or the subscription was closed, and [ErrLagged] if the reader was too slow.
-// Only one goroutine may call it at a time. The event is shared with other readers and must not be changed.
+// Next removes and returns the next event. It blocks until there is one or ctx is done; events in the queue are returned even then. If ctx is
+// done and the queue is empty, it returns the error of ctx, and may be called again. After the last event, it returns io.EOF if the run has
+// finished or the subscription was closed, and [ErrLagged] if the reader was too slow. Only one goroutine may call it at a time. The event is
+// shared with other readers and must not be changed.
 func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
 		ended := ctx.Err()

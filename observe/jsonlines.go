@@ -11,7 +11,7 @@ import (
 var _ event.Sink = (*JSONLines)(nil)
 
 // A JSONLines is an [event.Sink] that writes each event as one line of JSON, with one call of Write. After the first error it writes
-// nothing more. Its methods may be called from several goroutines at once.
+// nothing more: see [JSONLines.Err]. Its methods may be called from several goroutines at once; calls of Write never overlap.
 type JSONLines struct {
 	opts JSONLinesOptions
 
@@ -23,8 +23,8 @@ type JSONLines struct {
 
 // JSONLinesOptions configure a [JSONLines].
 type JSONLinesOptions struct {
-	Content bool // include texts of messages, arguments and outputs
-	Deltas  bool // include delta events
+	Content bool // include texts of messages, arguments and outputs, as [event.Event.MarshalJSON] does
+	Deltas  bool // include the events for which [event.IsDelta] is true
 }
 
 // maxKeptBuffer is the maximum size of the buffer that is reused for the next line, in bytes, so that one large event does not retain its

@@ -65,9 +65,9 @@ type callKey struct{ run, call string }
 type MetricsOptions struct {
 	Version  string // label of lathe_build_info; "": "unknown"
 	Revision string // label of lathe_build_info; "": "unknown"
-	// Tools are tool names whose series exist from the start; names after the first 1,024 are ignored.
+	// Tools are tool names whose series exist from the start, with the value 0; names after the first 1,024 are ignored.
 	Tools []string
-	// MaxTools is the maximum number of other tool names that get series of their own; 0: 256. Further ones count as "unknown".
+	// MaxTools is the maximum number of other tool names that get series of their own; 0 or less: 256. Further ones count as "unknown".
 	MaxTools int
 	// Conventions is the version of OpenTelemetry's conventions for the metrics whose definition depends on it; "": version 1.41.
 	Conventions Conventions
@@ -104,7 +104,8 @@ type providerSeries struct {
 // maxKnownTools is the maximum number of MetricsOptions.Tools; further ones are ignored.
 const maxKnownTools = 1024
 
-// NewMetrics returns metrics that are all 0. opts may be nil.
+// NewMetrics returns metrics that are all 0, except lathe_build_info, which is 1. They are not in the default registry of Prometheus, so that
+// several Metrics may exist in a process. opts may be nil.
 func NewMetrics(opts *MetricsOptions) *Metrics {
 	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
 	if opts != nil {
@@ -146,15 +147,16 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) { m.registry.Describe(to)
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) { m.registry.Collect(to) }
 
-// Handler returns a handler that serves the metrics in the Prometheus text format. It serves at most 8 requests at once and answers further
-// ones with 503.
+// Handler returns a handler that serves the metrics in the Prometheus text format on every path, without a key. It serves at most 8 requests at
+// once and answers further ones with 503.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
 // AddLostTurns adds n to the number of turns whose tool calls and results could not be restored, because the client changed earlier
 // messages.
 func (m *Metrics) AddLostTurns(n int) { m.lostTurns.Add(float64(n)) }
 
-// CountRequest counts an HTTP request that was answered with this status. route is a pattern of the server's routes, or "none".
+// CountRequest counts an HTTP request that was answered with this status. route is a pattern of the server's routes, or "none". The caller
+// limits the number of routes: each one gets series of its own.
 func (m *Metrics) CountRequest(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Sinks is an [event.Sink] that passes each event to all of its sinks, in order and on the goroutine of the caller.
+// Sinks is an [event.Sink] that passes each event to all of its sinks, in order and on the goroutine of the caller. Sinks hides what else a
+// sink implements, such as [event.Tracer]: for an engine, list such a sink itself.
 type Sinks []event.Sink
 
 // Emit implements [event.Sink].

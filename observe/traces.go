@@ -141,8 +141,8 @@ func remoteSpan(t event.TraceContext) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h)))
 }
 
-// Trace implements [event.Tracer]: it returns the span of the tool call, or of the run if callID is "". The result is zero if there is no
-// such span.
+// Trace implements [event.Tracer]: it returns the open span of the tool call or, if callID is "", that of the run's current model call. If there
+// is no such span, it returns that of the run, and the zero value if the run has none. Baggage is set as [TracesOptions].Baggage determines.
 func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)

@@ -18,8 +18,9 @@ type WorkerCount struct {
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers adds the metrics of workers, whose values count returns at each scrape. count must return each worker pool of the
-// configuration once, and may be called from several goroutines at once. A second CountWorkers replaces count.
+// CountWorkers adds the metrics of workers. count is called at each scrape and returns their values: each worker pool of the configuration
+// once. It may be called from several goroutines at once. A second CountWorkers replaces count. Before the first, there are no metrics of
+// workers.
 func (m *Metrics) CountWorkers(count func() []WorkerCount) { m.workers.count.Store(&count) }
 
 // makeWorkerSeries registers the series of workers, of which there are none before CountWorkers is called.

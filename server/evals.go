@@ -13,7 +13,7 @@ import (
 // Evals are the stored evaluation results that the server shows to admin keys. The methods may be called from several goroutines at once.
 // The error for an unknown id or run has the code not_found.
 type Evals interface {
-	// List returns the results, newest first. truncated reports that there are more.
+	// List returns the results, newest first. truncated reports that there are more. A result that cannot be read is a row with a Problem.
 	List(ctx context.Context) (rows []EvalRow, truncated bool, err error)
 	// Show returns one result with a row for each of its runs.
 	Show(ctx context.Context, id string) (*EvalResult, error)
@@ -28,16 +28,16 @@ type EvalRow struct {
 	Status  string    `json:"status,omitempty"` // passed, failed or inconclusive
 	Started time.Time `json:"started,omitzero"` // the start of the first run
 	// Models are the success rates of each model, as in summary.json.
-	Models []EvalModel `json:"models"`
+	Models []EvalModel `json:"models"` // nil is sent as an empty list
 	// Problem is why the result cannot be read; only ID is set then. "": it could be read.
 	Problem string `json:"problem,omitempty"`
 }
 
-// An EvalModel contains the figures of one model (with its strategy) in a result.
+// An EvalModel contains the figures of one model (with its strategy) in a result, as package lab/eval writes them to summary.json.
 type EvalModel struct {
 	Model    string   `json:"model"`
-	Strategy string   `json:"strategy,omitempty"`
-	Fallback bool     `json:"fallback,omitempty"`
+	Strategy string   `json:"strategy,omitempty"` // as Strategy of an EvalRun
+	Fallback bool     `json:"fallback,omitempty"` // as Fallback of an EvalRun
 	Runs     int      `json:"runs"`
 	OK       int      `json:"ok"`          // successful runs
 	Errors   int      `json:"errors"`      // runs that could not be scored
@@ -68,8 +68,8 @@ type EvalRun struct {
 	Fallback bool      `json:"fallback,omitempty"`
 	Trial    int       `json:"trial"` // number of the repetition
 	OK       bool      `json:"ok"`
-	Scored   bool      `json:"scored"` // false: it failed for a reason that is not the model's
-	Class    string    `json:"error_class,omitempty"`
+	Scored   bool      `json:"scored"`                // false: it failed for a reason that is not the model's
+	Class    string    `json:"error_class,omitempty"` // why it failed, such as "ASSERTION_FAILED"; "": it passed
 	Error    string    `json:"error_message,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Elapsed  int64     `json:"elapsed_ms"`     // milliseconds

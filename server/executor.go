@@ -37,8 +37,9 @@ const (
 	WakeResume             // a client resumes a run that was suspended with reason interrupted
 )
 
-// Loop returns, for an [Executor], the loop of the named model in the current configuration. The caller must call release once; until then
-// the configuration stays in use. The error has the code not_found if no such model is configured.
+// Loop returns, for an [Executor], the loop of the named model in the current configuration; target "" is the default model. If it returns no
+// error, the caller must call release once; until then the configuration stays in use. The error has the code not_found if no such model is
+// configured.
 func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	s := g.work.begin()
 	defer g.work.end(s)

@@ -59,7 +59,7 @@ func New(opts *Options) (*Server, error) {
 }
 
 // Reload replaces the setup for further requests; on an error, of code invalid_config, nothing changes. Requests and detached runs in
-// progress keep the setup with which they began. former is closed when the last of them has ended.
+// progress keep the setup with which they began. former is closed when the last of them has ended. It does not block.
 func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	next, err := newSetup(s)
 	if err != nil {

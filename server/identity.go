@@ -36,9 +36,9 @@ var (
 
 // An Identity is the holder of a verified token.
 type Identity struct {
-	Issuer  string
-	Subject string
-	// Key is the name of the key in [Setup].Keys whose rights and limits the caller has.
+	Issuer  string // as [IdentityProvider].Issuer
+	Subject string // id of the caller at the issuer
+	// Key is the name of the key in [Setup].Keys whose rights and limits the caller has. If no key has this name, the response has status 403.
 	Key     string
 	Labels  map[string]string // labels of the caller's runs; requests cannot set them
 	Expires time.Time         // when the token expires; zero: never

@@ -24,12 +24,12 @@ import (
 // key unless Admin is set.
 type Key struct {
 	Name string
-	// Secret is the text that callers send. Alternatively, Hash is the SHA-256 of it. A key with neither is a profile: [Setup].Identity
-	// assigns callers to it, which get its rights and limits.
+	// Secret is the text that callers send. Alternatively, Hash is the SHA-256 of it; a key with both is an error. A key with neither is a
+	// profile: [Setup].Identity assigns callers to it, which get its rights and limits. Without an Identity, such a key is an error.
 	Secret secret.Secret
 	Hash   [sha256.Size]byte
-	Models []string // nil: every model
-	Tools  []string // nil: every tool of this server
+	Models []string // names of models that its requests may use; nil: every model; empty: none
+	Tools  []string // names of tools of this server that its runs may use; nil: every tool; empty: none
 	// Approve lists whose runs the key may approve, deny and answer calls in: [ApproveOwn], [ApproveOthers] or names of keys. nil: only its
 	// own; empty: none.
 	Approve []string
@@ -275,7 +275,8 @@ func noKey(r *http.Request) *problem {
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
 
-// Narrowed returns limits in which each field is at most that of k.Limits.
+// Narrowed returns limits in which each field is at most that of k.Limits, as [lathe.Limits.Narrow] does. A zero field of k.Limits lowers
+// nothing; a zero field of limits counts as its default.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
 	limits, _ = limits.Narrow(k.Limits)
 	return limits

@@ -7,7 +7,8 @@ import (
 )
 
 // Maintain resumes runs whose approval requests have expired, also those of earlier processes. If the store is shared, it resumes all runs
-// that no process owns. It blocks until ctx is done or the server drains. It must be called at most once.
+// that no process owns. It blocks until ctx is done or the server drains. Without [Options].Index or Supervisor it returns at once. It must be
+// called at most once.
 func (g *Server) Maintain(ctx context.Context) {
 	if g.opts.Index != nil && g.opts.Supervisor != nil {
 		g.maintain.run(ctx)

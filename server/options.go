@@ -76,7 +76,8 @@ type Setup struct {
 	// PublicURL is the scheme and host at which clients reach the server, such as https://lathe.example.com, for the metadata of RFC 9728;
 	// "": those of each request.
 	PublicURL string
-	// Origins are the origins of web pages that may call the server, besides its own, such as https://chat.example.com.
+	// Origins are the origins of web pages that may call the server, besides its own, such as https://chat.example.com. Another form than
+	// SCHEME://HOST is an error.
 	Origins []string
 	// WaitingText is the template of the answer of a completion whose run waits for an approval: see [approval.NewSentence]. "":
 	// [approval.DefaultSentence].
@@ -107,12 +108,13 @@ type Options struct {
 	Approvals *approval.Queue
 	// Ledger has the usage that /api/usage and /api/keys show; nil: they show no usage.
 	Ledger store.Ledger
-	// Ready, if not nil, is called for each /readyz. If it returns an error, /readyz returns 503, and the error is logged.
+	// Ready, if not nil, is called for each /readyz, with a timeout of 5 s. If it returns an error, /readyz returns 503; the error is logged once
+	// until the next success. It may be called from several goroutines at once.
 	Ready func(ctx context.Context) error
 	// MCP, if not nil, serves /mcp. It receives only requests that have passed the checks of keys, limits, Host and Origin: see [CallerOf]
-	// and [Charge].
+	// and [Charge]. nil: /mcp returns 404.
 	MCP http.Handler
-	// Workers, if not nil, serves the connections of workers.
+	// Workers, if not nil, serves the connections of workers; the caller calls its Serve and Close. nil: no worker can connect.
 	Workers *Workers
 	// SealKey encrypts the hidden turns (tool calls of the server and their results) in answers on Responses, Messages and Gemini, which
 	// clients send back with the next request. It has at least 32 bytes. "": the servers with the same Index share a random key if it

@@ -11,7 +11,8 @@ import (
 )
 
 // Recover resumes the runs that were in progress when their process ended, and suspended runs for which input was stored. It returns the
-// number of resumed runs, and an error that joins why others could not be resumed. Call it once, before the server serves requests.
+// number of resumed runs, which continue in the background, and an error that joins why others could not be resumed. Without [Options].Index or
+// Supervisor it resumes none. Call it once, before the server serves requests.
 func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil

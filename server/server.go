@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// HTTPServer returns an http.Server for g, with the [Limits] on request headers and on idle connections. Responses have no total time
-// limit, because streams are long; each write has a deadline instead. The caller calls Serve and Shutdown.
+// HTTPServer returns an http.Server for g, with the [Limits] on request headers and on idle connections, and without an address. Responses have
+// no total time limit, because streams are long; each write has a deadline instead. The caller calls Serve and, after [Server.Drain], Shutdown.
 func (g *Server) HTTPServer() *http.Server {
 	l := &g.opts.Limits
 	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
@@ -56,8 +56,8 @@ func (g *Server) Metrics() http.Handler {
 	return mux
 }
 
-// Unready makes /readyz, and requests that start a run, return 503. Call it some time before [Server.Drain], so that load balancers stop
-// sending requests.
+// Unready makes /readyz, and requests that start a run, return 503 from now on. Call it some time before [Server.Drain], so that load balancers
+// stop sending requests.
 func (g *Server) Unready() { g.draining.Store(true) }
 
 // Drain calls [Server.Unready], ends the streams of subscribers, and blocks until no request is in progress and all WebSockets are closed.

@@ -259,8 +259,8 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 }
 
 // SignInLink returns a URL fragment that signs a browser in to the console as the key with this name: "signin=TOKEN", for a URL such as
-// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires. It returns an error if there is no such key, or if 10,000 links
-// are unused.
+// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires, in 10 min. A key has at most 16 unused links: a further one ends the
+// oldest. The error has the code invalid_config if there is no such key, or if 10,000 links of all keys are unused.
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)

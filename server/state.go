@@ -19,13 +19,15 @@ import (
 // The methods may be called from several goroutines at once. Errors have the code not_found, conflict, unavailable or invalid_request.
 type State interface {
 	Servers() []ServerState // MCP servers, sorted by name
-	// Reconnect requests a new connection to an MCP server.
+	// Reconnect requests a new connection to an MCP server, and does not wait for it.
 	Reconnect(server string) error
-	// Accept accepts the definition of an MCP server's tool, if it still has this digest; otherwise the error has the code conflict.
+	// Accept accepts the definition of an MCP server's tool, if it still has this digest; otherwise the error has the code conflict. tool is
+	// [ToolState].Name.
 	Accept(tool, digest string) error
 	Models() []ModelState // sorted by name
 	// Explain returns the policy's decision on a call and what each rule says. The call is not executed.
 	Explain(call *PolicyCall) (*Explanation, error)
+	// Settings returns the configuration in force. The server sends it to admin keys only.
 	Settings() ([]SettingState, error)
 	// Audit verifies the hash chain of the whole audit log and returns its newest lines, newest first, at most limit. It returns nil if
 	// there is no audit log.
@@ -33,51 +35,53 @@ type State interface {
 	Version() VersionState
 }
 
-// A ServerState is the state of an MCP server. Target, LastError and Stderr are set for admin keys only.
+// A ServerState is the state of an MCP server. The fields are those of the type Status of package tool/mcptool. The server sends Target,
+// LastError and Stderr to admin keys only.
 type ServerState struct {
 	Name      string      `json:"name"`
-	State     string      `json:"state"` // starting, ready, backoff, failed or closed
-	Since     time.Time   `json:"since"`
-	Required  bool        `json:"required"`
-	Transport string      `json:"transport"`
-	Protocol  string      `json:"protocol,omitempty"`
-	Software  string      `json:"software,omitempty"`
-	Problem   string      `json:"problem,omitempty"`
-	NextTry   *time.Time  `json:"next_try,omitempty"`
-	Starts    int         `json:"starts"`   // number of connections that were made
-	Failures  int         `json:"failures"` // number of consecutive failed attempts
-	Target    string      `json:"target,omitempty"`
-	LastError string      `json:"last_error,omitempty"`
-	Stderr    string      `json:"stderr,omitempty"`
-	Tools     []ToolState `json:"tools"`
+	State     string      `json:"state"`                // starting, ready, backoff, failed or closed
+	Since     time.Time   `json:"since"`                // when the state began
+	Required  bool        `json:"required"`             // as configured
+	Transport string      `json:"transport"`            // stdio or http
+	Protocol  string      `json:"protocol,omitempty"`   // MCP version in use; "": not connected yet
+	Software  string      `json:"software,omitempty"`   // name and version that the server reports
+	Problem   string      `json:"problem,omitempty"`    // kind of the last error; "": none
+	NextTry   *time.Time  `json:"next_try,omitempty"`   // when the next connection is attempted; nil: none is planned
+	Starts    int         `json:"starts"`               // number of connections that became ready
+	Failures  int         `json:"failures"`             // number of consecutive failed attempts
+	Target    string      `json:"target,omitempty"`     // program and arguments, or URL
+	LastError string      `json:"last_error,omitempty"` // of the last failed attempt or connection
+	Stderr    string      `json:"stderr,omitempty"`     // end of the program's standard error
+	Tools     []ToolState `json:"tools"`                // sorted by name
 }
 
-// A ToolState is the state of an MCP server's tool: see [mcptool.ToolStatus]. Definition and Accepted are set for admin keys only.
+// A ToolState is the state of an MCP server's tool: see the type ToolStatus of package tool/mcptool. The server sends Definition and Accepted to
+// admin keys only.
 type ToolState struct {
-	Name       string          `json:"name"`
-	Remote     string          `json:"remote_name"`
-	State      string          `json:"state"` // ready, blocked, refused, excluded or missing
-	Reason     string          `json:"reason,omitempty"`
-	Changed    []string        `json:"changed,omitempty"`
-	Digest     string          `json:"digest,omitempty"`
-	Hidden     int             `json:"hidden_characters,omitempty"`
-	Definition json.RawMessage `json:"definition,omitempty"`
-	Accepted   json.RawMessage `json:"accepted,omitempty"`
-	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`
+	Name       string          `json:"name"`                        // name under which models see the tool
+	Remote     string          `json:"remote_name"`                 // name that the MCP server uses
+	State      string          `json:"state"`                       // ready, blocked, refused, excluded or missing
+	Reason     string          `json:"reason,omitempty"`            // why it is not offered; "": it is
+	Changed    []string        `json:"changed,omitempty"`           // parts of the definition that differ from the accepted one
+	Digest     string          `json:"digest,omitempty"`            // hash of the current definition, for Accept of [State]
+	Hidden     int             `json:"hidden_characters,omitempty"` // number of invisible characters that were removed from its texts
+	Definition json.RawMessage `json:"definition,omitempty"`        // current definition, untrusted; nil: not known
+	Accepted   json.RawMessage `json:"accepted,omitempty"`          // accepted definition; nil: none
+	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`       // nil: no definition was accepted
 }
 
 // A ModelState is a model of the configuration.
 type ModelState struct {
-	Name     string           `json:"name"`
+	Name     string           `json:"name"` // name of the entry, which requests use
 	Provider string           `json:"provider"`
 	Model    string           `json:"model,omitempty"` // name that the model server uses
-	Dialect  string           `json:"dialect"`
+	Dialect  string           `json:"dialect"`         // as [lathe.ModelInfo].Dialect
 	Tools    bool             `json:"supports_tools"`
-	Default  bool             `json:"default"`
-	Limits   map[string]int64 `json:"limits"` // limits of its runs by configuration key; times in milliseconds
+	Default  bool             `json:"default"` // requests that name no model get it
+	Limits   map[string]int64 `json:"limits"`  // limits of its runs by configuration key; times in milliseconds
 }
 
-// A PolicyCall is a hypothetical tool call for [State].Explain.
+// A PolicyCall is a hypothetical tool call for Explain of [State].
 type PolicyCall struct {
 	Tool      string            `json:"tool"`
 	Arguments json.RawMessage   `json:"arguments"`
@@ -90,10 +94,10 @@ type PolicyCall struct {
 // An Explanation is a policy's decision on a call.
 type Explanation struct {
 	Tool     string          `json:"tool"`
-	Decision string          `json:"decision"` // allow, ask or deny
-	Rule     string          `json:"rule"`     // the rule that decided
-	Reason   string          `json:"reason,omitempty"`
-	Rules    []PolicyFinding `json:"rules"`
+	Decision string          `json:"decision"`         // allow, ask or deny
+	Rule     string          `json:"rule"`             // the rule that decided
+	Reason   string          `json:"reason,omitempty"` // of the policy, for people
+	Rules    []PolicyFinding `json:"rules"`            // what each rule says, in the order of the policy
 }
 
 // A PolicyFinding is what one rule of the policy says about a call.
@@ -103,38 +107,39 @@ type PolicyFinding struct {
 	Matched  bool   `json:"matched"`          // the rule applies to the call
 	Decides  bool   `json:"decides"`          // its decision is that of the policy
 	Source   string `json:"source,omitempty"` // configuration key of the rule
-	Why      string `json:"why,omitempty"`
+	Why      string `json:"why,omitempty"`    // why the rule applies or does not; may quote the arguments
 }
 
 // A SettingState is one value of the configuration in force. The value of a secret is "set" or "".
 type SettingState struct {
-	Key    string `json:"key"`
+	Key    string `json:"key"` // such as "serve.listen"
 	Value  string `json:"value"`
 	Origin string `json:"origin"` // where it was set, such as a file or a variable
 }
 
-// An AuditState is the newest part of the audit log and the result of its verification.
+// An AuditState is the newest part of the audit log and the result of its verification. If the hash chain is broken, Lines, Files and Data have
+// only what precedes the break.
 type AuditState struct {
 	OK     bool        `json:"ok"`               // the hash chain is intact
-	Broken string      `json:"broken,omitempty"` // where and how the chain is broken
+	Broken string      `json:"broken,omitempty"` // where and how the chain is broken; "": it is intact
 	Lines  int64       `json:"lines"`            // number of all lines
 	Files  int         `json:"files"`            // number of files
-	Head   string      `json:"head,omitempty"`   // hash of the last line
+	Head   string      `json:"head,omitempty"`   // hash of the last line; "": the chain is broken
 	Data   []AuditLine `json:"data"`             // newest first
 }
 
-// An AuditLine is one line of the audit log, without arguments and results.
+// An AuditLine is one line of the audit log, without arguments and results. A field that the line does not have is empty.
 type AuditLine struct {
 	N         int64     `json:"n"` // number of the line
 	Time      time.Time `json:"time"`
-	Kind      string    `json:"kind"`
-	Type      string    `json:"type,omitempty"`
-	Principal string    `json:"principal,omitempty"`
+	Kind      string    `json:"kind"`                // begin, rotated, recovered, event, call, removed or changed
+	Type      string    `json:"type,omitempty"`      // type of the event
+	Principal string    `json:"principal,omitempty"` // owner of the run
 	RunID     string    `json:"run_id,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
 	Decision  string    `json:"decision,omitempty"`
-	Rule      string    `json:"rule,omitempty"`
-	By        string    `json:"by,omitempty"`
+	Rule      string    `json:"rule,omitempty"` // policy rule that decided
+	By        string    `json:"by,omitempty"`   // who decided or changed
 	Status    string    `json:"status,omitempty"`
 	Prev      string    `json:"prev,omitempty"` // hash of the line before it
 }
@@ -142,11 +147,11 @@ type AuditLine struct {
 // A VersionState identifies the program and its store.
 type VersionState struct {
 	Version  string    `json:"version"`
-	Revision string    `json:"revision,omitempty"`
-	Go       string    `json:"go"`
-	Started  time.Time `json:"started"`
-	Store    string    `json:"store"`          // memory, sqlite, postgres or none
-	Node     string    `json:"node,omitempty"` // name of this process in a shared store
+	Revision string    `json:"revision,omitempty"` // of the source
+	Go       string    `json:"go"`                 // version of Go with which it was built
+	Started  time.Time `json:"started"`            // when the process began to serve
+	Store    string    `json:"store"`              // memory, sqlite, postgres or none
+	Node     string    `json:"node,omitempty"`     // name of this process in a shared store
 }
 
 // A stateHandler serves the API for operators: MCP servers, pins, models, keys, usage, policy, audit log, configuration and

@@ -27,7 +27,7 @@ type WorkerRegistry interface {
 type WorkerOptions struct {
 	Queue    remote.Queue   // required
 	Registry WorkerRegistry // required
-	Pools    []WorkerPool
+	Pools    []WorkerPool   // nil: no worker can connect
 	// Lease is the time without a frame from a worker after which its calls are assigned to another worker, or end with an unknown outcome.
 	// Default: 10 s.
 	Lease        time.Duration
@@ -86,8 +86,8 @@ func CheckWorkerPools(workerPools []WorkerPool) error {
 	return nil
 }
 
-// Reload replaces all worker pools; on an error, of code invalid_config, nothing changes. Workers of changed pools are disconnected, and
-// reconnect by themselves.
+// Reload replaces all worker pools; on an error, of code invalid_config, nothing changes. Workers of changed and of removed pools are
+// disconnected; those of changed pools reconnect by themselves.
 func (w *Workers) Reload(in []WorkerPool) error {
 	if err := w.handler.Reload(poolsOf(in)); err != nil {
 		return invalid("workers", err)

@@ -21,7 +21,7 @@ type Model struct {
 
 var _ lathe.Model = (*Model)(nil)
 
-// Model returns the model with this name; "" means sim/demo. If no model has the name, Generate yields an error.
+// Model returns the model with this name; "" means sim/demo. If no model has the name, Generate yields an error of code invalid_request.
 func (s *Sim) Model(name string) *Model {
 	if name == "" {
 		name = DemoModel
@@ -29,14 +29,16 @@ func (s *Sim) Model(name string) *Model {
 	return &Model{sim: s, name: name}
 }
 
-// Describe returns the description of the model.
+// Describe returns the description of the model: [Provider] and its name. The dialect is "native", also for a name with +DIALECT, whose calls
+// are in its text.
 func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
 }
 
-// Generate streams one turn. The answer of a model with a fault is encoded as the server of the simulator sends it, and decoded, without a
-// network. As the server does, Generate yields an error for a history with a call without a result, or a result without a call. Unlike the
-// server, it accepts arguments that are no JSON object, because the wire's encoder replaces them.
+// Generate streams one turn of the model that req names or, if req.Model is "", of this one. The answer of a model with a fault is encoded as
+// the server of the simulator sends it, and decoded, without a network. As the server does, Generate yields an error for a history with a call
+// without a result, or a result without a call. Unlike the server, it accepts arguments that are no JSON object, because the wire's encoder
+// replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req

@@ -48,7 +48,8 @@ const (
 //
 // A line that begins with white space continues the value above it, after a line break. Further keys of a turn are `delay: 50ms` for a
 // pause before its first token, `error: 429 slow down` for an HTTP error instead of an answer, and `cut:` to close the connection after
-// the last piece.
+// the last piece. `expect` is a text that the last message of the request must contain: otherwise the answer is an error. Calls without an id
+// get one. A script has at most 10,000 turns and 8 MiB; what exceeds 8 MiB is not read. The error names the line.
 func ParseScript(r io.Reader) (*Script, error) {
 	s := &Script{}
 	sc := bufio.NewScanner(io.LimitReader(r, maxScriptBytes))
@@ -196,7 +197,8 @@ func lastText(m *lathe.Message) string {
 }
 
 // ReplayScript returns a script for a recorded run: r contains JSON lines of events with their content, as `lathe run --json` prints
-// them. Each successful model call is a turn.
+// them. Each successful model call is a turn, at most 10,000. A line may have at most 8 MiB. The error names the line, and wraps
+// [lathe.ErrContentRemoved] if a store has removed content of a model call.
 func ReplayScript(r io.Reader) (*Script, error) {
 	s := &Script{}
 	sc := bufio.NewScanner(r)

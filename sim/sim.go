@@ -46,9 +46,9 @@ const Provider = "sim"
 type Options struct {
 	// Scripts are the scripts by name: "NAME" is the script of the model sim/script-NAME, "" that of sim/script.
 	Scripts map[string]*Script
-	// TokenDelay is the pause between the tokens of sim/slow; 0: 30 ms.
+	// TokenDelay is the pause between the tokens of sim/slow; 0: 30 ms. It has no effect on other models.
 	TokenDelay time.Duration
-	// Now returns the time of `created` in answers; nil: a fixed time, so that answers do not change.
+	// Now returns the time of `created` in answers; nil: a fixed time in 2023, so that answers do not change.
 	Now func() time.Time
 }
 

@@ -22,7 +22,7 @@ type RunIndex interface {
 	ModelCalls(ctx context.Context, f *RunFilter) (rows []CallSummary, next string, err error)
 }
 
-// A RunFilter selects runs, and a page of the list. A zero field selects all.
+// A RunFilter selects runs that match all of its fields, and a page of the list. A zero field matches every run.
 type RunFilter struct {
 	RunID     string
 	SessionID string
@@ -35,12 +35,12 @@ type RunFilter struct {
 	Since, Until time.Time
 	// After is the cursor that was returned with the previous page; "": the first page.
 	After string
-	// Limit is the maximum number of rows of a page; 0: 50. Above 1,000 it is 1,000.
+	// Limit is the maximum number of rows of a page; 0 or less: 50. Above 1,000 it is 1,000.
 	Limit int
 }
 
 // All yields all runs of the index that match the filter, newest first. It reads page after page, beginning after f.After; if f.Limit is 0, a
-// page has 1,000 rows. It yields an error once, as the last element.
+// page has 1,000 rows. Limit does not limit the number of runs. All yields an error once, as the last element, with a nil row.
 func (f *RunFilter) All(ctx context.Context, index RunIndex) iter.Seq2[*RunSummary, error] {
 	return func(yield func(*RunSummary, error) bool) {
 		page := *f
@@ -81,12 +81,12 @@ type RunSummary struct {
 	Updated     time.Time    `json:"updated"`              // the time of the last event
 	Ended       time.Time    `json:"ended,omitzero"`       // zero until the run ends, and in rows that an older version wrote
 	LastID      int64        `json:"last_event_id"`        // id of the last event
-	Turns       int          `json:"turns"`
-	ToolCalls   int          `json:"tool_calls"` // number of planned tool calls
+	Turns       int          `json:"turns"`                // number of model calls
+	ToolCalls   int          `json:"tool_calls"`           // number of planned tool calls
 	// Tools are the names of the called tools in the order of their first call, at most 64; nil in rows that an older version wrote.
 	Tools []string    `json:"tools,omitempty"`
-	Usage lathe.Usage `json:"usage"`
-	Cost  float64     `json:"cost,omitempty"` // in US dollars; 0 also if it is unknown
+	Usage lathe.Usage `json:"usage"`          // of the model calls, without those of runs that tool calls started
+	Cost  float64     `json:"cost,omitempty"` // of the same, in US dollars; a model call of unknown cost adds nothing
 	// Resumable reports that the log contains all that is needed to resume the run.
 	Resumable bool `json:"resumable,omitempty"`
 	// Executor is the name of the external engine that executes the run, such as temporal; "": the processes that share the store execute
@@ -100,22 +100,22 @@ type RunSummary struct {
 	Retention string `json:"retention,omitempty"`
 }
 
-// A CallSummary is the row of one finished model call in a list.
+// A CallSummary is the row of one finished attempt of a model call in a list.
 type CallSummary struct {
 	RunID        string      `json:"run_id"`
-	EventID      int64       `json:"event_id"`
+	EventID      int64       `json:"event_id"`             // ID of the ModelCallFinished
 	RequestID    string      `json:"request_id,omitempty"` // as in the row of the run; "" in rows that an older version wrote
 	SessionID    string      `json:"session_id,omitempty"`
 	Principal    string      `json:"principal,omitempty"`
-	Time         time.Time   `json:"time"` // when the call finished
-	Turn         int         `json:"turn"`
-	Attempt      int         `json:"attempt"`
-	PromptHash   string      `json:"prompt_hash"`
+	Time         time.Time   `json:"time"`        // when the call finished
+	Turn         int         `json:"turn"`        // number of the model call in the run, from 1
+	Attempt      int         `json:"attempt"`     // number of the attempt within the turn, from 1
+	PromptHash   string      `json:"prompt_hash"` // this and PromptHashV2: as in [event.ModelCallStarted]
 	PromptHashV2 string      `json:"prompt_hash_v2"`
 	Provider     string      `json:"provider"`
-	Model        string      `json:"model"`
-	Status       string      `json:"status"`
-	ErrorCode    string      `json:"error_code,omitempty"`
+	Model        string      `json:"model"`                // the model that answered, as in [event.ModelCallFinished]
+	Status       string      `json:"status"`               // "success" or "error"
+	ErrorCode    string      `json:"error_code,omitempty"` // of a failed attempt, as in [event.ModelCallFinished]
 	Usage        lathe.Usage `json:"usage"`
 	Cost         *float64    `json:"cost,omitempty"`           // in US dollars; nil: unknown
 	LatencyMS    int64       `json:"latency_ms"`               // milliseconds
@@ -134,7 +134,7 @@ const maxRowTools = 64
 type ToolTiming struct {
 	Tool      string `json:"tool"`
 	Success   bool   `json:"success"`
-	LatencyMS int64  `json:"latency_ms"` // milliseconds
+	LatencyMS int64  `json:"latency_ms"` // milliseconds, as in [event.ToolCallExecuted]
 }
 
 // Cursor returns the cursor whose page begins after this row of [RunIndex.Runs].
@@ -150,7 +150,7 @@ const (
 	maxPage     = 1_000
 )
 
-// Page returns the page size that f requests: Limit, at most 1,000; 50 if it is 0 or f is nil.
+// Page returns the page size that f requests: Limit, at most 1,000; 50 if it is 0 or less, or f is nil.
 func Page(f *RunFilter) int {
 	if f == nil || f.Limit <= 0 {
 		return defaultPage

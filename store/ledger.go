@@ -38,8 +38,8 @@ type Ledger interface {
 	// Record adds the usage of calls that were not reserved. id makes it idempotent: a second Record with the same id within [ChargedKept]
 	// does nothing.
 	Record(ctx context.Context, id string, at time.Time, entries []UsageRow) error
-	// Sweep charges all reservations that expired at now or earlier with their full amount, and returns their number. It also removes rows
-	// that are older than thirteen months.
+	// Sweep charges all reservations that expired at now or earlier with their full amount, and returns their number. It also removes the
+	// balances and usage of the months before [LedgerBegins].
 	Sweep(ctx context.Context, now time.Time) (charged int, err error)
 	// Balances returns the balances in the order of accounts. An account without bookings has a zero balance.
 	Balances(ctx context.Context, accounts []Account) ([]Balance, error)
@@ -149,7 +149,7 @@ const maxAdded = 1_000_000_000_000_000_000
 
 func addBooked(sum, d int64) int64 { return min(sum, MaxBooked) + min(max(d, -maxAdded), maxAdded) }
 
-// Fields returns pointers to all fields, in their order.
+// Fields returns pointers to all fields of c, in the order of their declaration.
 func (c *Counts) Fields() []*int64 {
 	return []*int64{&c.Calls, &c.Estimated, &c.Unpriced, &c.InputTokens, &c.CachedTokens, &c.CacheWriteTokens, &c.OutputTokens, &c.Tokens, &c.Nanos}
 }
@@ -172,7 +172,8 @@ func (f *UsageFilter) Selects(k *UsageKey) bool {
 	return (f.Key == "" || f.Key == k.Key) && (f.Since == "" || k.Day >= f.Since) && (f.Until == "" || k.Day < f.Until)
 }
 
-// CompareUsage orders rows by day, key, group and model.
+// CompareUsage compares two rows by day, key, group and model, for [slices.SortFunc]: it returns a negative number if a comes first, and 0 for
+// equal keys.
 func CompareUsage(a, b UsageRow) int {
 	return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Key, b.Key), strings.Compare(a.Group, b.Group), strings.Compare(a.Model, b.Model))
 }
@@ -227,8 +228,8 @@ const (
 	maxCallNanos  = 1_000_000 * 1_000_000_000
 )
 
-// Bounded returns c with each field limited to 0 and above, and to a trillion tokens and a million US dollars per call, so that a faulty
-// response of a model server cannot overflow a balance.
+// Bounded returns c with each field limited to 0 and above, and to a trillion tokens and a million US dollars for each of c.Calls, which counts
+// as 1 to 1,000 for this, so that a faulty response of a model server cannot overflow a balance.
 func (c Counts) Bounded() Counts {
 	calls := min(max(c.Calls, 1), 1000)
 	nanos := min(max(c.Nanos, 0), maxCallNanos*calls)
@@ -258,7 +259,8 @@ func CheckReservation(op string, r *Reservation) error {
 	return lathe.CodeInvalidRequest.Wrap(op, err)
 }
 
-// CheckEntries returns an error of code invalid_request if id is "" or an entry has no valid Day.
+// CheckEntries returns an error of code invalid_request, with op as its operation, if id is "" or an entry has no valid Day. A store calls it
+// in Record.
 func CheckEntries(op, id string, entries []UsageRow) error {
 	if id == "" || slices.ContainsFunc(entries, func(e UsageRow) bool { return !isDay(e.Day) }) {
 		return lathe.CodeInvalidRequest.Errorf(op, "entries have an id, and each has a day")
@@ -286,9 +288,9 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget of %s %s for %s is exhausted", e.Bound.Kind, e.Bound.Name, e.Bound.Period)
 }
 
-// OverBudget returns nil if the accounts of r, which have these balances, admit it, and otherwise an error of code budget_exhausted that
-// wraps a [*BudgetError]. If several do not admit it, the error names the one whose period ends last. An account that is missing in
-// balances counts as 0.
+// OverBudget returns nil if the accounts of r, which have these balances, admit it, and otherwise an error of code budget_exhausted, with op as
+// its operation, that wraps a [*BudgetError]. If several do not admit it, the error names the one whose period ends last. An account that is
+// missing in balances counts as 0. OverBudget does not change balances.
 func OverBudget(op string, r *Reservation, balances []Balance) error {
 	var found *BudgetError
 	for _, b := range r.Bounds() {

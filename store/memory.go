@@ -28,12 +28,12 @@ type Memory struct {
 	watchers watchers[string]
 }
 
-// MemoryOptions are the limits and the clock of a [Memory].
+// MemoryOptions are the limits and the clock of a [Memory]. A negative limit has the effect of 0. What is refused is an error of code unavailable.
 type MemoryOptions struct {
 	// MaxRuns is the maximum number of runs; 0: 1,000. A further run replaces the run that finished first; if none has finished, it is
 	// refused.
 	MaxRuns int
-	// MaxFinished is the maximum number of finished runs; 0: MaxRuns.
+	// MaxFinished is the maximum number of finished runs; 0: MaxRuns. Beyond it, the runs that finished first are removed.
 	MaxFinished int
 	// MaxEvents is the maximum number of events of one run; 0: 100,000. Further events are refused.
 	MaxEvents int

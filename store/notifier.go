@@ -15,7 +15,8 @@ type CallNotifier struct{ all watchers[remote.Notification] }
 // not get n.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
-// Watch calls fn with each notification in its queue, on this goroutine, in the order of their arrival, until ctx is done.
+// Watch calls fn with each notification that arrives after its start, on this goroutine, in the order of their arrival. It blocks until ctx is
+// done. Several calls of Watch each get all notifications.
 func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
 
 // maxNotifications is the maximum number of queued notifications of one watcher. Further ones are dropped.

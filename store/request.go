@@ -29,8 +29,8 @@ type RequestStore interface {
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
 	// FindRequest returns the record of the request, or an error of code not_found.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)
-	// DeliverRequest marks the record as delivered at the time at, by the clock of this process. It does nothing if the record names
-	// another run or is already delivered.
+	// DeliverRequest marks the record as delivered at the time at, by the clock of this process. The store records it in the time of its own
+	// clock. DeliverRequest does nothing if there is no record, or if the record names another run or is already delivered.
 	DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error
 }
 
@@ -39,7 +39,7 @@ type RequestRecord struct {
 	RunID string
 	// Age is the time since PutRequest, by the clock of the store.
 	Age time.Duration
-	// Delivered reports that a client has received the response; DeliveredAge is the time since then.
+	// Delivered reports that a client has received the response; DeliveredAge is the time since then, by the clock of the store.
 	Delivered    bool
 	DeliveredAge time.Duration
 }

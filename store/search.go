@@ -21,15 +21,17 @@ const (
 
 // A RunQuery selects runs by fields for which a [RunIndex] has no index. Empty fields select all.
 type RunQuery struct {
-	Tool      string // name of a called tool: in RunSummary.Tools
-	Model     string // equals RunSummary.Model or Target
-	Reason    lathe.Reason
-	ErrorCode string
-	Text      string // part of a message, argument, result or answer, regardless of case
+	Tool      string       // name of a called tool: in RunSummary.Tools
+	Model     string       // equals RunSummary.Model or Target
+	Reason    lathe.Reason // equals RunSummary.Reason
+	ErrorCode string       // equals RunSummary.ErrorCode
+	Text      string       // part of a message, argument, result, answer or error message of a model, regardless of case
 }
 
-// Find returns the runs of the index that match the filter and the query, newest first. truncated reports that the page reached a limit
-// before it was full; the cursor next continues the search.
+// Find returns one page of the runs of the index that match the filter and the query, newest first, and the cursor of the next page: "" after
+// the last page. f may be nil; q must not be nil. A page ends early after 10,000 compared rows or, if q has a Text, after 500 runs or 32 MiB of
+// texts were searched: truncated is then true, and the cursor next continues the search. Find reads a run to its end, so that the limit of
+// bytes may be exceeded by one run. On an error it returns no rows.
 func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []RunSummary, next string, truncated bool, err error) {
 	if *q == (RunQuery{}) {
 		rows, next, err = ix.Runs(ctx, f)
@@ -71,7 +73,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// ErrSearchStopped is what the match function of [Search] returns to end the page before the current row.
+// ErrSearchStopped is the error with which the match function of [Search] ends the page before the current row. Search does not return it.
 var ErrSearchStopped = errors.New("the search stopped at its limit")
 
 // searchBatch is the maximum number of rows that Search reads at once.
@@ -79,7 +81,7 @@ const searchBatch = 1_000
 
 // Search returns the runs that match the filter and for which match returns true, newest first: at most [Page] rows, from at most scan
 // compared rows. next is the cursor of the next page, "" if no rows are left: a page may be short or even empty although next is set.
-// Cursors stay valid while runs are added and removed. f may be nil.
+// Cursors stay valid while runs are added and removed. f may be nil. scan must be positive. On an error Search returns no rows.
 //
 // match must not retain the row. If it returns [ErrSearchStopped], the page ends before that row; it must not do so for the first row of a
 // page, because the search could not make progress. Search returns any other error of match.

@@ -20,7 +20,7 @@ type SecretKeeper interface {
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns the error of [SecretKeeper].SharedSecret for an invalid name or value, or nil.
+// FitsSecret returns the error of [SecretKeeper].SharedSecret for an invalid name or value, or nil. op is the operation of the error.
 func FitsSecret(op, name string, value []byte) error {
 	if name == "" || len(value) == 0 || len(value) > maxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}

@@ -36,7 +36,7 @@ type Signal struct {
 	Time time.Time // when it was stored; set by the store
 }
 
-// CheckSignal returns an error if RunID or Kind is "".
+// CheckSignal returns an error without a code if RunID or Kind is "". A store calls it in PutSignal.
 func CheckSignal(f *Signal) error {
 	switch {
 	case f.RunID == "":

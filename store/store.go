@@ -27,7 +27,8 @@ type Store interface {
 	Delete(ctx context.Context, runID string) error
 }
 
-// CheckAppend returns an error if events cannot follow the event with the ID last in the log of runID: a store calls it in Append.
+// CheckAppend returns an error if events cannot follow the event with the ID last in the log of runID: a store calls it in Append, and gives
+// the error, which has no code, the code invalid_request. It does not read the log.
 func CheckAppend(runID string, last int64, events []event.Event) error {
 	if runID == "" {
 		return errors.New("the run has no id")

@@ -19,7 +19,7 @@ type Summary struct {
 	asked   map[string]time.Time // expiry of unanswered requests for approval, by call id
 }
 
-// Apply updates the rows for the next event of the run. Events must be applied in order.
+// Apply updates the rows for the next event of the run. All events of the run must be applied, from the first, in order.
 func (s *Summary) Apply(e *event.Event) {
 	r := &s.Run
 	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)

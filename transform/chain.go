@@ -17,7 +17,7 @@ type List struct {
 	ToolResult []string `json:"tool_result,omitzero"`
 }
 
-// Of returns the names listed for one kind, in order.
+// Of returns the names listed for one kind, in order; nil: none, or kind is unknown. The slice is that of l.
 func (l *List) Of(kind Kind) []string {
 	switch kind {
 	case Message:
@@ -36,7 +36,8 @@ func (l *List) Of(kind Kind) []string {
 
 // Options configure [New]. The zero value is usable.
 type Options struct {
-	// MaxPayloadBytes is the maximum size in bytes of one call that is read from the model's text; 0: max_tool_args_bytes.
+	// MaxPayloadBytes is the maximum size in bytes of one call that is read from the model's text; 0 or less: the run's limit of the arguments
+	// of a call, [lathe.Limits].MaxToolArgsBytes.
 	MaxPayloadBytes int
 	// ShowUnreadableCalls makes the text of calls that cannot be read a part of the answer.
 	ShowUnreadableCalls bool

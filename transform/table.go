@@ -14,11 +14,11 @@ type Kind string
 
 // The kinds.
 const (
-	Message    Kind = "message"
-	Tool       Kind = "tool"
-	Response   Kind = "response"
-	ToolCall   Kind = "tool_call"
-	ToolResult Kind = "tool_result"
+	Message    Kind = "message"     // a message of a request
+	Tool       Kind = "tool"        // a tool definition of a request
+	Response   Kind = "response"    // an answer
+	ToolCall   Kind = "tool_call"   // a call, in an answer and in the messages of a request
+	ToolResult Kind = "tool_result" // the text of a result in a request
 )
 
 // Kinds returns all kinds, in the order in which they apply to a request and its answer.

@@ -23,15 +23,16 @@ import (
 type Blobs interface {
 	// Put stores data under its key, the SHA-256 of data in hexadecimal. It may be called again with the same key and data.
 	Put(key string, data []byte) error
-	// Get returns the data of a key.
+	// Get returns the data of a key, and an error if Blobs does not contain the key.
 	Get(key string) ([]byte, error)
 }
 
-// CodecOptions are the options of [NewCodec].
+// CodecOptions are the options of [NewCodec]. At least one of Blobs and Encrypt is required.
 type CodecOptions struct {
 	// Blobs stores the payloads that are larger than Limit; nil: all payloads are in the history.
 	Blobs Blobs
-	// Limit is the maximum size of a payload in the history, in bytes; 0: 256 KiB. A Temporal server refuses payloads above 2 MiB.
+	// Limit is the maximum size of a payload in the history, in bytes, after Encrypt; 0: 256 KiB. A Temporal server refuses payloads above
+	// 2 MiB. Without Blobs it has no effect.
 	Limit int
 	// Encrypt encodes each payload before it is stored in the history or in Blobs; nil: payloads are readable in both.
 	Encrypt converter.PayloadCodec
@@ -39,7 +40,7 @@ type CodecOptions struct {
 
 const (
 	defaultCodecLimit = 256 << 10
-	// MaxBlob is the maximum size of one payload in Blobs, in bytes.
+	// MaxBlob is the maximum size of one payload in Blobs, in bytes. The codec refuses a larger one with the code invalid_request.
 	MaxBlob = 64 << 20
 
 	encodingKey       = "encoding"
@@ -47,8 +48,9 @@ const (
 )
 
 // NewCodec returns a payload codec that stores large payloads in Blobs and encrypts payloads, for the data converter of the clients and
-// workers of a namespace: [converter.NewCodecDataConverter]. A reference to a blob contains its hash, which Decode verifies. The codec
-// never removes blobs: remove those that are older than the retention period of the namespace.
+// workers of a namespace: [converter.NewCodecDataConverter]. A reference to a blob contains its hash, which Decode verifies. Decode
+// also accepts payloads that are no references. The codec never removes blobs: remove those that are older than the retention period of the
+// namespace. The error of NewCodec has the code invalid_config.
 func NewCodec(opts *CodecOptions) (converter.PayloadCodec, error) {
 	c := &codec{}
 	if opts != nil {

@@ -68,7 +68,7 @@ type missed struct {
 var _ server.Executor = (*Executor)(nil)
 
 // NewExecutor returns the executor of w's runs. The store of w must be a [store.RunIndex]. c is the client of the namespace; the caller
-// closes it after Drain.
+// closes it after Drain. opts may be nil. Errors have the code invalid_config.
 func NewExecutor(c client.Client, w *Workflow, opts *ExecutorOptions) (*Executor, error) {
 	x := &Executor{flow: w, client: c, missed: map[string]missed{}}
 	if opts != nil {
@@ -207,7 +207,8 @@ func ended(err error) bool {
 }
 
 // Begin starts the worker and a periodic search for runs whose workflow was not started or missed a signal, because a process stopped
-// between its write to the store and its request to Temporal. It returns an error if the namespace does not exist or cannot be reached.
+// between its write to the store and its request to Temporal. It returns when the worker has started. The error has the code unavailable if the
+// namespace does not exist or cannot be reached, and conflict if Begin was successful before or Drain was called.
 func (x *Executor) Begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -224,8 +225,8 @@ func (x *Executor) Begin() error {
 	return nil
 }
 
-// Drain starts no more steps, and blocks until those in progress have ended. If ctx is done earlier, it leaves them, and another worker
-// continues their runs.
+// Drain starts no more steps, and blocks until those in progress have ended. If ctx is done earlier, it stops them where they are, waits until
+// they have stopped, and another worker continues their runs. The executor cannot begin again.
 func (x *Executor) Drain(ctx context.Context) {
 	x.mu.Lock()
 	w := x.worker

@@ -21,7 +21,7 @@ type QueueOptions struct {
 	// Heartbeat is the maximum time between two heartbeats of the activity before the call counts as lost; 0: the activity sends no
 	// heartbeats, and a lost worker is detected only at the timeout of the call.
 	Heartbeat time.Duration
-	// Attempts is the maximum number of attempts of a tool that is read-only or idempotent; 0: 3. A tool that writes has one.
+	// Attempts is the maximum number of attempts of a call of a tool that is read-only or idempotent; 0: 3. A call of a tool that writes has one.
 	Attempts int32
 }
 
@@ -40,7 +40,7 @@ type CallInput struct {
 // A CallResult is the output of the activity of a tool on a task queue, as JSON. If the activity fails, the call fails: the model receives
 // the error message as far as the allowlist of the tool permits.
 type CallResult struct {
-	Data    json.RawMessage `json:"data"`
+	Data    json.RawMessage `json:"data"` // the output as JSON, or the error message as a JSON string
 	IsError bool            `json:"is_error,omitempty"`
 	Code    lathe.Code      `json:"code,omitempty"` // code of an error; "": execution_failed
 }
@@ -72,7 +72,8 @@ type queueTool struct {
 var _ tool.OutcomeChecker = (*queueTool)(nil)
 
 // NewQueueTool returns a tool whose calls are activities on a task queue. The runner processes the calls like those of any tool. The tool
-// can only be called in runs of a [Workflow]: in other runs, also in those of agents, its calls are refused with `policy_denied`.
+// can only be called in runs of a [Workflow]: in other runs, also in those of agents, its calls are refused with `policy_denied`. spec and opts
+// are copied. The error has the code invalid_config if the name of the tool or the task queue is missing, or a number is negative.
 func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
 	var err error
 	switch {

@@ -29,7 +29,6 @@
 // Concurrent calls that only read are one activity, and so are calls that waited for the same approval. Of calls that only read, those of
 // tools on task queues may be executed one after the other or concurrently. A secret that was found in a result, and is not one of the
 // known ones, is valid only within one step.
-// one step.
 package temporal
 
 import (
@@ -66,7 +65,7 @@ const (
 // ExecutorName is the value of Executor in [store.RunSummary] for runs that a [Workflow] executes.
 const ExecutorName = "temporal"
 
-// Options of a [Workflow]. Engine and Store are required.
+// Options of a [Workflow]. Engine and Store are required. They are copied.
 type Options struct {
 	// Engine executes the steps. Its store is Store, which all workers share.
 	Engine *engine.Engine
@@ -79,7 +78,7 @@ type Options struct {
 	Approvals *approval.Queue
 	// Sinks receive the events of the runs after those of the engine.
 	Sinks []event.Sink
-	// Heartbeat is the maximum time without a heartbeat before the activity of a worker counts as lost; 0: 10 s.
+	// Heartbeat is the maximum time without a heartbeat before the activity of a worker counts as lost; 0: 10 s; a negative one is refused.
 	Heartbeat time.Duration
 }
 
@@ -92,7 +91,8 @@ type Workflow struct {
 	leaveSteps context.CancelFunc
 }
 
-// NewWorkflow returns the workflow that executes runs of l. l may be nil if opts has LoopFor or HoldLoop.
+// NewWorkflow returns the workflow that executes runs of l. l may be nil if opts has LoopFor or HoldLoop; if opts has one of these, l is not
+// used. NewWorkflow makes opts.Approvals store its answers in opts.Store if that is a [store.SignalStore]. Its errors have the code invalid_config.
 func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	w := &Workflow{loop: l}
 	w.left, w.leaveSteps = context.WithCancel(context.Background())
@@ -143,7 +143,8 @@ func (w *Workflow) loopFor(target string) (l *loop.Loop, release func(), err err
 	return l, func() {}, err
 }
 
-// Accept stores the first event of a run and returns the input of its workflow, which has no content. It may be repeated.
+// Accept stores the first event of a run and returns the input of its workflow for [Launch]: the run id and the target, without content. It
+// may be repeated with the same in.Run.RunID, and then changes nothing. Without that id it generates one, and so stores another run each time.
 func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	l, release, err := w.loopFor(in.Target)
 	if err != nil {
@@ -159,8 +160,9 @@ func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	return &Input{RunID: id, Target: in.Target}, nil
 }
 
-// Start accepts a run and starts its workflow on the task queue. The workflow id is the run id. If the workflow was started before, Start
-// changes nothing and returns the id.
+// Start stores the first event of a run ([Workflow.Accept]) and starts its workflow on the task queue ([Launch]). It does not wait for the
+// run. The id of the run is also that of the workflow. With the same in.Run.RunID, Start may be repeated: what was stored or started before is
+// not changed. If the run was stored and its workflow could not be started, Start returns the id and the error.
 func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string, in *loop.Input) (string, error) {
 	accepted, err := w.Accept(ctx, in)
 	if err != nil {
@@ -169,7 +171,8 @@ func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string,
 	return accepted.RunID, Launch(ctx, c, taskQueue, accepted)
 }
 
-// Launch starts the workflow of an accepted run. It does nothing if the workflow was started before.
+// Launch starts the workflow of a run that [Workflow.Accept] has stored, and does not wait for its end. It does nothing if the workflow was
+// started before. Its errors are those of the client of Temporal.
 func Launch(ctx context.Context, c client.Client, taskQueue string, in *Input) error {
 	opts := client.StartWorkflowOptions{ID: in.RunID, TaskQueue: taskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,

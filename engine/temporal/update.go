@@ -15,7 +15,8 @@ import (
 )
 
 // The updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are completed when their input is stored,
-// UpdateCancel and UpdateResume at once.
+// UpdateCancel and UpdateResume at once. An update for which the run does not wait is rejected with an application error of type "not_waiting",
+// and an answer to a request that has expired with one of type "approval_expired".
 const (
 	UpdateApproval = "approval" // input: [ApprovalAnswer]
 	UpdateResult   = "result"   // input: [ClientResult]
@@ -33,7 +34,7 @@ type ApprovalAnswer struct {
 	approval.Answer
 }
 
-// A ClientResult is the result of a client's tool.
+// A ClientResult is the result of a client's tool. Data is JSON.
 type ClientResult struct {
 	CallID  string          `json:"call_id"`
 	Data    json.RawMessage `json:"data"`

@@ -18,7 +18,8 @@ type Input struct {
 	// RunID is the id of the run; "": the workflow id.
 	RunID  string `json:"run_id,omitempty"`
 	Target string `json:"target,omitempty"` // names the loop: see [Options].LoopFor
-	// Start is the input of the run, for callers that did not call [Workflow.Accept]. It is content: see [NewCodec].
+	// Start is the input of the run, for callers that did not call [Workflow.Accept]; nil: Accept has stored it. It contains the text of
+	// messages, which is part of the history: see [NewCodec].
 	Start *Start `json:"start,omitempty"`
 	// Continued is the state of a run that continues in a new history. Callers leave it nil.
 	Continued *Continued `json:"continued,omitempty"`
@@ -37,7 +38,7 @@ type Start struct {
 	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
 }
 
-// Continued is the state of a run that a new history receives from the previous one.
+// Continued is the state of a run that a new history receives from the previous one. Only [Workflow.Run] sets and reads it.
 type Continued struct {
 	LastID  int64         `json:"last_id"`
 	Next    *next         `json:"next,omitempty"`
@@ -53,16 +54,16 @@ type Result struct {
 	RunID       string       `json:"run_id"`
 	Reason      lathe.Reason `json:"reason"`
 	Status      string       `json:"status"`
-	LastEventID int64        `json:"last_event_id"`
+	LastEventID int64        `json:"last_event_id"` // ID of the last event of the run
 }
 
 // Status is the result of the query [QueryStatus].
 type Status struct {
 	RunID       string       `json:"run_id"`
-	Status      string       `json:"status"` // "running", "parked", or the status of a run that has ended
-	Reason      lathe.Reason `json:"reason,omitempty"`
-	LastEventID int64        `json:"last_event_id"`
-	Waiting     []Waiting    `json:"waiting,omitempty"`
+	Status      string       `json:"status"`            // "running", "parked", or the status of a run that has ended
+	Reason      lathe.Reason `json:"reason,omitempty"`  // why the run is parked or has ended; "": it is running
+	LastEventID int64        `json:"last_event_id"`     // ID of the last event of the run before the step in progress
+	Waiting     []Waiting    `json:"waiting,omitempty"` // the calls that a parked run waits for
 }
 
 // Waiting is a call that a parked run waits for.
@@ -71,7 +72,7 @@ type Waiting struct {
 	// Digest is the digest of the requested approval, which the answer must contain; "": the call waits for the result of a client's tool,
 	// or for another call.
 	Digest    string    `json:"digest,omitempty"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the request for approval expires
 }
 
 // next is the step that follows.
@@ -101,8 +102,9 @@ type run struct {
 	stop   workflow.CancelFunc // cancels the step in progress
 }
 
-// Run is the workflow function. The run id is in.RunID, or the workflow id if that is "". If the run was answered, limited or failed, Run
-// returns a result; if the workflow was cancelled, it ends the run and returns a cancellation error.
+// Run is the workflow function, which workers call: see [Workflow.Register]. The run id is in.RunID, or the workflow id if that is "". Run
+// returns a result when the run has ended, whatever its status. If the workflow was cancelled, it ends the run and returns a cancellation error
+// with the result as details.
 func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 	r := &run{w: w, in: in, id: in.RunID, stop: func() {}}
 	if r.id == "" {

@@ -19,8 +19,8 @@ const maxRecordedBytes = 256 << 20
 
 // Recorded reads outputs of a model that were recorded elsewhere, and returns a function for [eval.Target].ModelFor whose models answer
 // with them. r contains lines of JSON {"id","model_output"} with an output in the form of [Case.ModelOutput]; other members are ignored. A
-// duplicate id or an output of another form is an error. The model of a case without an output fails with an error that wraps
-// [eval.ErrReplay].
+// duplicate id, an output of another form, and more than 256 MiB are errors. The model of a case without an output fails with an error that
+// wraps [eval.ErrReplay].
 func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, error) {
 	outputs, err := readOutputs(r)
 	if err != nil {

@@ -36,8 +36,8 @@ type Target struct {
 	// Wire is the protocol of the server; "": chat completions. For another protocol, probes that apply only to chat completions are
 	// skipped.
 	Wire    lathe.Wire
-	Model   string // name of the model on the server
-	Key     secret.Secret
+	Model   string                   // name of the model on the server
+	Key     secret.Secret            // the API key; zero: requests have none
 	Headers map[string]secret.Secret // sent with each request
 	// Transport sends the requests; nil: a new one.
 	Transport http.RoundTripper
@@ -47,7 +47,7 @@ type Target struct {
 	NoUsage, MaxCompletionTokens bool
 	// Name is the name of the model in the profile; "": Model.
 	Name string
-	// Entry are the configuration keys with which the model is reached; they begin the profile.
+	// Entry are the configuration keys with which the model is reached; they begin the profile. nil: base_url and model.
 	Entry []Setting
 }
 
@@ -59,7 +59,7 @@ func VendorURL(w lathe.Wire) string {
 	return ""
 }
 
-// Options limit an examination.
+// Options limit an examination. A number or time of 0 or less has the default in its comment.
 type Options struct {
 	Timeout  time.Duration // of one request with its response; 0: 60 s
 	MaxBytes int           // size of one response; 0: 8 MiB
@@ -73,7 +73,7 @@ type Options struct {
 	// Quick makes only the first probes: the list of models, a plain answer and a tool call, each whole and streamed.
 	Quick bool
 	// Progress, if not nil, is called before each probe with its name, its number from 1 and the maximum number of probes, and during a
-	// probe with the reason for which it waits.
+	// probe with the reason for which it waits in place of the name. It is called on the goroutine of Run.
 	Progress func(probe string, number, of int)
 }
 
@@ -140,10 +140,10 @@ func (r *Report) Find(id string) (Finding, bool) {
 // A Probe is one test of the server, with its result.
 type Probe struct {
 	Name     string   `json:"name"`
-	Asks     string   `json:"asks"`          // what is tested, in a few words
-	Outcome  Severity `json:"outcome"`       // the worst severity of its findings, ok, or skipped
-	Why      string   `json:"why,omitempty"` // why it was skipped
-	Requests int      `json:"requests"`
+	Asks     string   `json:"asks"`               // what is tested, in a few words
+	Outcome  Severity `json:"outcome"`            // the worst severity of its findings, ok, or skipped
+	Why      string   `json:"why,omitempty"`      // why it was skipped
+	Requests int      `json:"requests"`           // number of requests, repeated ones included
 	Millis   int64    `json:"latency_ms"`         // milliseconds
 	Findings []string `json:"findings,omitempty"` // ids of findings
 }

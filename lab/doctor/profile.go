@@ -21,8 +21,8 @@ type Setting struct {
 
 // A Profile is the configuration of one model: the keys with which it is reached, and those that findings require.
 type Profile struct {
-	Name     string    `json:"name"`
-	Settings []Setting `json:"settings"`
+	Name     string    `json:"name"`     // of the entry in the configuration, made of [Target].Name
+	Settings []Setting `json:"settings"` // those with which the model is reached first
 }
 
 // NewProfile returns the profile of a model that was not examined, with only the keys with which it is reached.

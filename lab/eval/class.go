@@ -16,24 +16,24 @@ type Class string
 // The classes of failures. Any other 4xx response of a server is HTTP_ and the status, such as HTTP_418.
 const (
 	// Failures of the model, the tools or the server.
-	ClassAssertionFailed Class = "ASSERTION_FAILED"
-	ClassNoToolCalls     Class = "NO_TOOL_CALLS"
-	ClassToolError       Class = "TOOL_ERROR" // the last call of a tool failed, with tool_failure_policy fatal
-	ClassEmptyText       Class = "EMPTY_ASSISTANT_TEXT"
-	ClassTimeout         Class = "TIMEOUT"
-	ClassNoToolEndpoint  Class = "NO_TOOL_USE_ENDPOINT"
+	ClassAssertionFailed Class = "ASSERTION_FAILED"     // an assert of the scenario failed, or a limit ended the run
+	ClassNoToolCalls     Class = "NO_TOOL_CALLS"        // the model called no tool, in a scenario with tools
+	ClassToolError       Class = "TOOL_ERROR"           // the last call of a tool failed, with tool_failure_policy fatal
+	ClassEmptyText       Class = "EMPTY_ASSISTANT_TEXT" // the last answer is blank, and an assert failed
+	ClassTimeout         Class = "TIMEOUT"              // the run or a request took too long, or HTTP 408
+	ClassNoToolEndpoint  Class = "NO_TOOL_USE_ENDPOINT" // the server does not support tools for the model
 	classConflict        Class = "CONFLICT"
 	classUnprocessable   Class = "UNPROCESSABLE"
-	ClassUpstream5xx     Class = "UPSTREAM_5XX"
+	ClassUpstream5xx     Class = "UPSTREAM_5XX"    // HTTP 5xx, or such an error within a response
 	classConnectionLost  Class = "CONNECTION_LOST" // the connection was lost after the server had been reached
-	ClassDecode          Class = "DECODE_ERROR"
+	ClassDecode          Class = "DECODE_ERROR"    // the response violates the protocol
 	// The server refused the request, whatever the model. These runs count in the rate, and are also listed separately.
-	ClassAuth            Class = "AUTH"
-	ClassPaymentRequired Class = "PAYMENT_REQUIRED"
-	ClassForbidden       Class = "FORBIDDEN"
-	ClassNotFound        Class = "NOT_FOUND" // the server does not have the model, or has it at another path
+	ClassAuth            Class = "AUTH"             // HTTP 401
+	ClassPaymentRequired Class = "PAYMENT_REQUIRED" // HTTP 402
+	ClassForbidden       Class = "FORBIDDEN"        // HTTP 403
+	ClassNotFound        Class = "NOT_FOUND"        // HTTP 404: the server does not have the model, or has it at another path
 	classTooLarge        Class = "REQUEST_TOO_LARGE"
-	ClassRateLimit       Class = "RATE_LIMIT"
+	ClassRateLimit       Class = "RATE_LIMIT" // HTTP 429
 	// Nothing was measured: the run has no score.
 	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
 	ClassReplay      Class = "REPLAY_MISS"      // the request is not in the recording
@@ -42,8 +42,8 @@ const (
 	ClassNotProvoked Class = "NOT_PROVOKED"     // the scenario tests recovery from a mistake, and the model made none
 )
 
-// Scored reports whether runs of the class count in the rates. Runs that reached no server, that the harness interrupted, or to which the
-// scenario did not apply do not count.
+// Scored reports whether runs of the class count in the rates. Runs that reached no server, whose request is not in the recording, that the
+// harness or the model of the user interrupted, or to which the scenario did not apply do not count.
 func (c Class) Scored() bool {
 	return c != ClassConnection && c != ClassReplay && c != classException && c != ClassNotProvoked && c != ClassUserModel
 }

@@ -2,6 +2,7 @@
 // on the trace; [Measure] runs each scenario with each model, several times, and writes one file for each run; a [Report] counts, draws and
 // compares the runs.
 //
-// A score describes the model. A server that cannot be reached, refuses the key or closes the connection is an error of the harness and
-// never a score: see [Run.Scored].
+// A score describes the model. A run whose server cannot be reached has no score: see [Run.Scored]. A run that the server refuses, for example
+// because of the key, or whose connection it closes after it was reached, counts as failed; refused runs are also counted separately: see
+// [Row].
 package eval

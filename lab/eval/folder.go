@@ -164,7 +164,9 @@ func readRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// Load reads the results in a folder, sorted by model and file name. It returns an error if the folder has no results.
+// Load reads the files of runs in a folder (MODEL__SCENARIO__trial_NN.json; other files are ignored), sorted by model and then by file name. It
+// returns the error of the first file that cannot be read, and an error that wraps [fs.ErrNotExist] if there is none. Suite and Skipped of the
+// report are not set.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)
@@ -188,7 +190,8 @@ func Load(dir string) (*Report, error) {
 	return rep, nil
 }
 
-// Save writes summary.json, junit.xml and report.html into dir, and replaces existing ones.
+// Save writes summary.json, junit.xml and report.html into dir, which must exist, and replaces existing ones. The error joins those of the
+// files; the other files are written all the same.
 func (rep *Report) Save(dir string) error {
 	var summary, junit, page bytes.Buffer
 	if err := errors.Join(report.WriteJSON(&summary, rep.Summary()), rep.WriteJUnit(&junit), rep.WriteHTML(&page)); err != nil {

@@ -143,9 +143,9 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 	return found
 }
 
-// Play returns a model that answers with these turns, in order. It repeats a call that failed up to twice before it continues. After the
-// last turn it repeats the last text. A request without tools is answered with texts only. The model has no state: the answer depends on
-// the request alone. It may be used from several goroutines at once.
+// Play returns a model that answers with these turns, in order. If a call fails, the model repeats it, at most twice, and then continues. After
+// the last turn it repeats the last text, or says "Done." if there is none. It answers a request without tools with the texts of the turns,
+// without their calls. The model has no state: the answer depends on the request alone. It may be used from several goroutines at once.
 func Play(turns []GoldTurn) lathe.Model { return player(turns) }
 
 type player []GoldTurn

@@ -18,8 +18,8 @@ import (
 // maxShown is the number of bytes of one text that the page shows. The file of the run has the whole text.
 const maxShown = 4_000
 
-// WriteHTML writes the report as one HTML page without external parts: rates with intervals, models and scenarios as a heat map, times, and
-// conversations, failed runs first.
+// WriteHTML writes the report as one HTML page that loads nothing from elsewhere: rates with intervals, a heat map of models and scenarios,
+// times, and at most 500 conversations, those of failed runs first. A text is cut after 4,000 bytes. The error is that of w.
 func (rep *Report) WriteHTML(w io.Writer) error {
 	var failed, passed []*Run
 	unguarded := false

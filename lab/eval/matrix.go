@@ -11,7 +11,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Options configure [Measure], which copies them. The zero value is usable.
+// Options configure [Measure], which copies them. The zero value is usable. Record and Replay exclude each other, and ReplayTools requires
+// Replay.
 type Options struct {
 	Trials     int        // runs of each scenario; 0: 1
 	Jobs       int        // concurrent runs; 0: 4
@@ -47,8 +48,8 @@ type Options struct {
 
 // A Progress is the state of an evaluation after a run.
 type Progress struct {
-	Done, Total int
-	Run         *Run
+	Done, Total int  // number of runs so far, reused ones included, and of all
+	Run         *Run // must not be changed
 	Reused      bool // the run was read from Dir and not made
 }
 
@@ -86,8 +87,10 @@ func (o *Options) withDefaults() Options {
 }
 
 // Measure runs each scenario with each target, trials × strategies × fallbacks times, Options.Jobs at once. The report has all runs, also
-// those read from Options.Dir, in the order of targets, scenarios, strategies, fallbacks and trials. Failed runs are no error. An error
-// means that planning, writing, recording or replaying failed, or that ctx is done; the report then has the runs so far. opts may be nil.
+// those read from Options.Dir, in the order of targets, scenarios, strategies, fallbacks and trials. After three runs of a model in a row that
+// reached no server or were refused because of the key or the model, the other runs of the model are skipped. Failed runs are no error. An error
+// means that planning failed, with a nil report, or that writing, recording or replaying failed or ctx is done: the report then has the runs so
+// far. Measure blocks until all runs have ended. opts may be nil.
 func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets []Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	jobs, err := plan(suite, scenarios, targets, &o)

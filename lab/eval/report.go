@@ -16,9 +16,10 @@ import (
 
 // A Report contains the runs of an evaluation.
 type Report struct {
-	Suite string
+	Suite string // name of the suite
 	Runs  []*Run
-	// Skipped are the file names of runs that were not tried, because the model's server was not reachable or refused the key.
+	// Skipped are the names, MODEL__SCENARIO__trial_NN, of runs that were not made, because three runs of the model in a row reached no server
+	// or were refused, or because [Measure] ended early.
 	Skipped []string
 }
 
@@ -74,8 +75,8 @@ type Row struct {
 	TextRate  *float64 `json:"text_rate,omitempty"`
 	// PassK has pass^k for k = 2, 4, 8 and so on while each scenario has k runs.
 	PassK []PassK `json:"pass_k,omitempty"`
-	P50   int64   `json:"ms_p50"`
-	P95   int64   `json:"ms_p95"`
+	P50   int64   `json:"ms_p50"` // median of the times of the runs
+	P95   int64   `json:"ms_p95"` // 95th percentile
 	// Times of the model calls of all runs: to the first delta, and in total.
 	ModelCalls     int   `json:"model_calls"`
 	TTFT50, TTFT95 int64 `json:"-"` // in JSON ttft_ms_p50 and ttft_ms_p95, null if no delta arrived
@@ -104,8 +105,8 @@ type Row struct {
 	// Repeated counts earlier attempts at runs that reached no server.
 	Repeated int `json:"repeated,omitempty"`
 
-	Classes  map[Class]int `json:"failure_classes,omitempty"`
-	Failures []failure     `json:"failures,omitempty"` // the first maxFirst failures
+	Classes  map[Class]int `json:"failure_classes,omitempty"` // number of runs of each class that did not pass
+	Failures []failure     `json:"failures,omitempty"`        // the first 3 failures
 }
 
 // MarshalJSON implements json.Marshaler. Rates and times without runs are null.
@@ -154,14 +155,15 @@ type Summary struct {
 	Skipped          []string `json:"skipped,omitempty"`
 }
 
-// An About says what was measured under the name of a model.
+// An About describes one measured model. Model is its name in the report.
 type About struct {
-	Model   string            `json:"model"`
+	Model string `json:"model"`
+	// About is [Target].About of its first run: what readers need to know about the server and the model.
 	About   map[string]string `json:"about"`
 	Started time.Time         `json:"started"` // start of the first run
 	Ended   time.Time         `json:"ended"`   // end of the last run
-	Trials  int               `json:"trials"`
-	// Answered are the model names in the responses of the server.
+	Trials  int               `json:"trials"`  // the largest number of trials of a scenario
+	// Answered are the different model names in the responses of the server, at most 16.
 	Answered []string `json:"answered_models,omitempty"`
 }
 
@@ -175,7 +177,8 @@ const (
 	Inconclusive Status = "inconclusive" // no model failed, but runs were not measured or the server refused them
 )
 
-// Status returns the outcome. Runs to which the scenario did not apply are ignored.
+// Status returns the outcome: Failed if a run failed that the server did not refuse; otherwise Inconclusive if a run has no score, was refused or
+// was skipped; otherwise Passed. Runs to which the scenario did not apply are ignored.
 func (rep *Report) Status() Status {
 	status := Passed
 	if len(rep.Skipped) > 0 {

@@ -19,8 +19,7 @@ import (
 )
 
 // A Strategy selects how much Lathe corrects mistakes of a model during a measurement, and which model of a [Target] is used. Settings have
-// precedence in this order, lowest first: strategy, settings of every evaluation (tool_use_mode enforced, tool_failure_policy fatal,
-// parallel_tool_calls false), [Options].Settings, fallback, scenario.
+// precedence in this order, lowest first: strategy, settings of every evaluation ([Suite.Required]), [Options].Settings, fallback, scenario.
 type Strategy string
 
 // The strategies.
@@ -47,7 +46,8 @@ func (s Strategy) settings(suite *Suite) []Setting {
 	}
 }
 
-// Required returns the settings of every evaluation of the suite; Options and scenarios have precedence over them.
+// Required returns the settings of every evaluation of the suite: tool_use_mode enforced (relaxed if MeasuresLathe), tool_failure_policy fatal and
+// parallel_tool_calls false. They have precedence over those of the strategy; Options and scenarios have precedence over them.
 func (s *Suite) Required() []Setting {
 	mode := lathe.ModeEnforced
 	if s.MeasuresLathe {
@@ -58,9 +58,9 @@ func (s *Suite) Required() []Setting {
 
 // A Target is a model to measure.
 type Target struct {
-	Name     string // its name in reports
-	Identity string // what else results depend on, such as URL and dialect; runs store a hash of it
-	Model    lathe.Model
+	Name     string      // its name in reports
+	Identity string      // what else results depend on, such as URL and dialect; runs store a hash of it
+	Model    lathe.Model // required unless ModelFor is set
 	// Under replaces Model for some strategies, for example by one with fewer transforms.
 	Under map[Strategy]lathe.Model
 	// ModelFor, if not nil, returns the model for each scenario, in place of Model and Under.
@@ -88,9 +88,9 @@ type Run struct {
 	Category string   `json:"category,omitempty"`
 	Trial    int      `json:"trial"` // from 1
 	Strategy Strategy `json:"strategy"`
-	Fallback bool     `json:"fallback"`
+	Fallback bool     `json:"fallback"` // as in [Options].Fallbacks
 
-	OK bool `json:"ok"`
+	OK bool `json:"ok"` // the run passed
 	// Scored is false for a run that does not count in the rates: it reached no server, the harness failed, or the scenario did not apply.
 	Scored bool `json:"scored"`
 	// Control says that the scenario turns tools off. Such runs are counted separately.
@@ -103,7 +103,7 @@ type Run struct {
 	Error         string    `json:"error_message,omitempty"`
 	ServerMessage string    `json:"error_hint,omitempty"` // error text of the server, with a limited size and without keys
 	Started       time.Time `json:"started"`
-	ElapsedMS     int64     `json:"elapsed_ms"`
+	ElapsedMS     int64     `json:"elapsed_ms"` // milliseconds
 	// Attempts is the number of attempts; all but the last ended without a score.
 	Attempts int `json:"attempts"`
 

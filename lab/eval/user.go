@@ -32,7 +32,7 @@ type reply struct {
 
 // A UserModel is a model that plays the users of scenarios.
 type UserModel struct {
-	Name     string
+	Name     string // its name in reports: [Run].UserModel
 	Identity string // as [Target].Identity
 	Model    lathe.Model
 }

@@ -67,7 +67,7 @@ func Func(fn func(ctx context.Context, args json.RawMessage) (*lathe.Output, err
 // Echo returns an answer with the arguments of the call.
 func Echo() Answer { return Answer{Kind: KindEcho} }
 
-// Size returns an answer with a JSON string of n bytes. It panics if n is not from 2 to [MaxBytes].
+// Size returns an answer with a JSON string of n bytes, including its quotes. It panics if n is not from 2 to [MaxBytes].
 func Size(n int) Answer {
 	if n < 2 || n > MaxBytes {
 		panic("mock: a size is from 2 to MaxBytes")
@@ -84,7 +84,7 @@ func Hang() Answer { return Answer{Kind: KindHang} }
 // Panic returns an answer that panics.
 func Panic() Answer { return Answer{Kind: KindPanic} }
 
-// Flap returns n failing answers with this code, followed by then, for a tool that recovers.
+// Flap returns n failing answers with this code, followed by then, for a tool that recovers. n must not be negative.
 func Flap(n int, code lathe.Code, then Answer) []Answer {
 	return append(slices.Repeat([]Answer{Error(code)}, n), then)
 }
@@ -101,8 +101,8 @@ type Tool struct {
 
 var _ lathe.Tool = (*Tool)(nil)
 
-// New returns a mock with a copy of spec, in which it fills in missing fields: a schema that accepts any object, an allowlist of all
-// fields, and the origin "mock".
+// New returns a mock with a copy of spec, which must not be nil. In the copy it fills in missing fields: a schema that accepts any object, an
+// allowlist of all fields, and the origin "mock".
 func New(spec *lathe.ToolSpec, answers ...Answer) *Tool {
 	s := *spec
 	if s.Schema == nil {
@@ -130,7 +130,7 @@ func (t *Tool) Calls() []json.RawMessage {
 // errMock is wrapped by every error of a mock.
 var errMock = errors.New("the mock is configured to fail")
 
-// Call records the arguments and returns the next answer.
+// Call records the arguments and returns the next answer, or does what its Kind says.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	a := t.next(args)
 	switch a.Kind {

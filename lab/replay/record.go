@@ -9,7 +9,8 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A Record is the events of one run in order, including content. The first must be a RunStarted, as [Read] guarantees.
+// A Record is the events of one run in order, including content. The first must be a RunStarted, as [Read] guarantees; the methods panic without
+// it. They do not change the events.
 type Record struct {
 	Events []event.Event
 }

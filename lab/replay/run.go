@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Parts are what a loop must be built with to replay a record.
+// Parts are what a loop must be built with to replay a record. All of them are set.
 type Parts struct {
 	Model    lathe.Model
 	Approver lathe.Approver
@@ -22,7 +22,7 @@ type Parts struct {
 
 // A Result is the replay of a run.
 type Result struct {
-	Events []event.Event
+	Events []event.Event // the stored events in order, without deltas
 	// Until is the id of the last recorded event that can be compared. Later ones depend on a process that ended early, or are missing in
 	// the record.
 	Until int64

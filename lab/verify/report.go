@@ -46,8 +46,8 @@ type Status string
 
 // The outcomes of a verification.
 const (
-	Passed       Status = "passed"
-	Failed       Status = "failed"
+	Passed       Status = "passed"       // no metric failed, and enough was measured
+	Failed       Status = "failed"       // at least one metric failed
 	Inconclusive Status = "inconclusive" // nothing failed, but too little was measured
 )
 
@@ -109,8 +109,8 @@ type Verdict string
 
 // The verdicts.
 const (
-	MetricPassed       Verdict = "passed"
-	MetricFailed       Verdict = "failed"
+	MetricPassed       Verdict = "passed"        // its rate is at least MinRate, and not worse than that of the reference by more than noise
+	MetricFailed       Verdict = "failed"        // its rate is lower than that, or worse
 	MetricNotSupported Verdict = "not_supported" // the server refuses the feature
 	MetricNotMeasured  Verdict = "not_measured"  // there was no case
 )

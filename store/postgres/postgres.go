@@ -58,7 +58,7 @@ type database struct {
 
 // Options configure [Open].
 type Options struct {
-	// MaxConns is the maximum number of connections, of which two are not for statements; 0: 12, otherwise at least 4. Each Watch and
+	// MaxConns is the maximum number of connections, of which two are not for statements; 0: 12; less than 4 is an error. Each Watch and
 	// WatchCalls in progress has a connection of its own besides these.
 	MaxConns int
 	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync, full_page_writes or synchronous_commit off.
@@ -67,7 +67,8 @@ type Options struct {
 
 // Open connects to the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates its tables or migrates
 // older ones; tables of a newer version are an error. The tables are in the first schema of the search_path. If url names several hosts, it
-// uses the primary. opts may be nil; the caller must call Close.
+// uses the primary. The error has the code invalid_request for an invalid url or invalid options, and otherwise one of those of [Store]. opts
+// may be nil; the caller must call Close.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	const op = "postgres: open"
 	var o Options

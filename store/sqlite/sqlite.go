@@ -26,15 +26,16 @@ type Store struct {
 
 // Options configure [Open].
 type Options struct {
-	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated, and writes return an error.
-	// SQLite creates the files -wal and -shm also for readers; they are readable by their owner only.
+	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated, and writes return an error of code
+	// invalid_request. SQLite creates the files -wal and -shm also for readers; they are readable by their owner only.
 	ReadOnly bool
 }
 
 // Open opens the store in the file at path, or creates it, readable by its owner only, in an existing directory. An older schema is
 // migrated. Open removes the permissions of group and others from the store's files: see [Store.Tightened]. If path is a symbolic link, the
-// other files are beside its target. The error has the code conflict if another process has the file open for writing. opts may be nil; the
-// caller must call Close.
+// other files are beside its target. The error has the code conflict if this or another process has the file open for writing, invalid_request
+// for an invalid path, and otherwise unavailable, for example if the schema is newer than [SchemaVersion]. opts may be nil; the caller must call
+// Close.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	path, err := resolve(path)
