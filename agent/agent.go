@@ -58,9 +58,8 @@ type Options struct {
 	// history: each model call begins with those of its agent, before a system message of the conversation.
 	Instructions string
 	Tools        []lathe.Tool // within the limits of [tool.NewSet]
-	// Policy decides on each tool call; nil: [policy.Default], which allows calls that only read and asks for the others. A name in a
-	// [policy.Tools] that is nearly that of a tool is an error. Its Step is not called: set Loop.Policy, too, for a policy that limits model
-	// calls.
+	// Policy decides on each tool call and, unless Loop has a policy, before each model call; nil: [policy.Default], which allows calls that
+	// only read and asks for the others. A name in a [policy.Tools] that is nearly that of a tool is an error.
 	Policy lathe.Policy
 	// Approver answers the requests of the policy while the run waits; nil: the run is parked, and the agent stores the requests until
 	// [Agent.Answer].
@@ -202,6 +201,9 @@ func (a *parts) add(model lathe.Model, o, first *Options) error {
 		if runner.Policy = o.Policy; o.Policy == nil {
 			runner.Policy = policy.Default()
 		}
+	}
+	if options.Policy == nil {
+		options.Policy = runner.Policy
 	}
 	if runner.Approver == nil {
 		if runner.Approver = o.Approver; o.Approver == nil {

@@ -373,6 +373,19 @@ func TestStartIsStored(t *testing.T) {
 	}
 }
 
+// A budget in Policy also limits model calls.
+func TestPolicyDecidesOnModelCalls(t *testing.T) {
+	t.Parallel()
+	first := lathetest.Call("weather", `{"city":"Oslo"}`)
+	first.Usage = lathe.Usage{InputTokens: 60, OutputTokens: 40}
+	a := newAgent(t, lathetest.NewModel(first, lathetest.Text("It is dry.")), &agent.Options{Tools: []lathe.Tool{weather()},
+		Policy: policy.All(policy.Budget{Tokens: 50}, policy.AllowAll())})
+	res, err := a.Run(t.Context(), lathe.User("Weather?"))
+	if err != nil || res.Reason != lathe.ReasonBudgetExceeded || lathe.CodeOf(res.Err) != lathe.CodePolicyDenied {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	type plain struct{ store.Store }

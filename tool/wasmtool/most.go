@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else. The comparison is with what a
+// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else. A module whose manifest does
+// not set memory_pages gets its default, or MemoryPages if that is less; Timeout does not limit one that sets no timeout: it has that of
+// the runner. The comparison is with what a
 // manifest sets: one without timeout or memory_pages is never refused for it.
 type Most struct {
 	Grants      []string      // permitted grants: "clock", "random", "read" (read-only folders) and "write"
@@ -15,7 +19,7 @@ type Most struct {
 	ModuleBytes int           // 0: no limit
 }
 
-// allow returns an error for the first grant or limit of the manifest that b does not allow.
+// allow returns an error for the first grant or limit of the manifest that b does not allow, and sets the memory that it leaves open.
 func (b *Most) allow(m *Manifest) error {
 	if b == nil {
 		return nil
@@ -46,6 +50,9 @@ func (b *Most) allow(m *Manifest) error {
 		if l.most > 0 && l.asked > l.most {
 			return fmt.Errorf("limits.%s: %d is more than the %d that tools.wasm.%s in lathe.yaml allows", l.name, l.asked, l.most, l.key)
 		}
+	}
+	if m.Limits.MemoryPages == 0 && b.MemoryPages > 0 {
+		m.Limits.MemoryPages = min(b.MemoryPages, int(wasmrt.Limits{}.WithDefaults().MemoryPages))
 	}
 	if b.Timeout > 0 && m.Limits.Timeout > b.Timeout {
 		return fmt.Errorf("limits.timeout: %v is more than the %v that tools.wasm.max_timeout in lathe.yaml allows", m.Limits.Timeout, b.Timeout)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lathe-run/lathe"
 	. "github.com/lathe-run/lathe/internal/wasmrt/wasmtest"
 	"github.com/lathe-run/lathe/tool/wasmtool"
 )
@@ -28,6 +29,25 @@ func TestManifestsAskForNoMoreThanIsAllowed(t *testing.T) {
 		}
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.more, err, tt.want)
+		}
+	}
+}
+
+// A manifest that sets no memory gets no more than the operator allows.
+func TestUnsetMemoryIsLimited(t *testing.T) {
+	t.Parallel()
+	// traps if it gets four more pages
+	grow := toolModule(0, Const(4), MemoryGrow, Const(-1), Eq, If(Get(outLenPtr), Const(0), Store(0), Const(0), Return), Unreachable)
+	for pages, want := range map[int]lathe.Code{0: lathe.CodeExecutionFailed, 4: ""} {
+		f, err := wasmtool.OpenFolder(folder(t, grow.Bytes(), manifest), &wasmtool.Options{Most: &wasmtool.Most{MemoryPages: pages}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, _ := run(t, runner(t, f.List()), "it", "{}"); got.Code != want {
+			t.Errorf("at most %d pages: %+v", pages, got)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
