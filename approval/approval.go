@@ -82,7 +82,7 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.granted) >= maxGrants {
+	if _, known := g.granted[key]; !known && len(g.granted) >= maxGrants {
 		return errors.New("approval: too many grants are held")
 	}
 	if g.granted == nil {

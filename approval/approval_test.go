@@ -28,6 +28,23 @@ func request(run, session, name, args string) *lathe.ApprovalRequest {
 	}
 }
 
+// At the bound, an approval that is there already may be given again.
+func TestGrantsAreBounded(t *testing.T) {
+	t.Parallel()
+	var g approval.Grants
+	for i := range 10_000 {
+		if err := g.Add(request("r1", "s1", "write", fmt.Sprintf(`{"a":%d}`, i)), approval.ScopeCall, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Add(request("r1", "s1", "write", `{"a":7}`), approval.ScopeCall, "ann"); err != nil {
+		t.Error(err)
+	}
+	if err := g.Add(request("r1", "s1", "write", `{"a":10000}`), approval.ScopeCall, "ann"); err == nil {
+		t.Error("a grant too many was added")
+	}
+}
+
 func TestGrantsKeepTheirScope(t *testing.T) {
 	t.Parallel()
 	base := request("r1", "s1", "write", `{"a":1,"b":2}`)

@@ -49,18 +49,20 @@ const (
 // A line that begins with white space continues the value above it, after a line break. Further keys of a turn are `delay: 50ms` for a
 // pause before its first token, `error: 429 slow down` for an HTTP error instead of an answer, and `cut:` to close the connection after
 // the last piece. `expect` is a text that the last message of the request must contain: otherwise the answer is an error. Calls without an id
-// get one. A script has at most 10,000 turns and 8 MiB; what exceeds 8 MiB is not read. The error names the line.
+// get one. A script has at most 10,000 turns and 8 MiB. The error names the line.
 func ParseScript(r io.Reader) (*Script, error) {
 	s := &Script{}
-	sc := bufio.NewScanner(io.LimitReader(r, maxScriptBytes))
+	limited := &io.LimitedReader{R: r, N: maxScriptBytes + 1}
+	sc := bufio.NewScanner(limited)
 	sc.Buffer(nil, maxScriptBytes)
 	var cur *scriptTurn
-	key, value, at := "", "", 0
+	var lines []string // of the value
+	key, at := "", 0
 	flush := func() error {
 		if key == "" {
 			return nil
 		}
-		err := cur.set(key, value)
+		err := cur.set(key, strings.Join(lines, "\n"))
 		key = ""
 		if err != nil {
 			return fmt.Errorf("line %d: %w", at, err)
@@ -71,7 +73,7 @@ func ParseScript(r io.Reader) (*Script, error) {
 		line := sc.Text()
 		switch {
 		case key != "" && line != "" && (line[0] == ' ' || line[0] == '\t'):
-			value += "\n" + strings.TrimLeft(line, " \t")
+			lines = append(lines, strings.TrimLeft(line, " \t"))
 			continue
 		case strings.TrimSpace(line) == "" || line[0] == '#':
 			continue
@@ -94,10 +96,13 @@ func ParseScript(r io.Reader) (*Script, error) {
 		if !ok {
 			return nil, fmt.Errorf("line %d: want `key: value`, one of text, reasoning, call, expect, finish, usage, delay, error, cut", n)
 		}
-		key, value, at = strings.TrimSpace(k), strings.TrimPrefix(v, " "), n
+		key, lines, at = strings.TrimSpace(k), []string{strings.TrimPrefix(v, " ")}, n
 	}
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("reading a script: %w", err)
+	}
+	if limited.N == 0 {
+		return nil, fmt.Errorf("a script has at most %d bytes", maxScriptBytes)
 	}
 	if cur == nil {
 		return nil, fmt.Errorf("a script needs at least one `-- turn --`")

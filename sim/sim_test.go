@@ -311,9 +311,10 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 		{"-- turn --\ndelay: soon", "line 2: delay"},
 		{"-- turn --\nerror: 200 fine", "line 2: error"},
 		{"-- turn --\ncall: ", "line 2: call"},
+		{"-- turn --\ntext: x" + strings.Repeat("\n y", 8<<20/3), "at most 8388608 bytes"},
 	} {
 		if _, err := sim.ParseScript(strings.NewReader(c.script)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %q", c.script, err, c.want)
+			t.Errorf("%.40q: %v, want %q", c.script, err, c.want)
 		}
 	}
 }
