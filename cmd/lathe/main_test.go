@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,16 +41,25 @@ func TestMain(m *testing.M) {
 //	gosource                sets the caches of Go, and $LATHE_CLONE to the sources
 //	docs FILE               writes the files of a document, runs its commands and compares their answers
 //
-// The condition [all] is true if every test runs. A short run has only some scripts, because each starts many processes.
+// The condition [all] is true if every test runs. Each script starts many processes, so a short run has only some of them, and other runs
+// have those of a few documents, unless every test runs or -run names scripts of documents.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	dir, files := "testdata", []string(nil)
-	if testing.Short() {
-		dir = ""
-		for _, name := range []string{"config", "help", "json", "policy", "run", "serve", "tools"} {
-			files = append(files, filepath.Join("testdata", name+".txtar"))
-		}
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	files = slices.DeleteFunc(files, func(file string) bool {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		switch page, ofDocument := strings.CutPrefix(name, "docs_"); {
+		case testing.Short():
+			return !slices.Contains([]string{"config", "help", "json", "policy", "run", "serve", "tools"}, name)
+		case ofDocument && !testdata.All() && !strings.Contains(flag.Lookup("test.run").Value.String(), "docs_"):
+			return !slices.Contains([]string{"readme", "install", "first_tool", "gateway", "policy", "go_start", "tutorial_approvals",
+				"tutorial_local_model", "tutorial_mcp", "tutorial_measure", "tutorial_team"}, page)
+		}
+		return false
+	})
 	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +74,6 @@ func TestScripts(t *testing.T) {
 	}
 	serving := &daemons{of: map[*testscript.TestScript]*served{}}
 	testscript.Run(t, testscript.Params{
-		Dir:                 dir,
 		Files:               files,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

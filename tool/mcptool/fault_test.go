@@ -278,7 +278,7 @@ func TestT49_ChildGetsNoOtherEnvironment(t *testing.T) {
 	conf := testConf(t, "")
 	setEnv(&conf, "GRANTED", "yes")
 	r := newRig(t, &Options{Environ: []string{"PATH=/bin", "HOME=/home/x", "LANG=C", "AWS_SECRET_ACCESS_KEY=canary", "PATHS=no"}}, conf)
-	want := "GRANTED=yes\nHOME=/home/x\nLANG=C\n" + serverEnv + "=\nPATH=/bin"
+	want := "GORACE=atexit_sleep_ms=0\nGRANTED=yes\nHOME=/home/x\nLANG=C\n" + serverEnv + "=\nPATH=/bin"
 	if got := r.do("env").Content; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -26,7 +26,7 @@ func testConf(t testing.TB, mode string) Server {
 		t.Fatal(err)
 	}
 	return Server{Name: "box", Command: exe, Allowlist: []string{"*"}, StartTimeout: time.Minute,
-		Env: map[string]secret.Secret{serverEnv: secret.New(mode)}}
+		Env: map[string]secret.Secret{serverEnv: secret.New(mode), "GORACE": secret.New("atexit_sleep_ms=0")}}
 }
 
 func setEnv(s *Server, name, value string) { s.Env[name] = secret.New(value) }
