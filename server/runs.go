@@ -131,16 +131,18 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	asked := make([]askedRow, len(rows))
 	for i := range rows {
-		asked[i] = askedRow{rows[i], question(r.Context(), h.opts.Index, rows[i].RunID, true), finalAnswer(r.Context(), h.opts.Index, &rows[i])}
+		d := begun(r.Context(), h.opts.Index, rows[i].RunID)
+		asked[i] = askedRow{rows[i], question(d, true), finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
 	}
 	return answerList(w, asked, next, truncated)
 }
 
-// An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer.
+// An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer, and the run that it repeats.
 type askedRow struct {
 	store.RunSummary
 	Question string `json:"question"`
 	Answer   string `json:"answer,omitempty"`
+	Replays  string `json:"replays,omitempty"`
 }
 
 // finalAnswer returns what lists show of the answer of a run; "" if the run has not ended, has no answer, or the store has no text of it.
