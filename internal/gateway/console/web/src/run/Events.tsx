@@ -1,6 +1,6 @@
 // The events of a run as the server wrote them.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Copy, Empty, JsonView, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { param, setParams } from "../router";
@@ -20,12 +20,14 @@ export function Events({ events, selected, select, size }: { events: RunEvent[];
   const args = useMemo(() => new Map(itemsOf(events).items.flatMap((i) => i.kind === "call" ? [[i.call.id, i.call.args] as const] : [])), [events]);
   const at = events.findIndex((e) => e.event_id === selected), chosen = events[at];
   const gap = (e: RunEvent) => { const i = events.indexOf(e); return i > 0 ? micros(e.time) - micros(events[i - 1]!.time) : 0; };
+  const halves = useRef<HTMLDivElement>(null), open = Boolean(chosen);
+  useEffect(() => { if (open && matchMedia("(max-width: 52rem)").matches) halves.current?.scrollIntoView({ block: "start" }); }, [open]); // the list beside the sheet
   const columns: Column<RunEvent>[] = [
     { key: "id", title: "#", width: "3.2rem", align: "end", phone: true, cell: (e) => <button type="button" class="link num" onClick={() => select(e.event_id)} aria-label={`Show event ${e.event_id}`}>{e.event_id}</button> },
     { key: "type", title: "Type", width: "13rem", phone: true, cell: (e) => <Type event={e} /> },
     { key: "what", title: "About", width: "minmax(0, 1fr)", cell: (e) => <span title={visible(aboutOf(e, args.get(e.data.tool_call_id ?? "")))}><Seen text={aboutOf(e, args.get(e.data.tool_call_id ?? ""))} /></span>, phone: 2 },
     { key: "turn", title: "Turn", width: "2.8rem", align: "end", cell: (e) => e.turn || "" },
-    { key: "gap", title: "Since the one before", width: "5rem", align: "end", cell: (e) => { const us = gap(e); return us >= 100 ? <span class="soft">+{duration(us / 1000)}</span> : ""; } },
+    { key: "gap", title: "Since last", width: "5rem", align: "end", cell: (e) => { const us = gap(e); return us >= 100 ? <span class="soft">+{duration(us / 1000)}</span> : ""; } },
     { key: "at", title: "After", width: "5rem", align: "end", phone: true, cell: (e) => duration((micros(e.time) - begin) / 1000) },
   ];
   return <div class="run-events">
@@ -35,7 +37,7 @@ export function Events({ events, selected, select, size }: { events: RunEvent[];
       <span class="soft small">{rows.length} of {events.length}, {size}</span>
       <Copy text={() => events.map((e) => e.raw).join("\n")} label="Copy all" />
     </form>
-    <div class={chosen ? "run-halves" : undefined}>{rows.length === 0 ? <Empty title="No event fits." /> : <div class="run-events-table"><DataTable label="Events" columns={columns} rows={rows} rowKey={(e) => String(e.event_id)} choose={(e) => select(e.event_id)} chosen={chosen && String(chosen.event_id)} rowHeight={34} /></div>}
+    <div ref={halves} class={chosen ? "run-halves" : undefined}>{rows.length === 0 ? <Empty title="No event fits." /> : <div class="run-events-table"><DataTable label="Events" columns={chosen ? columns.filter((c) => c.key !== "turn" && c.key !== "gap") : columns} rows={rows} rowKey={(e) => String(e.event_id)} choose={(e) => select(e.event_id)} chosen={chosen && String(chosen.event_id)} rowHeight={34} /></div>}
     {chosen && <Detail key={chosen.event_id} event={chosen} events={events} about={aboutOf(chosen, args.get(chosen.data.tool_call_id ?? ""))} after={(micros(chosen.time) - begin) / 1000} gap={gap(chosen) / 1000} select={select}
       step={(by) => { const i = rows.indexOf(chosen); select(rows[Math.max(0, Math.min(rows.length - 1, (i < 0 ? 0 : i) + by))]?.event_id); }} />}</div>
   </div>;

@@ -38,6 +38,8 @@ export function Timeline({ events, live, selected, select, open }: Props) {
     row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [selected]);
+  const detailed = Boolean(chosen);
+  useEffect(() => { if (detailed && matchMedia("(max-width: 52rem)").matches) list.current?.scrollIntoView({ block: "start" }); }, [detailed]); // the rows beside the sheet
   const pass = (by: number) => spans[Math.max(0, Math.min(spans.length - 1, at + by))]?.event;
   const keys = (e: KeyboardEvent) => {
     const step = ({ j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, Home: -spans.length, End: spans.length } as Record<string, number>)[e.key];

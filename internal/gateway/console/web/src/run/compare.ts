@@ -66,6 +66,7 @@ export function differs(left: Item[], right: Item[], a: Figures, b: Figures): st
   else if (was.length && was.length === is.length && was.some((c, i) => c.name === is[i]!.name && c.args !== is[i]!.args)) said.push("calls with other arguments");
   const failed = (list: typeof was) => list.filter((c) => c.failed).length;
   if (failed(is) > failed(was)) said.push(`has ${failed(is) - failed(was)} more failed ${failed(is) - failed(was) === 1 ? "call" : "calls"}`);
-  const figures = b.ended ? [share(a.tokens, b.tokens) && `${share(a.tokens, b.tokens)} tokens`, share(a.ms, b.ms) && `${share(a.ms, b.ms)} time`].filter(Boolean) : [];
+  const by = (from: number, to: number, more: string, less: string) => { const s = share(from, to); return s && `${s.slice(1)} ${s[0] === "+" ? more : less}`; };
+  const figures = b.ended ? [by(a.tokens, b.tokens, "more tokens", "fewer tokens"), by(a.ms, b.ms, "more time", "less time")].filter(Boolean) : [];
   return [said.length ? `The new run ${and(said)}.` : "", figures.length ? `It takes ${and(figures)}.` : ""].filter(Boolean).join(" ");
 }

@@ -126,7 +126,7 @@ export default function StatsScreen() {
       <dl class="stats-tiles">
         <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} was={then && (then.runs ?? 0).toLocaleString()} bad={Boolean(total.failed_runs)} />
         {([["Model", (r: Row) => r.model_calls], ["Tool", (r: Row) => r.tool_calls]] as const).map(([name, of]) => { const c = of(total); return <Fragment key={name}><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} was={then && (of(then)?.calls ?? 0).toLocaleString()} bad={Boolean(c?.errors)} />
-          <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={then && (of(then)?.calls ? measured(of(then)!.p50_ms) : "–")} /></Fragment>; })}
+          <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={then && (of(then)?.calls ? measured(of(then)!.p50_ms) : "none")} /></Fragment>; })}
         <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} was={then && ((then.input_tokens ?? 0) + (then.output_tokens ?? 0)).toLocaleString()} />
         {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" was={then && money(then.cost ?? 0)} /> : null}
       </dl>
