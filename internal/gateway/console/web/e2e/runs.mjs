@@ -131,7 +131,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
   const beside = await page.evaluate(() => document.querySelector(".timeline-detail").getBoundingClientRect().left >= document.querySelector(".timeline").getBoundingClientRect().right);
   check("the detail of a span is beside the timeline where there is room", beside, !view.isMobile);
-  check("the bars have the colours of the legend", await page.evaluate(() => ["model", "tool", "approval"].filter((k) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(`.bar.as-${k}`); })), []);
+  check("the bars have the colours of the legend", await page.evaluate(() => [["model", ".bar.as-model"], ["tool", ".bar.idle ~ .as-work"], ["idle", ".bar.idle"], ["approval", ".bar.as-approval"]].filter(([k, bar]) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(bar); })), []);
   const detail = page.locator(".timeline-detail");
   check("what went into a call and what came of it", [/"expression": "7 \+ 35"/.test(await detail.getByRole("region", { name: "Input" }).first().innerText()), /42/.test(await detail.getByRole("region", { name: "Output" }).first().innerText())], [true, true]);
   check("a call waited before it ran", await page.locator(".timeline-row").nth(1).locator(".bar.idle ~ .part.as-work").count(), 1);
