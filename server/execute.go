@@ -81,7 +81,6 @@ type inflightRun struct {
 	clients int           // number of clients that wait for the run; at 0 the run is cancelled
 	left    bool          // the client that began the run has left
 	among   *inflightRuns // the registry that contains the run; nil: the supervisor tracks the run
-	drop    func()        // ends the retention of deltas by the bus; nil: none are retained
 	wake    func()        // called after over is closed; may be nil
 }
 
@@ -103,9 +102,6 @@ func (f *inflightRun) Leave(string) { f.finish(takenOverResult(nil)) }
 func (f *inflightRun) finish(res *event.Result) {
 	f.once.Do(func() {
 		f.res = res
-		if f.drop != nil {
-			f.drop()
-		}
 		if f.among != nil {
 			f.among.remove(f)
 		}
@@ -143,9 +139,6 @@ func (ex *runStarter) start(ctx context.Context, c *caller, j *job, wake func(),
 	if j.detach {
 		j.name(ex, c)
 		f = &inflightRun{over: make(chan struct{}), detach: true, cancel: func(error) {}, wake: wake}
-		if ex.opts.Bus != nil {
-			f.drop = ex.opts.Bus.Keep(c.runID)
-		}
 		setup := ex.hold(c)
 		if err := ex.startSupervised(ctx, j, append(sinks, f, setup)); err != nil {
 			setup.free()

@@ -15,6 +15,7 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/text"
+	"github.com/lathe-run/lathe/observe"
 	"github.com/lathe-run/lathe/store"
 )
 
@@ -131,16 +132,18 @@ func (h *runsHandler) listRuns(w http.ResponseWriter, r *http.Request, c *caller
 	}
 	asked := make([]askedRow, len(rows))
 	for i := range rows {
-		asked[i] = askedRow{rows[i], question(r.Context(), h.opts.Index, rows[i].RunID, true), finalAnswer(r.Context(), h.opts.Index, &rows[i])}
+		d := begun(r.Context(), h.opts.Index, rows[i].RunID)
+		asked[i] = askedRow{rows[i], question(d, true), finalAnswer(r.Context(), h.opts.Index, &rows[i]), d.Replays}
 	}
 	return answerList(w, asked, next, truncated)
 }
 
-// An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer.
+// An askedRow is a row of the list of runs with the beginnings of the question that the run answers and of its answer, and the run that it repeats.
 type askedRow struct {
 	store.RunSummary
 	Question string `json:"question"`
 	Answer   string `json:"answer,omitempty"`
+	Replays  string `json:"replays,omitempty"`
 }
 
 // finalAnswer returns what lists show of the answer of a run; "" if the run has not ended, has no answer, or the store has no text of it.
@@ -225,11 +228,14 @@ func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *pro
 	}
 }
 
-// A holder is a sink that retains the setup of a run until the supervisor has stopped executing the run.
+// A holder is a sink that retains the setup of a run, and the deltas of its current model call, until the supervisor has stopped executing the run.
 type holder struct {
 	work     *work
 	setup    *setup
+	bus      *observe.Bus        // may be nil
 	reserved *memory.Reservation // memory of the run's conversation; nil: it is not counted
+	began    sync.Once
+	drop     func() // ends the retention of deltas; nil: none are retained. Written in began
 	once     sync.Once
 }
 
@@ -249,11 +255,17 @@ func (co *core) scan(ctx context.Context, c *caller) (unlock func(), p *problem)
 // hold retains the setup of a run that continues without the request of the caller, and the memory of its conversation.
 func (co *core) hold(c *caller) *holder {
 	co.work.hold(c.setup)
-	return &holder{work: &co.work, setup: c.setup, reserved: c.reserved.SplitConversation()}
+	return &holder{work: &co.work, setup: c.setup, bus: co.opts.Bus, reserved: c.reserved.SplitConversation()}
 }
 
-// Emit implements [event.Sink]. It does nothing.
-func (h *holder) Emit(context.Context, event.Event) {}
+// Emit implements [event.Sink]. With the first event, the bus begins to retain deltas.
+func (h *holder) Emit(_ context.Context, e event.Event) {
+	h.began.Do(func() {
+		if h.bus != nil {
+			h.drop = h.bus.Keep(e.RunID)
+		}
+	})
+}
 
 // Leave implements [engine.Leaver]: the supervisor has stopped executing the run.
 func (h *holder) Leave(string) { h.free() }
@@ -261,6 +273,9 @@ func (h *holder) Leave(string) { h.free() }
 // free releases the setup and the memory. Further calls have no effect.
 func (h *holder) free() {
 	h.once.Do(func() {
+		if h.began.Do(func() {}); h.drop != nil {
+			h.drop()
+		}
 		h.work.release(h.setup)
 		h.reserved.Release()
 	})

@@ -87,6 +87,12 @@ func TestReplayAnswersCallsFromTheRecord(t *testing.T) {
 			t.Errorf("no %s in %s", want, first)
 		}
 	}
+	for id, want := range map[string]string{got.ID: was.ID, was.ID: ""} { // the list says it beside the question
+		_, body := h.do("GET", "/api/runs?questions=true&run_id="+id, "")
+		if page := parse[struct{ Data []run }](t, body); len(page.Data) != 1 || page.Data[0].Replays != want {
+			t.Errorf("the list has %s, want a run that repeats %q", body, want)
+		}
+	}
 	if strings.Contains(first, `"session_id":"s1"`) {
 		t.Errorf("the new run is in the session of the recorded one: %s", first)
 	}

@@ -90,7 +90,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	for _, s := range all {
 		given := titles[s.ID]
 		if s.Title, s.Pinned = given.Title, given.Pinned; s.Title == "" { // the log is read only if no title was given
-			s.Title = question(r.Context(), h.opts.Index, s.first, false)
+			s.Title = question(begun(r.Context(), h.opts.Index, s.first), false)
 		}
 		if !matching[s.ID] && !strings.Contains(strings.ToLower(s.Title), search) {
 			continue
@@ -146,22 +146,26 @@ func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text stri
 	return ids, next == "", err
 }
 
+// begun returns the first event of a run; an empty one if the run was deleted in the meantime.
+func begun(ctx context.Context, index store.RunIndex, runID string) *event.RunStarted {
+	for e, err := range index.Read(ctx, runID, 0) {
+		if d, ok := e.Data.(*event.RunStarted); ok && err == nil {
+			return d
+		}
+		break
+	}
+	return &event.RunStarted{}
+}
+
 // question returns what lists show of the first question of a run, or of the newest of the conversation that it began with; "" if the store has no
 // text of it.
-func question(ctx context.Context, index store.RunIndex, runID string, newest bool) (title string) {
-	for e, err := range index.Read(ctx, runID, 0) {
-		d, ok := e.Data.(*event.RunStarted)
-		if err != nil || !ok {
-			return "" // the run was deleted in the meantime
+func question(d *event.RunStarted, newest bool) (title string) {
+	for i := range d.Messages {
+		if d.Messages[i].Role == lathe.RoleUser && (title == "" || newest) {
+			title = titleOf(&d.Messages[i])
 		}
-		for i := range d.Messages {
-			if d.Messages[i].Role == lathe.RoleUser && (title == "" || newest) {
-				title = titleOf(&d.Messages[i])
-			}
-		}
-		return title
 	}
-	return ""
+	return title
 }
 
 // titleOf returns the first line of the first text of a question, at most maxSessionTitle bytes. A text file that a page attached is a text that

@@ -65,6 +65,22 @@ export default async function ({ page, base, bin, server, view, check, axe, shot
   await page.evaluate(() => document.querySelector(".page").scrollTo(0, 0));
   await shot("result");
 
+  // Another result beside it: no case changed, until one did.
+  await page.goto(`${base}evals/first`);
+  await page.getByLabel("Compare with").selectOption("second");
+  await page.getByText("No case changed since second.").waitFor();
+  for (const file of readdirSync(join(results, "second")).filter((f) => f.includes("happy_path") && !f.includes("wrong") && f.endsWith(".json"))) {
+    const path = join(results, "second", file), run = JSON.parse(readFileSync(path, "utf8"));
+    writeFileSync(path, JSON.stringify({ ...run, ok: false }));
+  }
+  await page.reload();
+  await page.getByText(/^1 case better and 0 cases worse than in second/).waitFor();
+  await page.getByRole("button", { name: "Show those that changed" }).press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".tbody .tr").length === 1);
+  check("the case that changed, before and now", (await row.locator(".eval-pair.better .badge").allTextContents()), ["0/3", "3/3"]);
+  await axe("two results");
+  await shot("compared");
+
   // 200 cases of 4 models: by keyboard to the last, with a few rows in the document.
   await page.goto(`${base}evals/large`);
   await page.locator('.tbody [data-key="case_000"]').focus();

@@ -16,6 +16,7 @@ export default async function ({ page, base, check, axe, shot }) {
   // The same model gives the same run, and no tool is called.
   await page.getByRole("button", { name: "Run again" }).press("Enter");
   await page.getByText("Both runs say the same.").waitFor();
+  await page.getByText(/^The new run gives the same answer\./).waitFor();
   const first = new URL(page.url()).searchParams.get("with");
   check("the new run names the recorded one", JSON.parse(await call(base, "GET", `api/runs/${first}`)).replays, id);
   const events = async (id) => (await call(base, "GET", `api/runs/${id}/export`)).trim().split("\n").map((l) => JSON.parse(l)).filter((e) => ["ToolCallResult", "ModelCallFinished"].includes(e.type)).map((e) => JSON.stringify(e.content));
@@ -36,6 +37,14 @@ export default async function ({ page, base, check, axe, shot }) {
   check("what is gone", (await part(/^Recorded \d+: calculator, Arguments/)).join(""), "735");
   check("a call that is not recorded", await page.getByText("unavailable").first().count(), 1);
   check("hostile text stays text", [await page.locator("main :is(img, b b)").count(), (await page.locator(".compare").textContent()).includes("<b>42</b>\\u202e, I think.")], [0, true]);
+  await page.getByText(/^The new run gives another answer.*calls? with other arguments|^The new run gives another answer/).waitFor();
+  const listed = page.getByRole("region", { name: "Runs of this conversation" });
+  await listed.locator("tbody tr").nth(2).waitFor();
+  check("all runs of the conversation", await listed.locator("tbody tr").count(), 3);
+  await page.goto(`${base}runs`);
+  check("a repeated run is marked", await page.locator(".tbody .tr", { hasText: "↻ again" }).first().waitFor().then(() => page.locator(".tbody .tr .badge", { hasText: "again" }).count()), 2);
+  await page.goBack();
+  await page.getByRole("region", { name: /^New \d+: calculator, Arguments/ }).waitFor();
   await axe("two runs that differ");
   await shot("differ");
   await page.getByLabel("Only what differs").check();

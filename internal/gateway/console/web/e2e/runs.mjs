@@ -45,7 +45,9 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await axe("runs");
   await shot("list");
   check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
-  if (!view.isMobile) {
+  if (view.isMobile) check("what tells runs apart", [/^< 1 ms|ms|s · \d+ tokens · sim\/demo · calculator$/.test(await row(sum).locator("[data-col=facts]").innerText()), await row(sum).locator(".runs-answer").isVisible()], [true, true]);
+  else {
+    check("the newest first is told", await page.getByRole("columnheader", { name: "Started" }).getAttribute("aria-sort"), "descending");
     const keys = () => page.locator(".tbody .tr").evaluateAll((all) => all.map((r) => r.dataset.key));
     await page.getByRole("button", { name: "Tokens" }).click();
     await page.waitForFunction(() => new URL(location.href).searchParams.get("sort") === "-tokens");
@@ -57,8 +59,23 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started", "Status", "Question, answer", "Tools", "Duration", "Tokens ↓", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started ↕", "Status ↕", "Question, answer", "Tools", "Duration ↕", "Tokens ↓", "Id", "Actions"]);
     await axe("columns");
+    // The selection gets a name, and is there after a reload and after the list was left.
+    await page.getByRole("button", { name: "Save view…" }).click();
+    await axe("the name of a view");
+    await page.getByLabel("Name").fill("Largest <b>first</b>");
+    await page.keyboard.press("Enter");
+    const own = page.getByRole("link", { name: "Largest <b>first</b>" });
+    check("the view that is shown", await own.getAttribute("aria-current"), "page");
+    await page.getByRole("link", { name: "All", exact: true }).click();
+    await page.reload();
+    await own.press("Enter");
+    await page.getByRole("columnheader", { name: "Id" }).waitFor();
+    check("the named view has its order", await page.getByRole("columnheader", { name: "Tokens" }).getAttribute("aria-sort"), "descending");
+    await axe("a named view");
+    await page.getByRole("button", { name: "Remove the view Largest <b>first</b>" }).press("Enter");
+    check("it is removed", await own.count(), 0);
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByLabel("Started in the last").selectOption("own");
     const tomorrow = new Date(Date.now() + 864e5), local = new Date(tomorrow.getTime() - tomorrow.getTimezoneOffset() * 6e4).toISOString().slice(0, 16);
@@ -114,11 +131,21 @@ export default async function test({ page, base, server, view, check, axe, shot 
   check("the link names the tab", new URL(page.url()).search, "?tab=timeline&event=5");
   const beside = await page.evaluate(() => document.querySelector(".timeline-detail").getBoundingClientRect().left >= document.querySelector(".timeline").getBoundingClientRect().right);
   check("the detail of a span is beside the timeline where there is room", beside, !view.isMobile);
-  check("the bars have the colours of the legend", await page.evaluate(() => ["model", "tool", "approval"].filter((k) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(`.bar.as-${k}`); })), []);
+  check("the bars have the colours of the legend", await page.evaluate(() => [["model", ".bar.as-model"], ["tool", ".bar.idle ~ .as-work"], ["idle", ".bar.idle"], ["approval", ".bar.as-approval"]].filter(([k, bar]) => { const of = (s) => getComputedStyle(document.querySelector(s)).backgroundColor; return of(`.timeline-key .as-${k}`) !== of(bar); })), []);
+  const detail = page.locator(".timeline-detail");
+  check("what went into a call and what came of it", [/"expression": "7 \+ 35"/.test(await detail.getByRole("region", { name: "Input" }).first().innerText()), /42/.test(await detail.getByRole("region", { name: "Output" }).first().innerText())], [true, true]);
+  check("a call waited before it ran", await page.locator(".timeline-row").nth(1).locator(".bar.idle ~ .part.as-work").count(), 1);
   await axe("timeline");
   await shot("timeline");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "ToolCallPlanned #5" }).waitFor();
+  const sheet = () => page.locator(".run-event").boundingBox();
+  check("the event is in the window", (await sheet()).y < view.height - 100);
+  await page.getByRole("button", { name: "Next event" }).press("Enter");
+  await page.getByRole("heading", { name: /#6$/ }).waitFor();
+  await page.getByRole("button", { name: "Previous event" }).press("Enter");
+  await page.getByRole("heading", { name: "ToolCallPlanned #5" }).waitFor();
+  check("the events of its call", await page.getByRole("navigation", { name: "Events of the same call" }).getByRole("button").count() >= 4);
   await axe("events");
   await shot("events");
   await page.getByLabel("Type").selectOption("ModelCallFinished");

@@ -18,6 +18,11 @@ export function stateOf(code: string): State {
   return { kind, sign, name: name ?? words(code) };
 }
 
+const failures: Record<string, string> = { aborted: "connection failed", protocol: "unreadable answer", upstream_4xx: "request refused", upstream_5xx: "server error", loading: "model not loaded in time" };
+
+// failureName is what people call the code of a failure, such as that of a model server.
+export const failureName = (code: string) => failures[code] ?? words(code);
+
 // ofRun is the state of a run: what it waits for, if it waits, else its status.
 export const ofRun = (r: { status: string; reason?: string }) => r.status === "parked" && r.reason && states.has(r.reason) ? r.reason : r.status;
 

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ofCall, itemsOf } from "../src/run/items.ts";
-import { spansOf } from "../src/run/spans.ts";
+import { withDelta } from "../src/run/deltas.ts";
+import { ranFor, spansOf } from "../src/run/spans.ts";
 
 const events = (...list) => list.map(([ms, type, data = {}, content], i) => ({ event_id: i + 1, time: new Date(Date.UTC(2026, 0, 2) + ms).toISOString(), turn: 1, type, data, content, raw: "" }));
 const call = { tool_call_id: "c1", tool: "mail" };
@@ -27,4 +28,22 @@ test("what the model is writing is told from what it has said", () => {
   assert.deepEqual([thought, text, writing], ["hm", "It is", "mail"]);
   assert.equal(ofCall({ id: "c1", name: "mail", args: "", event: 1 }, true), "running");
   assert.equal(ofCall({ id: "c1", name: "mail", args: "", event: 1, stored: { type: "tool_result" } }, false), "completed");
+});
+
+test("a tool ran as long as was measured, and has its progress while it runs", () => {
+  const [done] = spansOf(events([0, "ToolCallPlanned", call], [90, "ToolCallExecuted", { ...call, success: true, latency_ms: 30 }], [100, "ToolCallResult", { ...call, status: "ok" }]));
+  assert.deepEqual([ranFor(done, 0), (done.to - done.from) / 1000, done.parts.map((p) => [p.kind, (p.from - done.from) / 1000, (p.to - done.from) / 1000])], [30, 100, [["work", 60, 90]]]);
+  const list = events([0, "ToolCallPlanned", call], [50, "ToolCallProgress", { ...call, done: 2, total: 5 }]);
+  delete list[1].event_id;
+  const [open] = spansOf(list);
+  assert.deepEqual([open.progress, ranFor(open, open.from + 70_000)], [{ done: 2, total: 5 }, 70]);
+});
+
+test("the deltas of a stream that is made anew take the place of those that are known, and a gap is told", () => {
+  const delta = (n, text, after = 2) => ({ type: "TextDelta", after, n, time: "2026-01-02T00:00:00Z", turn: 1, data: {}, content: { text }, raw: "" });
+  const told = (list) => list.reduce(withDelta, []).map((e) => e.content.text).join("");
+  assert.equal(told([delta(1, "one "), delta(2, "two")]), "one two");
+  assert.equal(told([delta(1, "one "), delta(2, "two"), delta(1, "one two"), delta(2, " three")]), "one two three");
+  assert.equal(told([delta(3, "three")]), "… three");
+  assert.equal(told([delta(1, "a"), delta(1, "b", 7)]), "ab");
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ofResult, ofRun, stateOf } from "../src/state.ts";
+import { failureName, ofResult, ofRun, stateOf } from "../src/state.ts";
 import { ago, duration } from "../src/text/format.ts";
 
 test("what waits for a person has one name and one colour, whether it is a run, a call or an approval", () => {
@@ -15,6 +15,7 @@ test("what waits for a person has one name and one colour, whether it is a run, 
 test("a run that ended is named by its status, and a call by its error type", () => {
   assert.equal(ofRun({ status: "failed", reason: "upstream_error" }), "failed");
   assert.deepEqual(["", "policy_denied", "approval_denied", "approval_expired", "cancelled", "timeout"].map(ofResult), ["completed", "denied", "denied", "expired", "cancelled", "failed"]);
+  assert.deepEqual(["aborted", "rate_limited"].map(failureName), ["connection failed", "rate limited"]);
   assert.deepEqual(stateOf("some_new_state"), { kind: "", sign: "", name: "some new state" });
 });
 

@@ -1,7 +1,7 @@
 // Why a model server failed, for people.
 
 import type { Cause } from "../chat/cause";
-import { words } from "../text/format";
+import { failureName } from "../state";
 import { visible } from "../text/visible.js";
 
 // what a person may do about a failure of a model server, by its code.
@@ -16,7 +16,7 @@ const mendOf = (c: Cause) => mend[c.code] ?? (/connect|refused|no such host|time
 // CauseLines says which model server failed, with what, and what can be done.
 export function CauseLines({ cause: c }: { cause: Cause }) {
   return <>
-    <span>{c.server ? `The model server ${visible(c.server)}` : `The model server of ${visible(c.model)}`}{c.server && c.model && c.model !== c.server ? ` (model ${visible(c.model)})` : ""}{c.attempts > 1 ? ` failed ${c.attempts} times` : " failed"}{c.status ? `: HTTP ${c.status}` : ""}{c.code ? `, ${words(c.code)}` : ""}.</span>
+    <span>{c.server ? `The model server ${visible(c.server)}` : `The model server of ${visible(c.model)}`}{c.server && c.model && c.model !== c.server ? ` (model ${visible(c.model)})` : ""}{c.attempts > 1 ? ` failed ${c.attempts} times` : " failed"}{c.status || c.code ? `: ${[c.status && `HTTP ${c.status}`, c.code && failureName(c.code)].filter(Boolean).join(", ")}` : ""}.</span>
     {c.said && <span class="cause-said" dir="auto">{visible(c.said)}</span>}
     <span>{mendOf(c)}</span>
   </>;

@@ -12,7 +12,7 @@ export interface Column<T> {
   width?: string; // of a grid track, such as "8rem" or "minmax(6rem, 2fr)"; default "minmax(0, 1fr)"
   align?: "end";
   value?: (row: T) => number | string; // by which rows are sorted; without it the column sorts none
-  phone?: boolean | 2; // shown on narrow screens; default false, but for the first column. 2: in the second line of the row
+  phone?: boolean | 2 | "only"; // shown on narrow screens; default false, but for the first column. 2: in the second line of the row, "only": there and nowhere else
 }
 
 export interface DataTableProps<T> {
@@ -21,12 +21,15 @@ export interface DataTableProps<T> {
   rows: T[];
   rowKey: (row: T) => string;
   to?: (row: T) => string; // the path that a row leads to
+  choose?: (row: T) => void; // shows the detail of a row that leads nowhere
   chosen?: string; // the key of the row whose detail is shown; it is scrolled into view
   sort?: string; // the key of the column that the rows are sorted by, "-key" for the largest first; "" keeps their order
+  order?: string; // how the rows are sorted as they come, in the same form
   sortBy?: (sort: string) => void; // the person asks for another order
   more?: () => void; // called when the end comes into view, if there are further pages
   empty?: ComponentChildren;
   rowHeight?: number; // px; cells of one line need 40. On narrow screens rows of two lines are twoLines high
+  lines?: number; // px of such a row; default twoLines
 }
 
 const twoLines = 58; // px
@@ -39,13 +42,16 @@ function sorted<T>(rows: T[], columns: Column<T>[], sort: string): T[] {
   return value ? rows.toSorted((a, b) => { const [x, y] = [value(a), value(b)]; return x < y ? -way : x > y ? way : 0; }) : rows;
 }
 
+// sign shows by which column rows are sorted, and that they can be by another one.
+const sign = (by: string, key: string) => <span class="sort-sign" aria-hidden="true">{by === key ? " ↑" : by === `-${key}` ? " ↓" : " ↕"}</span>;
+
 // share returns the track of a column on a narrow screen, where all columns share the width that there is.
 const share = (width = "") => `minmax(0, ${/^(?:minmax\()?([\d.]+)rem/.exec(width)?.[1] ?? 8}fr)`;
 
-export function DataTable<T>({ label, columns, rows: unsorted, rowKey, to, chosen, sort = "", sortBy, more, empty, rowHeight: high = 40 }: DataTableProps<T>) {
-  const rows = sorted(unsorted, columns, sort);
-  const wide = useWide("(min-width: 52.01rem)"), onPhone = (c: Column<T>) => c.phone ?? c === columns[0];
-  const two = !wide && columns.some((c) => c.phone === 2), rowHeight = two ? twoLines : high;
+export function DataTable<T>({ label, columns: all, rows: unsorted, rowKey, to, choose, chosen, sort = "", order = "", sortBy, more, empty, rowHeight: high = 40, lines = twoLines }: DataTableProps<T>) {
+  const rows = sorted(unsorted, all, sort), by = sort || order;
+  const wide = useWide("(min-width: 52.01rem)"), columns = wide ? all.filter((c) => c.phone !== "only") : all, onPhone = (c: Column<T>) => c.phone ?? c === columns[0];
+  const two = !wide && columns.some((c) => c.phone === 2), rowHeight = two ? lines : high;
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState<string>();
@@ -101,19 +107,20 @@ export function DataTable<T>({ label, columns, rows: unsorted, rowKey, to, chose
   if (rows.length === 0) return <div class="table" ref={box} key="table"><div class="table-empty">{empty}</div></div>; // a table needs rows
   return <div class="table" ref={box} key="table" role="table" aria-label={label} aria-rowcount={rows.length + 1} aria-colcount={columns.length} onKeyDown={move}
     style={{ "--tracks": tracks(false), "--tracks-phone": tracks(true), "--row": `${rowHeight}px`, "--rows": rows.length, "--head": two ? "0px" : "2.2rem" }}>
-    <div role="rowgroup" class={two ? "unseen" : "thead"}><div role="row" aria-rowindex={1} class="tr">{columns.filter((c) => !two || onPhone(c)).map((c) => <span key={c.key} role="columnheader" class={cellClass(c)} aria-sort={sort.replace("-", "") !== c.key ? undefined : sort.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy && !two ? <button type="button" class="link sort" onClick={() => sortBy(sort === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sort === c.key ? " ↑" : sort === `-${c.key}` ? " ↓" : ""}</button> : c.title || <span class="unseen">Actions</span>}</span>)}</div></div>
+    <div role="rowgroup" class={two ? "unseen" : "thead"}><div role="row" aria-rowindex={1} class="tr">{columns.filter((c) => !two || onPhone(c)).map((c) => <span key={c.key} role="columnheader" class={cellClass(c)} aria-sort={by.replace("-", "") !== c.key ? undefined : by.startsWith("-") ? "descending" : "ascending"}>{c.value && sortBy && !two ? <button type="button" class="link sort" onClick={() => sortBy(by === `-${c.key}` ? c.key : sort === c.key ? "" : `-${c.key}`)}>{c.title}{sign(by, c.key)}</button> : c.title ? <>{c.title}{by.replace("-", "") === c.key && sign(by, c.key)}</> : <span class="unseen">Actions</span>}</span>)}</div></div>
     <div role="rowgroup" class="tbody" style={{ height: `${rows.length * rowHeight}px` }}>
       {rows.slice(first, last).map((row, i) => {
         const index = first + i, key = rowKey(row), path = to?.(row);
-        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${two ? " two" : ""}${path ? " opens" : ""}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
+        return <div key={key} role="row" aria-rowindex={index + 2} class={`tr${two ? " two" : ""}${path || choose ? " opens" : ""}${key === chosen ? " chosen" : ""}`} data-index={index} data-key={key} tabIndex={index === at ? 0 : -1} style={{ transform: `translateY(${index * rowHeight}px)` }}
           onFocus={() => setActive(key)}
           onClick={(e) => {
-            if (!path || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;
-            if (e.ctrlKey || e.metaKey) window.open(href(path), "_blank", "noopener");
+            if (!path && !choose || (e.target as HTMLElement).closest("a, button, input, select") || String(getSelection())) return;
+            if (!path) choose!(row);
+            else if (e.ctrlKey || e.metaKey) window.open(href(path), "_blank", "noopener");
             else go(path);
           }}
-          onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget && path) go(path); }}>
-          {two ? <>{line(row, columns.filter((c) => onPhone(c) === true))}{line(row, columns.filter((c) => c.phone === 2))}</> : cells(row, columns)}
+          onKeyDown={(e) => { if (e.key === "Enter" && e.target === e.currentTarget) { if (path) go(path); else choose?.(row); } }}>
+          {two ? <>{line(row, columns.filter((c) => onPhone(c) === true))}{line(row, columns.filter((c) => c.phone === 2 || c.phone === "only"))}</> : cells(row, columns)}
         </div>;
       })}
     </div>

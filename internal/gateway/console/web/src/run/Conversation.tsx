@@ -1,15 +1,17 @@
 // The conversation of a run: messages and tool calls in their order.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now, query } from "../api";
 import { ApprovalCard, type WaitingCall } from "../components/ApprovalCard";
 import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../components/basics";
-import { CallCard, failureOf } from "../components/CallCard";
+import { CallCard, failureOf, inOneLine } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
 import type { ToolsDigest } from "../../events";
-import { bytes, count, duration, words } from "../text/format";
+import { bytes, count, duration, measured, words } from "../text/format";
 import { pieces, visible } from "../text/visible";
-import { itemsOf, ofCall, type Call } from "./items";
+import { stateOf } from "../state";
+import { useWide } from "../wide";
+import { itemsOf, ofCall, type Call, type Item } from "./items";
 import { micros, money, type RunEvent, type StoredBlob } from "./types";
 
 const manyCalls = 8; // beyond which calls are closed at first
@@ -25,19 +27,35 @@ interface Props {
 
 export function Conversation({ events, live, open, runId, waiting, decided }: Props) {
   const { items, history, system, text, thought, writing } = useMemo(() => itemsOf(events), [events]);
-  const [unfolded, set] = useState(false);
+  const [unfolded, set] = useState(false), [fold, setFold] = useState<{ open: boolean }>();
+  const list = useRef<HTMLOListElement>(null), wide = useWide("(min-width: 80rem)"), calls = items.filter((i, n) => i.kind === "call" && n >= (unfolded ? 0 : history)).length;
   const from = unfolded ? 0 : history, many = items.filter((i) => i.kind === "call").length > manyCalls;
-  return <div class="run-talk"><Asked started={events.find((e) => e.type === "RunStarted")} system={system} /><ol class="run-items">
+  const outlined = wide && items.length - from >= leastOutlined;
+  return <div class={`run-talk${outlined ? " outlined" : ""}`}><div class="run-said"><Asked started={events.find((e) => e.type === "RunStarted")} system={system} />
+    {calls > 1 && <p class="answers run-fold"><button type="button" class="quiet small" onClick={() => setFold({ open: true })}>Open all calls</button><button type="button" class="quiet small" onClick={() => setFold({ open: false })}>Close all calls</button></p>}<ol class="run-items" ref={list}>
     {history > 0 && <li><button type="button" class="quiet small" aria-expanded={unfolded} onClick={() => set(!unfolded)}>{unfolded ? "Hide" : "Show"} {count(history, "earlier message or call", "earlier messages and calls")} of the conversation</button></li>}
-    {items.slice(from).map((item, n) => { const i = from + n; return <li key={i} class={`run-item ${item.kind === "text" ? `says-${item.role}` : item.kind}${i < history ? " earlier" : ""}`}>
+    {items.slice(from).map((item, n) => { const i = from + n; return <li key={i} data-item={i} class={`run-item ${item.kind === "text" ? `says-${item.role}` : item.kind}${i < history ? " earlier" : ""}`}>
       {item.step && <Step event={item.step} />}
       {item.kind === "text" ? <Said text={item.text} role={item.role} note={item.note} at={i}><EventLink event={item.event} open={open} /></Said>
-        : item.kind === "call" ? <RunCall call={item.call} live={live} closed={many} open={open} runId={runId} waiting={waiting?.find((w) => w.tool_call_id === item.call.id)} decided={decided} />
+        : item.kind === "call" ? <RunCall call={item.call} live={live} closed={many} fold={fold} open={open} runId={runId} waiting={waiting?.find((w) => w.tool_call_id === item.call.id)} decided={decided} />
         : <p class={item.bad ? "run-note bad" : "run-note"}><Seen text={item.text} />{item.removed ? ` (${bytes(item.removed)})` : ""} <EventLink event={item.event} open={open} /></p>}
     </li>; })}
     {thought && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge>reasoning</Badge></div><div class="run-text soft" dir="auto"><Pieces cut={pieces(thought, "\n\t")} /></div></li>}
     {(text || writing) && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge kind="run">writing{writing && " a call of "}{writing}</Badge></div>{text && <div class="run-text"><Markdown text={text} /></div>}</li>}
-  </ol></div>;
+  </ol></div>{outlined && <Outline items={items} from={from} live={live} show={(i) => { const item = list.current?.querySelector<HTMLElement>(`[data-item="${i}"]`); item?.scrollIntoView({ block: "start" }); item?.querySelector<HTMLElement>("summary, button, a")?.focus({ preventScroll: true }); }} />}</div>;
+}
+
+const leastOutlined = 4; // items beside which their outline stands
+
+// Outline names what was said and called, each a line that leads to it.
+function Outline({ items, from, live, show }: { items: Item[]; from: number; live: boolean; show: (item: number) => void }) {
+  const line = (i: Item) => {
+    if (i.kind === "note") return <span class={i.bad ? "outline-text bad" : "outline-text soft"}><Seen text={i.text} /></span>;
+    if (i.kind === "text") return <><b>{i.note === "reasoning" ? "reasoning" : i.role}</b> <span class="outline-text soft" dir="auto"><Seen text={i.text.replace(/\s+/g, " ").slice(0, 90)} /></span></>;
+    const { kind, sign } = stateOf(ofCall(i.call, live)), ms = i.call.executed?.data.latency_ms;
+    return <><b class="mono"><Seen text={i.call.name} /></b> <span class="outline-text soft">{inOneLine(i.call.args).slice(0, 90)}</span><span class={`outline-state ${kind}`}>{sign === "✓" ? "" : sign}</span>{ms !== undefined && <span class="soft num">{measured(ms)}</span>}</>;
+  };
+  return <nav class="run-outline" aria-label="Outline"><h2 class="label">Outline</h2><ol>{items.slice(from).map((i, n) => <li key={from + n} class={i.kind === "call" ? "inner" : ""}>{i.step && i.step.turn > 0 && <span class="outline-turn soft num">Turn {i.step.turn} · {duration(i.step.data.latency_ms ?? 0)}</span>}<button type="button" class="plain" onClick={() => show(from + n)}>{line(i)}</button></li>)}</ol></nav>;
 }
 
 // Asked is what the model was asked with: settings, limits, and the system text.
@@ -76,8 +94,9 @@ const filesOf = (blobs: unknown) => (blobs as StoredBlob[] | undefined)?.map((b)
 const EventLink = ({ event, open }: { event: number; open?: (event: number) => void }) => open &&
   <button type="button" class="link small" onClick={() => open(event)} aria-label={`Event ${event}`}>#{event}</button>;
 
-function RunCall({ call, live, closed, open, runId, waiting, decided }: { call: Call; live: boolean; closed: boolean } & Omit<Props, "events" | "waiting"> & { waiting?: WaitingCall }) {
+function RunCall({ call, live, closed, fold, open, runId, waiting, decided }: { call: Call; live: boolean; closed: boolean; fold?: { open: boolean } } & Omit<Props, "events" | "waiting"> & { waiting?: WaitingCall }) {
   const [touched, touch] = useState<boolean>();
+  useEffect(() => { if (fold) touch(fold.open); }, [fold]);
   const result = call.result?.data, done = call.executed?.data, by = call.resolved?.data, step = call.progress, state = ofCall(call, live);
   const asks = state === "awaiting_approval" && waiting && runId, began = (call.resolved ?? call.planned)?.time, said = call.result ? call.result.content?.result ?? "" : call.stored?.content;
   return <article class="run-call" aria-label={`Call of ${call.name}`}>

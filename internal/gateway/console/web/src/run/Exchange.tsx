@@ -2,6 +2,7 @@
 
 import { Badge, Copy, Empty, Seen, StateBadge } from "../components/basics";
 import { count, duration, words } from "../text/format";
+import { failureName } from "../state";
 import type { RunEvent } from "./types";
 
 export function Exchange({ events }: { events: RunEvent[] }) {
@@ -17,7 +18,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
       const d = finished?.data;
       return <article key={started.event_id} class="card-box" aria-label={`Model call ${started.event_id}`}>
         <div class="run-who"><b><Seen text={`${started.data.provider ?? ""} ${started.data.model ?? ""}`} /></b><Badge>turn {started.turn}, attempt {started.data.attempt}</Badge>
-          {d && <StateBadge of={d.status === "success" ? "completed" : "failed"}>{d.error_code && `: ${words(d.error_code)}`}</StateBadge>}{d?.upstream_status ? <Badge kind="bad">HTTP {d.upstream_status}</Badge> : null}</div>
+          {d && <StateBadge of={d.status === "success" ? "completed" : "failed"}>{d.error_code && `: ${failureName(d.error_code)}`}</StateBadge>}{d?.upstream_status ? <Badge kind="bad">HTTP {d.upstream_status}</Badge> : null}</div>
         <dl class="facts">
           <dt>Sent</dt><dd>{count(started.data.messages ?? 0, "message")}, {count(Number(started.data.tools ?? 0), "tool")}</dd>
           <dt>Prompt hash</dt><dd class="mono"><Seen text={started.data.prompt_hash_v2 ?? ""} /> <Copy text={started.data.prompt_hash_v2 ?? ""} /></dd>

@@ -1,21 +1,20 @@
 // The timeline of a run: one row and bar for each span, and beside it what the chosen span is made of.
 
-import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { now } from "../api";
-import { JsonView, Pieces, Seen, StateBadge } from "../components/basics";
+import { Seen } from "../components/basics";
 import { inOneLine } from "../components/CallCard";
-import { ResultView } from "../components/ResultView";
 import { stateOf } from "../state";
-import { pieces, visible } from "../text/visible";
-import { duration, words } from "../text/format";
+import { visible } from "../text/visible";
+import { duration, measured, words } from "../text/format";
 import { itemsOf } from "./items";
-import { spansOf, type Span } from "./spans";
+import { SpanDetail } from "./SpanDetail";
+import { ranFor, spansOf } from "./spans";
 import { micros, type RunEvent } from "./types";
 
 const zooms = [1, 2, 4, 8, 16];
 const marks = [0, .25, .5, .75, 1];
-const key: [kind: string, label: string][] = [["model", "model"], ["first", "until the first token"], ["tool", "tool"], ["approval", "awaiting approval"], ["pause", "waiting"], ["failed", "failed"]];
+const key: [kind: string, label: string][] = [["model", "model"], ["first", "until the first token"], ["tool", "tool"], ["idle", "before and after it ran"], ["approval", "awaiting approval"], ["pause", "waiting"], ["failed", "failed"]];
 const icons = { model: "M10 2l1.8 5.2L17 9l-5.2 1.8L10 16l-1.8-5.2L3 9l5.2-1.8z", tool: "M12.5 3a4 4 0 0 0-3.6 5.7L3 14.600l2.400 2.400 5.900-5.900A4 4 0 0 0 16.700 6l-2.500 2.500-2.200-.500-.500-2.200L14 3.300A4 4 0 0 0 12.500 3z", pause: "M7 4v12M13 4v12" };
 
 interface Props { events: RunEvent[]; live: boolean; selected?: number; select: (event: number | undefined) => void; open: (event: number) => void }
@@ -39,12 +38,15 @@ export function Timeline({ events, live, selected, select, open }: Props) {
     row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [selected]);
+  const detailed = Boolean(chosen);
+  useEffect(() => { if (detailed && matchMedia("(max-width: 52rem)").matches) list.current?.scrollIntoView({ block: "start" }); }, [detailed]); // the rows beside the sheet
+  const pass = (by: number) => spans[Math.max(0, Math.min(spans.length - 1, at + by))]?.event;
   const keys = (e: KeyboardEvent) => {
     const step = ({ j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, Home: -spans.length, End: spans.length } as Record<string, number>)[e.key];
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (step !== undefined) {
       e.preventDefault();
-      wanted.current = spans[Math.max(0, Math.min(spans.length - 1, at + step))]?.event;
+      wanted.current = pass(step);
       select(wanted.current);
     } else if (e.key === "Enter" && spans[at]) open(spans[at].event);
     else if (e.key === "+") setZoom(Math.min(zooms.length - 1, zoom + 1));
@@ -61,39 +63,16 @@ export function Timeline({ events, live, selected, select, open }: Props) {
       <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%` }}>
         <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
         {spans.map((s, i) => {
-          const took = duration(((s.to ?? end) - s.from) / 1000), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
+          const ran = ranFor(s, end), idle = s.kind === "tool" && s.parts.some((p) => p.kind === "work"), took = idle ? measured(ran) : duration(ran), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
           return <div key={s.id} class={`timeline-row${s === shown ? " shown" : ""}`} role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
-            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {s.tokens.input_tokens.toLocaleString()} in, {s.tokens.output_tokens.toLocaleString()} out</span>}</span><span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
-            <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
+            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {s.tokens.input_tokens.toLocaleString()} in, {s.tokens.output_tokens.toLocaleString()} out</span>}</span>{s.progress && <span class="timeline-tokens num">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</span>}<span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
+            <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${idle ? " idle" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part as-${p.kind}`} style={place(p.from, p.to)} />)}</span>
           </div>;
         })}
       </div>
     </div>
-    {shown && <Detail key={shown.event} span={shown} chosen={shown === chosen} begin={begin} end={end} events={events} open={open} />}</div>
+    {shown && <SpanDetail key={shown.event} span={shown} chosen={shown === chosen} begin={begin} end={end} events={events} step={(by) => select(pass(by))} close={() => select(undefined)} open={open} />}</div>
   </>;
-}
-
-const partNames = { first: "Until the first token", approval: "Awaiting approval", work: "Worked", wait: "Waited before this attempt" };
-
-// Detail says what a span is made of. Of a span that is not chosen, it is shown only where there is room beside the timeline.
-function Detail({ span: s, chosen, begin, end, events, open }: { span: Span; chosen: boolean; begin: number; end: number; events: RunEvent[]; open: (event: number) => void }) {
-  const over = events.findLast((e) => e.type === "ModelCallFinished" && s.kind === "model" && micros(e.time) === s.to);
-  const call = useMemo(() => itemsOf(events).items.find((i) => i.kind === "call" && i.call.planned?.event_id === s.event), [events, s.event]);
-  const of = call?.kind === "call" ? call.call : undefined, parts = over?.content?.message?.parts ?? [];
-  const text = parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n"), calls = parts.filter((p) => p.type === "tool_call").map((p) => p.name ?? "");
-  return <article class={`card-box timeline-detail${chosen ? "" : " unchosen"}`} aria-label="Chosen span">
-    <div class="run-who"><b><Seen text={s.label} /></b><StateBadge of={s.state} /><button type="button" class="link small" onClick={() => open(s.event)}>Open event {s.event}</button></div>
-    <dl class="facts"><dt>Turn</dt><dd class="num">{s.turn}</dd><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd>
-      {s.parts.map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{duration(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
-      {s.note && <><dt>Note</dt><dd>{words(s.note)}</dd></>}
-      {over?.data.usage && <><dt>Tokens</dt><dd class="num">{over.data.usage.input_tokens} in, {over.data.usage.output_tokens} out</dd></>}
-      {over?.data.finish_reason && <><dt>Ended with</dt><dd>{words(over.data.finish_reason)}</dd></>}
-      {calls.length > 0 && <><dt>Calls</dt><dd class="mono"><Seen text={calls.join(", ")} /></dd></>}
-      {over?.content?.error_message && <><dt>The model server said</dt><dd><Seen text={over.content.error_message} /></dd></>}</dl>
-    {text && <><h2 class="label">Answer</h2><p class="run-text plain" dir="auto"><Pieces cut={pieces(text, "\n\t")} /></p></>}
-    {of && <><h2 class="label">Arguments</h2><JsonView text={of.args || "{}"} label={`Arguments of ${of.id}`} exact /></>}
-    {of?.result && <ResultView text={of.result.content?.result ?? ""} label="Result" name={`Result of ${of.id}`} />}
-  </article>;
 }

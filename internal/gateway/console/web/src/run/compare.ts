@@ -37,3 +37,36 @@ export function same(row: Row): boolean {
   const a = partsOf(row.left), b = partsOf(row.right);
   return !!row.left && !!row.right && a.length === b.length && a.every((p, i) => p.label === b[i]!.label && p.text === b[i]!.text);
 }
+
+// answerOf is what the model said last.
+export function answerOf(items: Item[]): string {
+  const last = items.findLast((i) => i.kind === "text" && i.role === "assistant" && i.note !== "reasoning");
+  return last?.kind === "text" ? last.text : "";
+}
+
+const and = (list: string[]) => list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`;
+
+// share is by how much a number grew or shrank, such as −57 %; "" if that cannot be said.
+export function share(from: number, to: number): string {
+  const n = from > 0 ? Math.round((to / from - 1) * 100) : 0;
+  return n === 0 ? "" : `${n > 0 ? "+" : "−"}${Math.abs(n).toLocaleString()} %`;
+}
+
+export interface Figures { tokens: number; ms: number; ended: boolean }
+
+// differs says in one or two sentences what is other in the right run than in the left one: the answer, the calls, tokens and time.
+export function differs(left: Item[], right: Item[], a: Figures, b: Figures): string {
+  const calls = (items: Item[]) => items.flatMap((i) => i.kind === "call" ? [{ name: i.call.name, args: i.call.args, failed: i.call.result?.data.status === "error" }] : []);
+  const was = calls(left), is = calls(right), names = (list: typeof was) => [...new Set(list.map((c) => c.name))];
+  const gone = names(was).filter((n) => !names(is).includes(n)), fresh = names(is).filter((n) => !names(was).includes(n));
+  const said = [...!b.ended ? [] : [answerOf(left) === answerOf(right) ? "gives the same answer" : answerOf(right) ? "gives another answer" : "gives no answer"]];
+  if (gone.length) said.push(`does not call ${and(gone)}`);
+  if (fresh.length) said.push(`calls ${and(fresh)}, which the recorded run did not`);
+  if (!gone.length && !fresh.length && was.length !== is.length) said.push(`makes ${Math.abs(is.length - was.length)} ${Math.abs(is.length - was.length) === 1 ? "call" : "calls"} ${is.length > was.length ? "more" : "fewer"}`);
+  else if (was.length && was.length === is.length && was.some((c, i) => c.name === is[i]!.name && c.args !== is[i]!.args)) said.push("calls with other arguments");
+  const failed = (list: typeof was) => list.filter((c) => c.failed).length;
+  if (failed(is) > failed(was)) said.push(`has ${failed(is) - failed(was)} more failed ${failed(is) - failed(was) === 1 ? "call" : "calls"}`);
+  const by = (from: number, to: number, more: string, less: string) => { const s = share(from, to); return s && `${s.slice(1)} ${s[0] === "+" ? more : less}`; };
+  const figures = b.ended ? [by(a.tokens, b.tokens, "more tokens", "fewer tokens"), by(a.ms, b.ms, "more time", "less time")].filter(Boolean) : [];
+  return [said.length ? `The new run ${and(said)}.` : "", figures.length ? `It takes ${and(figures)}.` : ""].filter(Boolean).join(" ");
+}

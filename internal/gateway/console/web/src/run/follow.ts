@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, follow, isAbort } from "../api";
+import { withDelta } from "./deltas";
 import { readEvent, type RunEvent } from "./types";
 
 // useEvents follows the events of a run; of "" there are none. paused holds back what comes; it is shown when the pause ends.
@@ -28,8 +29,9 @@ export function useEvents(id: string, paused = false) {
         if (event.event_id <= (list.findLast((x) => x.event_id !== undefined)?.event_id ?? 0)) return;
         if (event.type === "ModelCallFinished") all.current = list.filter((x) => x.event_id !== undefined);
       }
-      if (event.type === "ToolCallProgress") all.current = all.current.filter((x) => x.type !== event.type || x.data.tool_call_id !== event.data.tool_call_id);
-      all.current.push(event);
+      if (event.type === "ToolCallProgress") all.current = [...all.current.filter((x) => x.type !== event.type || x.data.tool_call_id !== event.data.tool_call_id), event];
+      else if (event.n) all.current = withDelta(all.current, event);
+      else all.current.push(event);
       show();
     } }).then(() => { setOver(true); show(); }, (e: unknown) => { if (!isAbort(e)) setError(e as Error); });
     return () => aborter.abort();

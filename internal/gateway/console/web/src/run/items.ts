@@ -1,6 +1,7 @@
 // The conversation of a run in the order of its messages, from its events.
 
-import { ofResult } from "../state";
+import { failureName, ofResult } from "../state";
+import { words } from "../text/format";
 import type { Message, Part, RunEvent } from "./types";
 
 export interface Call {
@@ -73,7 +74,7 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; s
           said(e.content.message, id);
           answered = (e.content.message.parts ?? []).filter((p) => p.type === "text").map((p) => p.text ?? "").join("");
         }
-        if (d.status !== "success") items.push({ kind: "note", bad: true, event: id, text: `The model call failed: ${d.error_code ?? "error"}${e.content?.error_message ? `: ${e.content.error_message}` : ""}` });
+        if (d.status !== "success") items.push({ kind: "note", bad: true, event: id, text: `The model call failed: ${failureName(d.error_code ?? "error")}${e.content?.error_message ? `: ${e.content.error_message}` : ""}` });
         if (items[first]) items[first].step = e;
         break;
       }
@@ -87,7 +88,7 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; s
       case "ToolCallResult": if (call) call.result = e; break;
       case "RunFinished":
         if (e.content?.answer && e.content.answer !== answered) items.push({ kind: "text", role: "assistant", text: e.content.answer, event: id });
-        if (d.status !== "completed") items.push({ kind: "note", bad: d.status === "failed", event: id, text: `The run ended: ${d.reason ?? ""}${d.limit ? `, limit ${d.limit}` : ""}${d.error_code ? `, ${d.error_code}` : ""}` });
+        if (d.status !== "completed") items.push({ kind: "note", bad: d.status === "failed", event: id, text: `The run ended: ${words(d.reason ?? "")}${d.limit ? `, limit ${d.limit}` : ""}${d.error_code && d.error_code !== d.reason ? `, ${failureName(d.error_code)}` : ""}` });
         break;
     }
   }

@@ -1,6 +1,6 @@
 // The spans of a run, from its events: model calls, tool calls with what they waited for, and the times in which the run waited.
 
-import { ofResult, stateOf } from "../state";
+import { failureName, ofResult, stateOf } from "../state";
 import { micros, type RunEvent } from "./types";
 
 export interface Span {
@@ -14,7 +14,15 @@ export interface Span {
   state: string; // as state.ts names it
   note: string; // one line for people
   tokens?: { input_tokens: number; output_tokens: number }; // of a model call that has ended
+  progress?: { done: number; total?: number }; // of a tool that runs
   parts: { kind: "first" | "approval" | "work" | "wait"; from: number; to: number | undefined }[]; // in order
+}
+
+// ranFor is how long a span did its work, in ms: a tool that was executed as long as that took, another one as long as it lasted. end is the time until which an
+// open span lasts, in µs.
+export function ranFor(s: Span, end: number): number {
+  const ran = s.kind === "tool" ? s.parts.filter((p) => p.kind === "work") : [];
+  return (ran.length ? ran.reduce((n, p) => n + (p.to ?? end) - p.from, 0) : (s.to ?? end) - s.from) / 1000;
 }
 
 // spansOf returns the spans in the order of their beginnings.
@@ -28,8 +36,12 @@ export function spansOf(events: RunEvent[]): Span[] {
     return span;
   };
   for (const e of events) {
-    if (e.event_id === undefined) continue;
     const at = micros(e.time), d = e.data, tool = d.tool_call_id ? tools.get(d.tool_call_id) : undefined;
+    if (e.event_id === undefined) {
+      if (e.type === "ToolCallProgress" && tool) tool.progress = { done: d.done ?? 0, total: d.total };
+      else if (e.type.endsWith("Delta") && model && !model.parts.length) model.parts.push({ kind: "first", from: model.from, to: at }, { kind: "work", from: at, to: undefined });
+      continue;
+    }
     switch (e.type) {
       case "ModelCallStarted":
         if ((d.attempt ?? 1) > 1) {
@@ -41,6 +53,7 @@ export function spansOf(events: RunEvent[]): Span[] {
       case "ModelCallFinished":
         if (!model) break;
         model.to = at;
+        model.parts = [];
         if (d.usage?.total_tokens) model.tokens = d.usage;
         model.state = d.status === "success" ? "completed" : "failed";
         if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
@@ -52,7 +65,7 @@ export function spansOf(events: RunEvent[]): Span[] {
           const first = Math.min(at, model.from + d.first_token_ms * 1000);
           model.parts.push({ kind: "first", from: model.from, to: first }, { kind: "work", from: first, to: at });
         }
-        if (model.state === "failed") model.note = [model.note, d.error_code].filter(Boolean).join(", ");
+        if (model.state === "failed") model.note = [model.note, d.error_code && failureName(d.error_code)].filter(Boolean).join(", ");
         model = undefined;
         break;
       case "ToolCallPlanned":
@@ -80,6 +93,7 @@ export function spansOf(events: RunEvent[]): Span[] {
       case "ToolCallResult":
         if (!tool) break;
         tool.to = at;
+        delete tool.progress;
         tool.state = ofResult(d.status === "error" ? d.error_type || "error" : "");
         for (const p of tool.parts) p.to ??= at;
         if (d.error_type) tool.note = [tool.note, d.error_type].filter(Boolean).join(", ");

@@ -1,7 +1,7 @@
 // A run and its events as the API has them.
 
 import type { Events } from "../../events";
-import { ofRun } from "../state";
+import { failureName, ofRun } from "../state";
 import { words } from "../text/format";
 
 export interface Run {
@@ -53,6 +53,8 @@ type AnyOf<U> = { [K in U extends unknown ? keyof U : never]?: U extends unknown
 
 export interface RunEvent {
   event_id?: number; // deltas have none
+  after?: number; // of a delta: the stored event before it
+  n?: number; // of a delta: its number within the model call, from 1
   time: string;
   turn: number;
   type: keyof Events | "server_draining";
@@ -87,4 +89,4 @@ export function lasted(r: Run, now: number): number {
 export const money = (n: number) => `$${n < 0.01 ? n.toFixed(5) : n.toFixed(2)}`;
 
 // reasonOf is why a run ended or waits, as far as its state does not say it.
-export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code !== r.status && r.error_code].filter(Boolean).join(": ");
+export const reasonOf = (r: Run) => [r.reason !== "answered" && r.reason !== ofRun(r) && r.reason !== r.status && words(r.reason ?? ""), r.error_code !== r.status && failureName(r.error_code ?? "")].filter(Boolean).join(": ");

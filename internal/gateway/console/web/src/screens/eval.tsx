@@ -6,12 +6,14 @@ import { Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Pl
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, place, setParams } from "../router";
+import { share } from "../run/compare";
 import { Conversation } from "../run/Conversation";
 import { money, type Message, type RunEvent } from "../run/types";
 import { count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
-import { interval, nameOf, NoResults, outcome, type Measured, type Result } from "./evals";
+import { apart, changeOf, type Change } from "../run/evalcompare";
+import { interval, nameOf, NoResults, outcome, percent, type Measured, type Result } from "./evals";
 
 interface Run { name: string; model: string; scenario: string; category?: string; strategy?: string; fallback?: boolean; trial: number; ok: boolean; scored: boolean; error_class?: string; error_message?: string; elapsed_ms: number; cost?: number }
 interface Detail extends Result { runs: Run[]; truncated?: boolean }
@@ -32,7 +34,15 @@ function casesOf(runs: Run[]): Case[] {
 
 const passed = (runs: Run[] = []) => runs.filter((r) => r.ok).length;
 
-function Cell({ runs = [] }: { runs?: Run[] }) {
+const signs: Record<Change, string> = { better: "▲", worse: "▼", same: "", unknown: "" };
+
+// Cell is how many runs of a case passed, beside those of the other result if there is one.
+function Cell({ runs, against }: { runs?: Run[]; against?: { runs?: Run[] } }) {
+  const change = against && changeOf(runs, against.runs);
+  return change === undefined ? <Passed runs={runs} /> : <span class={`eval-pair ${change}`}><Passed runs={against!.runs} /> <span aria-hidden="true">→</span> <Passed runs={runs} /> {signs[change] && <b><span aria-hidden="true">{signs[change]}</span><span class="unseen">{change}</span></b>}</span>;
+}
+
+function Passed({ runs = [] }: { runs?: Run[] }) {
   const scored = runs.filter((r) => r.scored), n = passed(scored);
   if (!runs.length) return <span class="soft">–</span>;
   if (!scored.length) return <Badge kind="wait">no score</Badge>;
@@ -40,18 +50,39 @@ function Cell({ runs = [] }: { runs?: Run[] }) {
 }
 
 // Rate draws a rate with its interval of 95 %; the text says the same.
-function Rate({ m }: { m: Measured }) {
+function Rate({ m, was }: { m: Measured; was?: Measured }) {
   const low = (m.ok_rate_low ?? 0) * 100, high = (m.ok_rate_high ?? 0) * 100;
-  return <div class="eval-rate"><span class="num">{interval(m)}</span>{m.ok_rate !== null && <span class="eval-bar" aria-hidden="true"><i style={{ left: `${low}%`, width: `${high - low}%` }} /><b style={{ left: `${m.ok_rate * 100}%` }} /></span>}</div>;
+  return <div class="eval-rate"><span class="num">{interval(m)}</span>{was && <Moved m={m} was={was} />}{was?.ok_rate != null && <span class="eval-bar was" aria-hidden="true"><i style={{ left: `${(was.ok_rate_low ?? 0) * 100}%`, width: `${((was.ok_rate_high ?? 0) - (was.ok_rate_low ?? 0)) * 100}%` }} /><b style={{ left: `${was.ok_rate * 100}%` }} /></span>}{m.ok_rate !== null && <span class="eval-bar" aria-hidden="true"><i style={{ left: `${low}%`, width: `${high - low}%` }} /><b style={{ left: `${m.ok_rate * 100}%` }} /></span>}</div>;
+}
+
+// Moved says by how much a rate moved, and whether that is more than chance.
+function Moved({ m, was }: { m: Measured; was: Measured }) {
+  if (m.ok_rate === null || was.ok_rate === null) return null;
+  const by = Math.round((m.ok_rate - was.ok_rate) * 100), sure = apart(m, was);
+  return <span class="small"><b class={by > 0 ? "better" : by < 0 ? "worse" : ""}>{by > 0 ? "▲ +" : by < 0 ? "▼ −" : ""}{Math.abs(by)} points</b> <span class="soft">from {percent(was.ok_rate)}{by === 0 ? "" : sure ? "; more than chance" : "; the intervals overlap"}</span></span>;
+}
+
+// Against chooses the result that this one is compared with.
+function Against({ id, against, suite }: { id: string; against: string; suite?: string }) {
+  const { data } = useResource<{ data: Result[] }>("api/evals"), others = data?.data.filter((r) => r.id !== id && !r.problem) ?? [];
+  if (!others.length && !against) return null;
+  return <label class="eval-against">Compare with<select value={against} onChange={(e) => setParams({ against: e.currentTarget.value, changed: "" })}><option value="">nothing</option>
+    {others.toSorted((a, b) => Number(b.suite === suite) - Number(a.suite === suite)).map((r) => <option key={r.id} value={r.id}>{visible(r.id)}{r.suite && r.suite !== suite ? `, suite ${visible(r.suite)}` : ""}</option>)}</select></label>;
 }
 
 export default function Eval({ params }: ScreenProps) {
   const id = params.id ?? "";
   const { data, error, reload } = useResource<Detail>(`api/evals/${enc(id)}`);
-  const failing = param("show") === "failed", text = param("q").toLowerCase(), scenario = param("case"), name = param("run");
+  const against = param("against"), other = useResource<Detail>(against ? `api/evals/${enc(against)}` : undefined), was = against ? other.data : undefined;
+  const before = useMemo(() => new Map(casesOf(was?.runs ?? []).map((c) => [c.scenario, c])), [was]);
+  const twin = (m: Measured) => was && (was.models.find((o) => nameOf(o) === nameOf(m)) ?? (was.models.length === 1 && data?.models.length === 1 ? was.models[0] : undefined));
+  const runsBefore = (scenario: string, model: string) => { const c = before.get(scenario), own = data?.models.find((m) => nameOf(m) === model), of = own && twin(own); return c?.runs.get(of ? nameOf(of) : model); };
+  const changes = (c: Case) => models.map((m) => changeOf(c.runs.get(m), runsBefore(c.scenario, m)));
+  const show = param("show"), failing = show === "failed", changed = show === "changed" && Boolean(was), text = param("q").toLowerCase(), scenario = param("case"), name = param("run");
   const cases = useMemo(() => casesOf(data?.runs ?? []), [data]);
   const models = useMemo(() => [...new Set((data?.runs ?? []).map(nameOf))], [data]);
-  const rows = cases.filter((c) => (!failing || [...c.runs.values()].flat().some((r) => !r.ok)) && (!text || `${c.scenario} ${c.category ?? ""}`.toLowerCase().includes(text)));
+  const moved = was ? cases.map(changes) : [], changedCases = (of: Change) => moved.filter((c) => c.includes(of)).length;
+  const rows = cases.filter((c) => (!changed || changes(c).some((x) => x === "better" || x === "worse")) && (!failing || [...c.runs.values()].flat().some((r) => !r.ok)) && (!text || `${c.scenario} ${c.category ?? ""}`.toLowerCase().includes(text)));
   const link = (values: Record<string, string>) => {
     const query = new URLSearchParams(place.value.query);
     for (const [k, v] of Object.entries(values)) if (v) query.set(k, v); else query.delete(k);
@@ -59,22 +90,24 @@ export default function Eval({ params }: ScreenProps) {
   };
   const columns: Column<Case>[] = [
     { key: "case", title: "Case", cell: (c) => <Seen text={c.scenario} />, width: "minmax(8rem, 2fr)" },
-    ...models.map((m, i): Column<Case> => ({ key: m, title: visible(m), cell: (c) => <Cell runs={c.runs.get(m)} />, width: "minmax(5rem, 1fr)", phone: i < 2 })),
+    ...models.map((m, i): Column<Case> => ({ key: m, title: visible(m), cell: (c) => <Cell runs={c.runs.get(m)} against={was && { runs: runsBefore(c.scenario, m) }} />, width: was ? "minmax(9rem, 1fr)" : "minmax(5rem, 1fr)", phone: i < 2 })),
   ];
   const chosen = cases.find((c) => c.scenario === scenario);
   return <div class="page">
-    <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}</>}><Copy text={() => location.href} label="Copy link" /></PageHeader>
+    <PageHeader title={id} back={{ to: "/evals", label: "Evaluations" }} note={data && <>{data.suite && <>Suite <Seen text={data.suite} />, </>}{data.started && <Time at={data.started} />} {data.status && <Badge kind={outcome[data.status] ?? ""}>{data.status}</Badge>}</>}>{data && <Against id={id} against={against} suite={data.suite} />}<Copy text={() => location.href} label="Copy link" /></PageHeader>
     {error && !data && <NoResults error={error} retry={reload} />}
     {!data && !error && <Loading />}
     {data?.problem && <ErrorState error={new Error(data.problem)} />}
     {data && <>
       {data.truncated && <p class="problem note">The folder has more runs than are shown here.</p>}
+      {against && other.error && !was && <ErrorState error={other.error} retry={other.reload} />}
+      {was && <p class="compare-says" role="status">{data.models.filter((m) => !twin(m)).length > 0 && <><Seen text={against} /> has no {data.models.filter((m) => !twin(m)).map((m) => visible(nameOf(m))).join(", ")}. </>}{changedCases("better") + changedCases("worse") === 0 ? `No case changed since ${visible(against)}.` : <>{count(changedCases("better"), "case")} better and {count(changedCases("worse"), "case")} worse than in <Seen text={against} />, of {cases.length.toLocaleString()}. {show !== "changed" && <button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show those that changed</button>}</>}</p>}
       <PlainTable label="Models" head={["Model", "Rate and interval of 95 %", "Passed", "No score", "p50", "p95", "Cost"]}>
-        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{duration(m.ms_p50)}</td><td class="num">{duration(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
+        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{duration(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{duration(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
       </PlainTable>
       <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
         <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-          <label>Show<select value={param("show")} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">all cases</option><option value="failed">those that a run did not pass</option></select></label>
+          <label>Show<select value={param("show")} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">all cases</option><option value="failed">those that a run did not pass</option>{was && <option value="changed">those that changed</option>}</select></label>
           <span class="soft small">{count(rows.length, "case")}; Enter shows the runs of one</span></div>
         <div class="eval-table"><DataTable label="Cases" columns={columns} rows={rows} rowKey={(c) => c.scenario} to={(c) => link({ case: c.scenario, run: "" })} empty={<Empty title="No case fits." />} /></div>
       </section>

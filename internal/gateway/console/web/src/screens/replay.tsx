@@ -1,14 +1,14 @@
 // A run again with another model, and the two beside each other.
 
-import { useMemo, useState } from "preact/hooks";
-import { enc, now, send } from "../api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { enc, now, query, send } from "../api";
 import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge } from "../components/basics";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
-import { align, partsOf, same, type Row } from "../run/compare";
+import { align, differs, partsOf, same, share, type Row } from "../run/compare";
 import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
-import { lasted, money, reasonOf, type Run } from "../run/types";
+import { lasted, money, reasonOf, type Run, type RunPage } from "../run/types";
 import { ofRun } from "../state";
 import { count, duration } from "../text/format";
 import { visible } from "../text/visible";
@@ -23,15 +23,16 @@ export default function Replay({ params }: ScreenProps) {
     {left.error && !left.data && <ErrorState error={left.error} retry={left.reload} />}
     {!left.data && !left.error && <Loading />}
     {left.data && <Start key={id} run={left.data} />}
+    {left.data && <Runs of={left.data} shown={other} />}
     {left.data && other && <Compare key={other} left={left.data} right={other} />}
   </div>;
 }
 
-const efforts = ["low", "medium", "high"];
+const efforts = ["low", "medium", "high"], mostModels = 24;
 
 function Start({ run }: { run: Run }) {
   const models = useResource<{ data: { id: string }[] }>("v1/models");
-  const [model, setModel] = useState("");
+  const [model, setModel] = useState(""), [also, setAlso] = useState<string[]>([]);
   const [settings, set] = useState<Record<string, string>>({}); // numbers, but for the effort
   const [tools, setTools] = useState("recorded");
   const [error, setError] = useState<Error>();
@@ -43,21 +44,24 @@ function Start({ run }: { run: Run }) {
     setBusy(true);
     const changed = Object.entries(settings).filter(([, v]) => v);
     try {
-      const made = await send<Run>("POST", `api/runs/${enc(run.run_id)}/replay`, { tools, ...(model ? { model } : {}), ...(changed.length ? { settings: Object.fromEntries(changed.map(([name, v]) => [name, name === "reasoning_effort" ? v : Number(v)])) } : {}) });
+      const begin = (model: string) => send<Run>("POST", `api/runs/${enc(run.run_id)}/replay`, { tools, ...(model ? { model } : {}), ...(changed.length ? { settings: Object.fromEntries(changed.map(([name, v]) => [name, name === "reasoning_effort" ? v : Number(v)])) } : {}) });
+      const made = await begin(model);
+      for (const m of also) if (m !== model) await begin(m);
       setParams({ with: made.run_id });
-      announce("The new run has begun.");
+      announce(also.length ? "The new runs have begun." : "The new run has begun.");
     } catch (e) { setError(e as Error); }
     setBusy(false);
   };
-  const own = run.target || run.model;
+  const own = run.target || run.model, others = models.data?.data.map((m) => m.id).filter((m) => m !== own) ?? [];
   const field = (name: string, label: string, bounds: { min?: number; max?: number; step?: number }) => <label>{label}<input type="number" {...bounds} placeholder="as recorded" style={{ width: "9rem" }} value={settings[name] ?? ""} onInput={(e) => set({ ...settings, [name]: e.currentTarget.value })} /></label>;
   return <form class="card-box" aria-label="A new run" onSubmit={(e) => void submit(e)}>
     <div class="filters">
-      <label>Model<select value={model} onChange={(e) => setModel(e.currentTarget.value)}><option value="">{visible(own)}, as recorded</option>{models.data?.data.filter((m) => m.id !== own).map((m) => <option key={m.id} value={m.id}>{visible(m.id)}</option>)}</select></label>
+      <label>Model<select value={model} onChange={(e) => setModel(e.currentTarget.value)}><option value="">{visible(own)}, as recorded</option>{others.map((m) => <option key={m} value={m}>{visible(m)}</option>)}</select></label>
       {field("temperature", "Temperature", { min: 0, max: 2, step: .1 })}
       <label>Tools<select value={tools} onChange={(e) => setTools(e.currentTarget.value)}><option value="recorded">recorded results, nothing is called</option><option value="live">called again, with their effects</option></select></label>
       <button type="submit" disabled={busy}>{busy ? "Starting…" : "Run again"}</button>
     </div>
+    {others.length > 1 && <details><summary class="small">Other models at once{also.length > 0 && ` (${also.length})`}</summary><fieldset class="filters"><legend class="unseen">Other models at once</legend>{others.slice(0, mostModels).map((m) => <label key={m} class="check"><input type="checkbox" checked={also.includes(m)} onChange={(e) => setAlso(e.currentTarget.checked ? [...also, m] : also.filter((o) => o !== m))} /><Seen text={m} /></label>)}</fieldset></details>}
     <details><summary class="small">More settings</summary><div class="filters">{field("max_completion_tokens", "Longest answer, tokens", { min: 1 })}{field("top_p", "Top p", { min: 0, max: 1, step: .05 })}{field("seed", "Seed", {})}
       <label>Reasoning effort<select value={settings.reasoning_effort ?? ""} onChange={(e) => set({ ...settings, reasoning_effort: e.currentTarget.value })}><option value="">as recorded</option>{efforts.map((e) => <option key={e}>{e}</option>)}</select></label></div></details>
     {tools === "live" && <p class="small problem note">Tools that change something change it again. Policy and approvals hold as for any run.</p>}
@@ -69,29 +73,42 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
   const a = useEvents(left.run_id), b = useEvents(id);
   const over = b.events.some((e) => e.type === "RunFinished");
   const right = useResource<Run>(`api/runs/${enc(id)}`, { every: over ? undefined : 1000 });
-  const rows = useMemo(() => align(itemsOf(a.events).items, itemsOf(b.events).items), [a.events, b.events]);
+  useEffect(() => { if (over) right.reload(); }, [over]);
+  const was = useMemo(() => itemsOf(a.events).items, [a.events]), is = useMemo(() => itemsOf(b.events).items, [b.events]), rows = useMemo(() => align(was, is), [was, is]);
   const [all, setAll] = useState(true);
   const changed = rows.filter((r) => !same(r));
   const failed = a.error ?? b.error ?? (right.data ? undefined : right.error);
   if (failed) return <ErrorState error={failed} retry={right.reload} />;
   if (!right.data) return <Loading />;
+  const figures = (r: Run) => ({ tokens: r.usage.total_tokens, ms: lasted(r, now()), ended: Boolean(r.ended) });
   return <>
-    <Facts left={left} right={right.data} />
     <h2 class="unseen">Conversation</h2>
+    <p class="compare-says">{differs(was, is, figures(left), figures(right.data))}</p>
     <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && (changed.length ? `${count(changed.length, "item")} of ${rows.length} differ.` : "Both runs say the same.")}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
     {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol>}
   </>;
 }
 
-function Facts({ left, right }: { left: Run; right: Run }) {
-  const rows: [string, (r: Run) => preact.ComponentChildren][] = [
-    ["Model", (r) => <Seen text={r.target || r.model} />], ["Status", (r) => <><StateBadge of={ofRun(r)} /> {reasonOf(r)}</>], ["Duration", (r) => duration(lasted(r, now()))],
-    ["Turns, calls", (r) => `${r.turns}, ${r.tool_calls}`], ["Tokens", (r) => `${r.usage.input_tokens.toLocaleString()} in, ${r.usage.output_tokens.toLocaleString()} out`], ["Cost", (r) => r.cost ? money(r.cost) : "not known"],
-  ];
-  return <PlainTable label="Both runs" head={["What", "Recorded", "New"]}>
-    {rows.map(([name, cell]) => <tr key={name}><th scope="row">{name}</th><td>{cell(left)}</td><td>{cell(right)}</td></tr>)}
-    <tr><th scope="row">Run</th><td><Link to={`/runs/${enc(left.run_id)}`}><Seen text={left.run_id} /></Link></td><td><Link to={`/runs/${enc(right.run_id)}`}><Seen text={right.run_id} /></Link></td></tr>
+// Runs lists the recorded run and all that repeat it, each beside the recorded one.
+function Runs({ of, shown }: { of: Run; shown: string }) {
+  const { data, reload } = useResource<RunPage>(query("api/runs", { questions: "true", since: of.started, limit: 200 }));
+  const again = data?.data.filter((r) => r.replays === of.run_id) ?? [], open = again.some((r) => r.status === "running");
+  useEffect(() => {
+    if (!open) return;
+    const timer = setInterval(reload, 1500);
+    return () => clearInterval(timer);
+  }, [open]);
+  useEffect(() => { if (data) reload(); }, [shown]);
+  if (!again.length) return null;
+  const recorded = data!.data.find((r) => r.run_id === of.run_id), first = { ...of, answer: recorded?.answer }, all = [first, ...again.toReversed()], cost = all.some((r) => r.cost);
+  const beside = (from: number, to: number) => { const by = share(from, to); return by && <span class="soft"> {by}</span>; };
+  return <PlainTable label="Runs of this conversation" head={["Run", "Model", "Status", "Answer", "Duration", "Calls", "Tokens", ...cost ? ["Cost"] : []]} ends={[false, false, false, false, true, true, true, true]}>
+    {all.map((r) => <tr key={r.run_id} class={r.run_id === shown ? "decides" : ""}><th scope="row">{r === first ? <>recorded <Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></> : <>{r.run_id === shown ? "compared " : <><button type="button" class="link" onClick={() => setParams({ with: r.run_id })}>Compare</button> </>}<Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></>}</th>
+      <td><Seen text={r.target || r.model} /></td><td><StateBadge of={ofRun(r)} /> {reasonOf(r)}</td>
+      <td class="replay-answer" dir="auto">{r !== first && r.answer && r.answer === first.answer ? <Badge kind="ok">the same</Badge> : <Seen text={r.answer ?? ""} />}</td>
+      <td class="num end">{duration(lasted(r, now()))}{r !== first && beside(lasted(of, now()), lasted(r, now()))}</td><td class="num end">{r.tool_calls}</td>
+      <td class="num end">{r.usage.total_tokens.toLocaleString()}{r !== first && beside(of.usage.total_tokens, r.usage.total_tokens)}</td>{cost && <td class="num end">{r.cost ? money(r.cost) : "not known"}</td>}</tr>)}
   </PlainTable>;
 }
 

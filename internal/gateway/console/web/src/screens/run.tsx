@@ -56,11 +56,12 @@ function Beside({ run, list }: { run: Run; list: List }) {
   return <span class="run-beside" role="group" aria-label="Runs of the list"><button type="button" class="link small" onClick={seek(before, "This is the first run of the list.")}>‹ Previous{failed}</button><button type="button" class="link small" onClick={seek(after, "This is the last run of the list.")}>Next{failed} ›</button><span class="soft small" role="status">{note}</span></span>;
 }
 
-// doing says what a run that goes on is doing: which model answers, which tools run or wait for an approval.
-function doing(stored: RunEvent[]): string {
-  const open = spansOf(stored).filter((s) => s.to === undefined), of = (kind: string, waits: boolean) => [...new Set(open.filter((s) => s.kind === kind && waits === (s.parts.at(-1)?.kind === "approval" && s.parts.at(-1)?.to === undefined)).map((s) => visible(s.label)))].join(", ");
+// doing says what a run that goes on is doing: which model answers and how much of it is there, which tools run and how far they have come, or wait for an approval.
+function doing(events: RunEvent[]): string {
+  const spans = spansOf(events), written = events.reduce((n, e) => n + (e.event_id === undefined && (e.type === "TextDelta" || e.type === "CommentaryDelta") ? e.content?.text?.length ?? 0 : 0), 0);
+  const open = spans.filter((s) => s.to === undefined), of = (kind: string, waits: boolean) => [...new Set(open.filter((s) => s.kind === kind && waits === (s.parts.at(-1)?.kind === "approval" && s.parts.at(-1)?.to === undefined)).map((s) => `${visible(s.label)}${s.progress?.total && spans.filter((o) => o.label === s.label && o.to === undefined).length === 1 ? ` (${s.progress.done.toLocaleString()} of ${s.progress.total.toLocaleString()})` : ""}`))].join(", ");
   const model = of("model", false), tools = of("tool", false), asks = of("tool", true);
-  return [model && `${model} is answering`, tools && `${tools} ${tools.includes(", ") ? "run" : "runs"}`, asks && `${asks} ${asks.includes(", ") ? "await" : "awaits"} an approval`].filter(Boolean).join("; ");
+  return [model && `${model} is answering${written ? `, ${count(written, "character")} so far` : ""}`, tools && `${tools} ${tools.includes(", ") ? "run" : "runs"}`, asks && `${asks} ${asks.includes(", ") ? "await" : "awaits"} an approval`].filter(Boolean).join("; ");
 }
 
 export default function RunScreen({ params }: ScreenProps) {
@@ -79,7 +80,12 @@ export default function RunScreen({ params }: ScreenProps) {
     const timer = setInterval(() => tick((n) => n + 1), 1000);
     return () => clearInterval(timer);
   }, [finished]);
-  const page = useRef<HTMLDivElement>(null), atEnd = useRef(true);
+  const page = useRef<HTMLDivElement>(null), atEnd = useRef(true), [behind, setBehind] = useState(false);
+  const look = () => {
+    const el = page.current!;
+    atEnd.current = el.scrollTop + el.clientHeight > el.scrollHeight - 40;
+    setBehind(!atEnd.current);
+  };
   useEffect(() => { // a run that goes on is followed to its end, until the person scrolls away from it
     if (atEnd.current && run?.status === "running" && page.current && param("tab") === "") page.current.scrollTop = page.current.scrollHeight;
   }, [events]);
@@ -95,15 +101,16 @@ export default function RunScreen({ params }: ScreenProps) {
     <Empty title={missing === 410 ? "This run was removed." : "There is no such run, or it belongs to another key."}>{refused!.message}</Empty></div>;
   if (!run) return <div class="page"><PageHeader title="Run" back={back} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
   const question = questionOf(stored), cause = run.status === "failed" ? causeIn(stored) : undefined;
-  const live = run.status === "running" || run.status === "parked";
-  return <div class="page run" ref={page} onScroll={(e) => { const el = e.currentTarget; atEnd.current = el.scrollTop + el.clientHeight > el.scrollHeight - 40; }}>
+  const live = run.status === "running" || run.status === "parked", ended = stored.filter((e) => e.type === "ModelCallFinished").map((e) => e.data.usage), sum = (of: "input_tokens" | "output_tokens") => ended.reduce((n, u) => n + (u?.[of] ?? 0), 0);
+  const told = live ? { turns: last?.turn ?? run.turns, calls: stored.filter((e) => e.type === "ToolCallPlanned").length, input: sum("input_tokens"), output: sum("output_tokens") } : { turns: run.turns, calls: run.tool_calls, input: run.usage.input_tokens, output: run.usage.output_tokens };
+  return <div class="page run" ref={page} onScroll={look}>
     <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={back} beside={<Beside run={run} list={Object.fromEntries(new URLSearchParams(list))} />} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
       <Link class="button" to={`/runs/${enc(id)}/replay`}>Run again…</Link>
       <button type="button" class="quiet" onClick={() => { getText(`api/runs/${enc(id)}/export`).then((text) => download(`${id}.jsonl`, "application/x-ndjson", text), setFailed); }}>Export</button>
       {run.status !== "running" && <button type="button" class="quiet" onClick={() => setAsking("delete")}>Delete</button>}
     </PageHeader>
-    {live && <div class={`run-live${run.status === "parked" ? " waits" : ""}`} role="group" aria-label="The run goes on"><span class="run-doing"><StateBadge of={ofRun(run)}><span class="num" aria-hidden="true"> · {duration(Math.round(lasted(run, now()) / 1000) * 1000)}</span></StateBadge> <span>{doing(stored)}</span></span>
-      <span class="answers"><button type="button" class="quiet small" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>
+    {live && <div class={`run-live${run.status === "parked" ? " waits" : ""}`} role="group" aria-label="The run goes on"><span class="run-doing"><StateBadge of={ofRun(run)}><span class="num" aria-hidden="true"> · {duration(Math.round(lasted(run, now()) / 1000) * 1000)}</span></StateBadge> <span>{doing(events)}</span></span>
+      <span class="answers">{behind && tab === "conversation" && run.status === "running" && <button type="button" class="quiet small" onClick={() => { page.current!.scrollTop = page.current!.scrollHeight; }}>↓ Newest</button>}<button type="button" class="quiet small" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? `Follow${held ? ` (${held} more)` : ""}` : "Pause"}</button>
         <button type="button" class="danger small" onClick={() => setAsking("stop")}>Stop the run</button></span></div>}
     <dl class="run-facts">
       {!live && <div><dt>Status</dt><dd><StateBadge of={ofRun(run)} /> <Seen text={reasonOf(run)} /></dd></div>}
@@ -111,8 +118,8 @@ export default function RunScreen({ params }: ScreenProps) {
       {run.session_id && <div><dt>Chat</dt><dd><Link to={`/chats/${enc(run.session_id)}`}>Open the chat</Link></dd></div>}
       <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>
       {!live && <div><dt>Duration</dt><dd class="num">{duration(lasted(run, now()))}</dd></div>}
-      <div><dt>Turns, calls</dt><dd class="num">{run.turns}, {run.tool_calls}</dd></div>
-      <div><dt>Tokens</dt><dd class="num">{run.usage.input_tokens.toLocaleString()} in, {run.usage.output_tokens.toLocaleString()} out</dd></div>
+      <div><dt>Turns, calls</dt><dd class="num">{told.turns}, {told.calls}</dd></div>
+      <div><dt>Tokens</dt><dd class="num">{told.input.toLocaleString()} in, {told.output.toLocaleString()} out</dd></div>
       {run.cost ? <div><dt>Cost</dt><dd class="num">{money(run.cost)}</dd></div> : null}
       {run.principal && <div><dt>Key</dt><dd><Seen text={run.principal} /></dd></div>}
       {run.replays && <div><dt>Repeats</dt><dd><Link to={`/runs/${enc(run.replays)}/replay?with=${enc(id)}`}>Compare with the recorded run</Link></dd></div>}
@@ -125,7 +132,7 @@ export default function RunScreen({ params }: ScreenProps) {
       { id: "conversation", label: "Conversation" }, { id: "timeline", label: "Timeline" }, { id: "events", label: `Events (${stored.length})` }, { id: "exchange", label: "Exchange" },
     ]}>
       {events.length === 0 ? <Loading what={over ? "No events" : "Reading the events"} />
-        : tab === "timeline" ? <Timeline events={stored} live={live && !finished} selected={selected} select={select} open={(e) => show("events", e)} />
+        : tab === "timeline" ? <Timeline events={events} live={live && !finished} selected={selected} select={select} open={(e) => show("events", e)} />
         : tab === "events" ? <Events events={stored} selected={selected} select={select} size={bytes(stored.reduce((n, e) => n + e.raw.length, 0))} />
         : tab === "exchange" ? <Exchange events={stored} />
         : <Conversation events={events} live={live && !finished} open={(e) => show("events", e)} runId={id} waiting={run.open_calls?.filter((c) => c.state === "awaiting_approval")} decided={reload} />}

@@ -2,12 +2,13 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isAbort, now, query, send } from "../api";
-import { announce, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
+import { announce, Badge, Copy, Dialog, Empty, ErrorState, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { day, TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
+import { dropView, keepView, views as named } from "../run/views";
 import { ofRun, stateOf } from "../state";
 import { duration } from "../text/format";
 import { visible } from "../text/visible";
@@ -22,11 +23,12 @@ const reasons = ["answered", "client_tool_calls", "awaiting_approval", "awaiting
 const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 minutes"], ["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"]];
 
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
-  { key: "started", title: "Started", width: "8.7rem", phone: 2, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
+  { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
   { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
-  { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}><Seen text={r.question || "(no text kept)"} /></span>{r.answer && <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span>}</span> },
+  { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
+  { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[duration(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
-  { key: "tools", title: "Tools", width: "minmax(5rem, 1.1fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
+  { key: "tools", title: "Tools", width: "minmax(6.5rem, 1.7fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
   { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => duration(lasted(r, now())) },
   { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
@@ -35,19 +37,49 @@ const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it i
   { key: "reason", title: "Reason", width: "minmax(5rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
   { key: "id", title: "Id", width: "minmax(6rem, 1fr)", spare: true, cell: (r) => <span class="mono" title={visible(r.run_id)}><Seen text={r.run_id} /></span> },
 ];
-const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal), reason: (r) => reasonOf(r) !== "" };
+const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost), principal: (r) => Boolean(r.principal), reason: (r) => Boolean(r.answer) && reasonOf(r) !== "" };
+
+// Below is the second line of a run: its answer, or why it has none.
+function Below({ run: r }: { run: Run }) {
+  const why = r.answer ? "" : reasonOf(r);
+  return r.answer ? <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span> : why ? <span class={`runs-answer ${r.status === "failed" ? "bad" : "soft"}`} title={visible(why)}><Seen text={why} /></span> : null;
+}
 
 // chosenColumns are those that the address names, else those that are not spare or have something in a row.
 function chosenColumns(rows: Run[]) {
   const chosen = param("columns").split(",").filter(Boolean);
-  return chosen.length ? columns.filter((c, i) => i === 0 || chosen.includes(c.key)) : columns.filter((c) => !c.spare || rows.some((r) => has[c.key]?.(r)));
+  return chosen.length ? columns.filter((c, i) => i === 0 || c.phone === "only" || chosen.includes(c.key)) : columns.filter((c) => !c.spare || rows.some((r) => has[c.key]?.(r)));
 }
 
 function Columns({ shown }: { shown: typeof columns }) {
-  const keys = shown.map((c) => c.key);
-  return <details class="runs-more"><summary>Columns</summary><fieldset class="filters"><legend class="unseen">Columns</legend>{columns.slice(1).map((c) => <label key={c.key} class="check"><input type="checkbox" checked={keys.includes(c.key)}
-    onChange={(e) => setParams({ columns: columns.filter((o) => o.key === c.key ? e.currentTarget.checked : keys.includes(o.key)).map((o) => o.key).join(",") })} />{c.title}</label>)}
+  const keys = shown.map((c) => c.key), choices = columns.filter((c, i) => i > 0 && c.phone !== "only");
+  return <details class="runs-more"><summary>Columns</summary><fieldset class="filters"><legend class="unseen">Columns</legend>{choices.map((c) => <label key={c.key} class="check"><input type="checkbox" checked={keys.includes(c.key)}
+    onChange={(e) => setParams({ columns: choices.filter((o) => o.key === c.key ? e.currentTarget.checked : keys.includes(o.key)).map((o) => o.key).join(",") })} />{c.title}</label>)}
     {param("columns") && <button type="button" class="quiet small" onClick={() => setParams({ columns: "" })}>As at first</button>}</fieldset></details>;
+}
+
+// Views are the selections of everybody, and those that this person has named.
+function Views({ here }: { here: string }) {
+  return <nav class="runs-views" aria-label="Selections">{views().map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}
+    {named.value.map(({ name, to }) => <span key={name} class="runs-own"><Link to={`/runs?${to}`} aria-current={here === `/runs?${to}` ? "page" : undefined}><Seen text={name} /></Link><button type="button" class="icon" title="Remove this view" onClick={() => { dropView(name); announce("The view is removed."); }}>×<span class="unseen"> Remove the view {visible(name)}</span></button></span>)}</nav>;
+}
+
+// KeepView asks for the name of the selection that is shown.
+function KeepView({ to }: { to: string }) {
+  const [asking, ask] = useState(false), [name, set] = useState("");
+  const keep = (e: Event) => {
+    e.preventDefault();
+    if (!name.trim()) return;
+    keepView({ name: name.trim().slice(0, 40), to });
+    announce("The view is saved.");
+    ask(false);
+    set("");
+  };
+  return <><button type="button" class="quiet small" onClick={() => ask(true)}>Save view…</button>
+    {asking && <Dialog title="Save this view" close={() => ask(false)}><form class="stack" onSubmit={keep}>
+      <p>The filters, columns and order that are chosen now, as a link above the list. It is kept in this browser.</p>
+      <label>Name <input autofocus value={name} maxLength={40} onInput={(e) => set(e.currentTarget.value)} /></label>
+      <div class="answers"><button type="submit" disabled={!name.trim()}>Save</button><button type="button" class="quiet" onClick={() => ask(false)}>Cancel</button></div></form></Dialog>}</>;
 }
 
 // useTotal returns how many runs there are, where only times are filtered: the server counts those, up to a limit.
@@ -159,7 +191,7 @@ export default function Runs() {
       <Copy text={() => location.href} label="Copy link" />
       <Import />
     </PageHeader>
-    <nav class="runs-views" aria-label="Selections">{views().map(([label, to]) => <Link key={to} to={to} aria-current={here === to ? "page" : undefined}>{label}</Link>)}</nav>
+    <Views here={here} />
     <form class={`filters runs-filters${unfolded ? "" : " folded"}`} role="search" aria-label="Runs" onSubmit={(e) => e.preventDefault()}>
       <button type="button" class="quiet small runs-fold" aria-expanded={unfolded} onClick={() => setUnfolded(!unfolded)}>{unfolded ? "Hide filters" : "Filters"}</button>
       <label>Status<select value={values.status} onChange={(e) => setParams({ status: e.currentTarget.value })}><option value="">any</option>{statuses.map((s) => <option key={s} value={s}>{stateOf(s).name}</option>)}</select></label>
@@ -174,12 +206,13 @@ export default function Runs() {
         <Field name="session_id" label="Session" />
       </div></details>
       <Columns shown={shown} />
+      {here !== "/runs" && ![...views(), ...named.value.map((v) => ["", `/runs?${v.to}`])].some(([, to]) => to === here) && <KeepView to={here.slice("/runs?".length)} />}
       {filtered && <button type="button" class="quiet small" onClick={() => setParams(Object.fromEntries(filters.map((f) => [f, ""])))}>Clear</button>}
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
     {ending && <Stop run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} sort={sort} sortBy={whole ? (to) => setParams({ sort: to }) : undefined} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={whole ? (to) => setParams({ sort: to }) : undefined} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated ? () => void more() : undefined} />}
   </div>;
 }

@@ -8,7 +8,7 @@ import { TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { money } from "../run/types";
-import { duration, words } from "../text/format";
+import { duration, measured, words } from "../text/format";
 
 interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number; first_token_p50_ms?: number }
 interface Row { time?: string; name?: string; runs?: number; failed_runs?: number; model_calls?: Calls; tool_calls?: Calls; input_tokens?: number; output_tokens?: number; cost?: number }
@@ -22,9 +22,9 @@ interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tai
 const charts: { title: string; unit: (n: number) => string; series: Series[] }[] = [
   { title: "Runs", unit: (n) => n.toLocaleString(), series: [{ label: "started", kind: "main", value: (r) => r.runs }, { label: "failed", kind: "bad", value: (r) => r.failed_runs }] },
   { title: "Model calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "model", value: (r) => r.model_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.model_calls?.errors }] },
-  { title: "Time of model calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
+  { title: "Time of model calls", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.model_calls?.p95_ms }, { label: "p50", kind: "model", value: (r) => r.model_calls?.p50_ms }] },
   { title: "Tool calls", unit: (n) => n.toLocaleString(), series: [{ label: "calls", kind: "tool", value: (r) => r.tool_calls?.calls }, { label: "errors", kind: "bad", value: (r) => r.tool_calls?.errors }] },
-  { title: "Time of tool calls", unit: duration, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
+  { title: "Time of tool calls", unit: measured, series: [{ label: "p95", kind: "tail", value: (r) => r.tool_calls?.p95_ms }, { label: "p50", kind: "tool", value: (r) => r.tool_calls?.p50_ms }] },
   { title: "Cost", unit: money, series: [{ label: "US dollars", kind: "main", value: (r) => r.cost }] },
   { title: "Tokens", unit: (n) => n.toLocaleString(), series: [{ label: "in and out", kind: "model", value: (r) => (r.input_tokens ?? 0) + (r.output_tokens ?? 0) }, { label: "out", kind: "main", value: (r) => r.output_tokens }] },
 ];
@@ -51,7 +51,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
     const r = box.current!.getBoundingClientRect();
     return Math.max(0, Math.min(rows.length - 1, Math.floor((e.clientX - r.left) / r.width * rows.length)));
   };
-  const drawn = (v: number) => v > 0 || chart.unit === duration;
+  const drawn = (v: number) => v > 0 || chart.unit === measured;
   const lead = (from: number, to: number) => go(query("/runs", { since: rows[from]!.time!, until: endOf(to) }));
   const says = chart.series.map((s) => `${s.label} at most ${chart.unit(Math.max(0, ...rows.map((r) => s.value(r) ?? 0)))}`).join(", ");
   const value = (s: Series, i: number) => { const v = s.value(rows[i]!); return v === undefined ? "none" : chart.unit(v); };
@@ -68,8 +68,8 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
   return <figure class="card-box stats-chart">
     <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}</span>)}</span></figcaption>
     {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">None in this time.</p> : <>
-    <div class="stats-plot"><span class="stats-top num" aria-hidden="true">{chart.unit(top)}</span>
-      <svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
+    <div class="stats-plot"><div class="stats-scale num" aria-hidden="true">{[top, ...top > 1 && (chart.unit === measured || top % 2 === 0) ? [top / 2] : [], 0].map((v) => <span key={v} style={{ top: `${y(v) / high * 100}%` }}>{v === 0 ? "0" : chart.unit(v)}</span>)}</div>
+      <div class="stats-canvas"><svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
         onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); tapped.current = over; setOver(at(e)); set([at(e), at(e)]); }}
         onPointerMove={(e) => { setOver(at(e)); if (drag) set([drag[0], at(e)]); }}
         onPointerLeave={(e) => { if (e.pointerType === "mouse") setOver(undefined); }}
@@ -83,9 +83,8 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
         {chart.series.map((s) => <path key={s.label} class={`fill as-${s.kind}`} d={rows.map((r, i) => { const v = s.value(r); return v !== undefined && drawn(v) ? `M${i * step + step * .08} ${high}V${Math.min(high - least, y(v))}h${step * .84}V${high}z` : ""; }).join("")} />)}
         {drag && a !== b && <rect class="stats-drag" x={a * step} width={(b - a + 1) * step} y="0" height={high} />}
       </svg>
-      <span class="stats-half num" aria-hidden="true">{top > 1 && (chart.unit === duration || top % 2 === 0) ? chart.unit(top / 2) : ""}</span>
       {over !== undefined && <div class="stats-tip" aria-hidden="true" style={{ left: `clamp(5.5rem, ${(over + .5) / rows.length * 100}%, 100% - 5.5rem)` }}><b>{clockOf(rows[over]!.time)} – {clockOf(endOf(over))}</b>{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}<span class="num">{value(s, over)}</span></span>)}</div>}
-    </div>
+    </div></div>
     <div class="stats-axis num" aria-hidden="true"><span>{clockOf(rows[0]?.time)}</span><span>{clockOf(rows[Math.floor(rows.length / 2)]?.time)}</span><span>{clockOf(stats.until)}</span></div></>}
   </figure>;
 }
@@ -94,25 +93,30 @@ function Table({ title, rows, of, to }: { title: string; rows: Row[]; of: (r: Ro
   const head = ["Name", "Calls", "Errors", "p50", "p95", ...(title === "Models" ? ["First token", "Tokens", ...(rows.some((r) => r.cost) ? ["Cost"] : [])] : [])];
   return <section class="stack"><h2>{title}</h2>
     {rows.length === 0 ? <p class="soft">None in this time.</p> : <PlainTable label={title} head={head} ends={head.map((h) => h !== "Name")}>{rows.map((r) => {
-      const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0", duration(c.p50_ms), duration(c.p95_ms),
+      const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0", measured(c.p50_ms), measured(c.p95_ms),
         c.first_token_p50_ms ? duration(c.first_token_p50_ms) : "", ((r.input_tokens ?? 0) + (r.output_tokens ?? 0)).toLocaleString(), r.cost ? money(r.cost) : ""].slice(0, head.length - 1);
       return <tr key={r.name}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th>{cells.map((text, i) => <td key={i} class={`num end${head[i + 1] === "Errors" && c.errors ? " bad" : ""}`}>{text}</td>)}</tr>;
     })}</PlainTable>}
   </section>;
 }
 
-const Tile = ({ name, value, more, bad = false }: { name: string; value: string; more: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd></div>;
+// Tile is one figure, with that of the time before.
+const Tile = ({ name, value, more, was, bad = false }: { name: string; value: string; more: string; was?: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd>{was !== undefined && <dd class="num soft stats-was">{was} before</dd>}</div>;
 
 export default function StatsScreen() {
   const until = param("until"), since = param("since") || (until ? "" : "1h"), time = { since, until };
   const [, , seconds, buckets] = (!until && spans.find(([v]) => v === since)) || ["", "", 0, 30];
   const step = seconds / buckets * 1000, end = step ? Math.ceil(now() / step) * step : 0; // buckets begin at whole minutes or hours
   const { data: newest, error, reload } = useResource<Stats>(query("api/stats", step ? { since: new Date(end - seconds * 1000).toISOString(), until: new Date(end).toISOString(), buckets } : { ...time, buckets }), { every: 10_000 });
+  const { data: earlier } = useResource<Stats>(step ? query("api/stats", { since: new Date(end - 2 * seconds * 1000).toISOString(), until: new Date(end - seconds * 1000).toISOString(), buckets: 1 }) : undefined);
   const last = useRef<{ of: string; data: Stats }>(undefined), of = since + until;
   if (newest) last.current = { of, data: newest };
+  const kept = useRef<{ of: string; total: Row }>(undefined);
+  if (earlier) kept.current = { of, total: earlier.total };
+  const then = step && kept.current?.of === of ? kept.current.total : undefined;
   const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
-    <PageHeader title="Statistics" note="From the stored runs. A click on a bar, or a drag over several, lists their runs.">
+    <PageHeader title="Statistics" note={`From the stored runs. A click on a bar, or a drag over several, lists their runs.${step ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
       <div class="filters"><TimeRange label="The last" times={spans} {...time} /><Link class="filters-note" to={query("/runs", time)}>Runs of this time</Link></div>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
@@ -120,11 +124,11 @@ export default function StatsScreen() {
     {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since <Time at={data.complete_since} exact /> are counted. Choose a shorter time, or use /metrics.</p>}
     {data && total && <>
       <dl class="stats-tiles">
-        <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} bad={Boolean(total.failed_runs)} />
-        {([["Model", total.model_calls], ["Tool", total.tool_calls]] as const).map(([name, c]) => <Fragment key={name}><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} bad={Boolean(c?.errors)} />
-          <Tile name={`${name} p50`} value={c ? duration(c.p50_ms) : "–"} more={c ? `p95 ${duration(c.p95_ms)}` : ""} /></Fragment>)}
-        <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} />
-        {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" /> : null}
+        <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} was={then && (then.runs ?? 0).toLocaleString()} bad={Boolean(total.failed_runs)} />
+        {([["Model", (r: Row) => r.model_calls], ["Tool", (r: Row) => r.tool_calls]] as const).map(([name, of]) => { const c = of(total); return <Fragment key={name}><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} was={then && (of(then)?.calls ?? 0).toLocaleString()} bad={Boolean(c?.errors)} />
+          <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={then && (of(then)?.calls ? measured(of(then)!.p50_ms) : "none")} /></Fragment>; })}
+        <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} was={then && ((then.input_tokens ?? 0) + (then.output_tokens ?? 0)).toLocaleString()} />
+        {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" was={then && money(then.cost ?? 0)} /> : null}
       </dl>
       {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
         <div class="stats-charts">{charts.filter((c) => c.title !== "Cost" || total.cost).map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>

@@ -29,6 +29,9 @@ export function duration(ms: number): string {
   return `${Math.floor(s / 3600)} h${s % 3600 >= 60 ? ` ${Math.floor(s % 3600 / 60)} min` : ""}`;
 }
 
+// measured is a duration in whole ms, of which 0 is less than one.
+export const measured = (ms: number) => ms < 1 ? "< 1 ms" : duration(ms);
+
 export function bytes(n: number): string {
   if (n < 1024) return count(n, "byte");
   return n < 1024 * 1024 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`;

@@ -1,0 +1,2 @@
+/* Licences of the libraries in this file: NOTICE.txt */
+function s(r,i){let t=i.length+1,u=new Uint16Array((r.length+1)*t),g=[];for(let h=r.length-1;h>=0;h--)for(let l=i.length-1;l>=0;l--)u[h*t+l]=r[h]===i[l]?u[(h+1)*t+l+1]+1:Math.max(u[(h+1)*t+l],u[h*t+l+1]);let e=0,n=0;for(;e<r.length&&n<i.length;)r[e]===i[n]?g.push([e++,n++]):u[(e+1)*t+n]>=u[e*t+n+1]?g.push([e++,-1]):g.push([-1,n++]);for(;e<r.length;)g.push([e++,-1]);for(;n<i.length;)g.push([-1,n++]);return g}export{s as a};

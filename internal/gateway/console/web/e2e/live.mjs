@@ -1,0 +1,40 @@
+// A run that goes on: the words of its answer appear as they come, once, also after a reload, and its timeline counts what a tool reports.
+
+import { config, mcp, model } from "./models.mjs";
+import { begin, call, settle } from "./runs.mjs";
+import { until } from "./world.mjs";
+
+const { port, release } = await model();
+export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
+export const args = ["--store", "memory"];
+
+export default async function ({ page, base, check, axe, shot }) {
+  await until("the MCP server", async () => JSON.parse(await call(base, "GET", "api/servers")).data[0]?.state === "ready");
+  const id = await begin(base, "@@slow please", { model: "local" }), words = "the quick brown fox jumps over the lazy dog";
+  await page.goto(`${base}runs/${id}`);
+  const answer = page.locator(".run-item.says-assistant .run-text");
+  for (let i = 0; i < 2; i++) {
+    await answer.getByText(words).waitFor();
+    check("the words so far, once", (await answer.innerText()).trim(), words);
+    await page.locator(".run-live").getByText("fake is answering, 44 characters so far").waitFor();
+    await page.reload();
+  }
+  await answer.getByText(words).waitFor();
+  await axe("an answer that is being written");
+  await shot("writing");
+  await page.getByRole("tab", { name: "Timeline" }).click();
+  await page.getByRole("region", { name: "Output" }).getByText(words).waitFor({ state: page.viewportSize().width < 1280 ? "attached" : "visible" });
+  await page.getByRole("tab", { name: "Conversation" }).click();
+  release();
+  await settle(base, id);
+  await page.getByText(`${words} and then`).first().waitFor();
+  check("the whole answer, once", await page.locator(".run-item.says-assistant").count(), 1);
+
+  const long = await begin(base, "@@long please", { model: "local" });
+  await page.goto(`${base}runs/${long}?tab=timeline`);
+  await page.locator(".timeline-row .timeline-tokens", { hasText: /^\d+ of 5,000$/ }).waitFor();
+  await page.locator(".run-live").getByText(/t__slow \(\d+ of 5,000\) runs/).waitFor();
+  await axe("a tool that reports");
+  await call(base, "POST", `api/runs/${long}/cancel`);
+  await settle(base, long);
+}
