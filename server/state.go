@@ -33,23 +33,27 @@ type State interface {
 	Version() VersionState
 }
 
-// A ServerState is the state of an MCP server. Target, LastError and Stderr are set for admin keys only.
+// A ServerState is the state of an MCP server. Target, LastError, Stderr and Instructions are set for admin keys only.
 type ServerState struct {
-	Name      string      `json:"name"`
-	State     string      `json:"state"` // starting, ready, backoff, failed or closed
-	Since     time.Time   `json:"since"`
-	Required  bool        `json:"required"`
-	Transport string      `json:"transport"`
-	Protocol  string      `json:"protocol,omitempty"`
-	Software  string      `json:"software,omitempty"`
-	Problem   string      `json:"problem,omitempty"`
-	NextTry   *time.Time  `json:"next_try,omitempty"`
-	Starts    int         `json:"starts"`   // number of connections that were made
-	Failures  int         `json:"failures"` // number of consecutive failed attempts
-	Target    string      `json:"target,omitempty"`
-	LastError string      `json:"last_error,omitempty"`
-	Stderr    string      `json:"stderr,omitempty"`
-	Tools     []ToolState `json:"tools"`
+	Name      string    `json:"name"`
+	State     string    `json:"state"` // starting, ready, backoff, failed or closed
+	Since     time.Time `json:"since"`
+	Required  bool      `json:"required"`
+	Transport string    `json:"transport"`
+	Protocol  string    `json:"protocol,omitempty"`
+	Software  string    `json:"software,omitempty"`
+	// Capabilities are the names of what the server declares, sorted, such as tools and resources. The gateway uses tools only.
+	Capabilities []string `json:"capabilities,omitempty"`
+	// Instructions are the server's description of its use; untrusted, and not sent to models.
+	Instructions string      `json:"instructions,omitempty"`
+	Problem      string      `json:"problem,omitempty"`
+	NextTry      *time.Time  `json:"next_try,omitempty"`
+	Starts       int         `json:"starts"`   // number of connections that were made
+	Failures     int         `json:"failures"` // number of consecutive failed attempts
+	Target       string      `json:"target,omitempty"`
+	LastError    string      `json:"last_error,omitempty"`
+	Stderr       string      `json:"stderr,omitempty"`
+	Tools        []ToolState `json:"tools"`
 }
 
 // A ToolState is the state of an MCP server's tool: see [mcptool.ToolStatus]. Definition and Accepted are set for admin keys only.
@@ -111,6 +115,10 @@ type SettingState struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Origin string `json:"origin"` // where it was set, such as a file or a variable
+	// About is the documentation of the setting; "": none.
+	About   string `json:"about,omitempty"`
+	Default string `json:"default,omitempty"` // as one would write it
+	Restart bool   `json:"restart,omitempty"` // a change takes effect after a restart, not with a reload
 }
 
 // An AuditState is the newest part of the audit log and the result of its verification.
@@ -204,7 +212,7 @@ func (c *access) servers() []ServerState {
 	}
 	var out []ServerState
 	for _, s := range all {
-		s.Target, s.LastError, s.Stderr = "", "", ""
+		s.Target, s.LastError, s.Stderr, s.Instructions = "", "", "", ""
 		s.Tools = slices.DeleteFunc(withoutDefinitions(s.Tools), func(t ToolState) bool { return !c.key.mayTool(t.Name) })
 		if len(s.Tools) > 0 || c.key.Tools == nil {
 			out = append(out, s)
