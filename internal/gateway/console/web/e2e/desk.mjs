@@ -27,7 +27,7 @@ export default async function ({ page, context, base, view, check, axe, shot, wa
   await page.locator("h1", { hasText: "Statistics" }).waitFor();
   if (view.width > 900) await page.getByRole("button", { name: "Find…" }).click();
   else await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("calc");
+  await page.getByRole("dialog").getByRole("combobox").fill("calc");
   await page.getByRole("option", { name: "calculator" }).waitFor();
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "calculator" }).waitFor();

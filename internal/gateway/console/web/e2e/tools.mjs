@@ -24,7 +24,6 @@ export default async function ({ page, base, check, axe, shot }) {
 
   await page.goto(`${base}tools`);
   await page.locator('[data-key="t__slow"]').getByText("steps, label?").waitFor();
-  await page.getByLabel("Effect").selectOption("read_only");
   await page.locator('[data-key="t__rows"]').press("Enter");
 
   // The calls of runs: opened, with arguments and result, which fill the form.

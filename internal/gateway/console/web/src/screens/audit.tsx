@@ -33,13 +33,13 @@ function begin(since: string): number {
 }
 
 const columns: Column<Line>[] = [
-  { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem", phone: 2 },
+  { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: 2 },
   { key: "time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
   { key: "what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
   { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
   { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {l.rule && <span class="soft"><Seen text={l.rule} /></span>}</> : null, phone: 2 },
   { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem", phone: 2 },
-  { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
+  { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} />, phone: 2 },
 ];
 
 const mostKinds = 40; // choices of a filter

@@ -61,16 +61,16 @@ function daysOf({ since, until }: Usage): string[] {
   return out;
 }
 
-// Spent is what was used, by model or by key, with the tokens of each day.
+// Spent is what was used, by model or by key, with the calls of each day.
 function Spent({ usage }: { usage: Usage }) {
   const by = param("by") === "key" ? "key" : "model", many = new Set(usage.data.map((u) => u.key)).size > 1, days = daysOf(usage);
   const groups = new Map<string, Used[]>();
   for (const u of usage.data) groups.set(u[by] ?? "", [...groups.get(u[by] ?? "") ?? [], u]);
-  const sum = (of: Used[], what: (u: Used) => number | undefined) => of.reduce((n, u) => n + (what(u) ?? 0), 0), tokens = (u: Used) => u.input_tokens + u.output_tokens;
+  const sum = (of: Used[], what: (u: Used) => number | undefined) => of.reduce((n, u) => n + (what(u) ?? 0), 0);
   return <>{many && <div class="filters"><label>By<select value={by} onChange={(e) => setParams({ by: e.currentTarget.value === "key" ? "key" : "" })}><option value="model">model</option><option value="key">key</option></select></label></div>}
-    <PlainTable label={`Tokens and cost of each ${by}`} head={[by === "key" ? "Key" : "Model", "Tokens by day", "Calls", "Input tokens", "Output tokens", "US $"]} ends={[false, false, true, true, true, true]}>{[...groups].sort((a, b) => sum(b[1], (u) => u.calls) - sum(a[1], (u) => u.calls)).map(([name, of]) => {
-      const calls = sum(of, (u) => u.calls), unpriced = sum(of, (u) => u.unpriced_calls), daily = days.map((d) => ({ d, n: sum(of.filter((u) => u.day === d), tokens) }));
-      return <tr key={name}><th scope="row"><Seen text={name || "no key"} /></th><td><Bars kind="model" label={`Tokens of ${visible(name)} by day, ${days[0]} to ${days.at(-1)}`} bars={daily.map(({ d, n }) => ({ all: n, title: `${d}: ${n.toLocaleString()} tokens` }))} /></td>
+    <PlainTable label={`Tokens and cost of each ${by}`} head={[by === "key" ? "Key" : "Model", "Calls by day", "Calls", "Input tokens", "Output tokens", "US $"]} ends={[false, false, true, true, true, true]}>{[...groups].sort((a, b) => sum(b[1], (u) => u.calls) - sum(a[1], (u) => u.calls)).map(([name, of]) => {
+      const calls = sum(of, (u) => u.calls), unpriced = sum(of, (u) => u.unpriced_calls), daily = days.map((d) => ({ d, n: sum(of.filter((u) => u.day === d), (u) => u.calls) }));
+      return <tr key={name}><th scope="row"><Seen text={name || "no key"} /></th><td><Bars kind="model" label={`Calls of ${visible(name)} by day, ${days[0]} to ${days.at(-1)}`} bars={daily.map(({ d, n }) => ({ all: n, title: `${d}: ${count(n, "call")}` }))} /></td>
         <td class="num end">{calls.toLocaleString()}</td><td class="num end">{sum(of, (u) => u.input_tokens).toLocaleString()}</td><td class="num end">{sum(of, (u) => u.output_tokens).toLocaleString()}</td><td class="num end">{unpriced === calls ? "not known" : sum(of, (u) => u.cost).toFixed(4)}{unpriced > 0 && unpriced < calls ? ` and ${count(unpriced, "call")} without a price` : ""}</td></tr>;
     })}</PlainTable></>;
 }

@@ -31,7 +31,7 @@ function settingAt(s: Setting): string {
 function Detail({ of: s }: { of: Setting }) {
   return <aside class="card-box" aria-label={`Setting ${visible(s.key)}`}><div class="approval-head"><h2 class="mono"><Seen text={s.key} /></h2><button type="button" class="quiet small" onClick={() => setParams({ key: "" })}>Close</button></div>
     {s.about && <p><Prose text={s.about} /></p>}
-    <dl class="facts"><dt>Value</dt><dd class="mono">{s.value ? <><Seen text={s.value} /> <Copy icon text={s.value} label="Copy the value" /></> : <span class="soft">none</span>}</dd>
+    <dl class="facts"><dt>Value</dt><dd class="mono server-target">{s.value ? <><Seen text={s.value} /> <Copy icon text={s.value} label="Copy the value" /></> : <span class="soft">none</span>}</dd>
       <dt>From</dt><dd><Seen text={s.origin} /></dd>{s.default !== undefined && <><dt>Default</dt><dd class="mono"><Seen text={s.default} /></dd></>}
       <dt>A change needs</dt><dd>{needs(s)}{s.restart ? <span class="soft"> of the gateway</span> : <span class="soft"> of lathe.yaml</span>}</dd></dl></aside>;
 }

@@ -40,7 +40,7 @@ export default function ToolScreen({ params }: ScreenProps) {
   const [given, setGiven] = useState<{ args: string }>(); // arguments of an earlier call, for the form
   const title = data?.pin?.definition?.annotations?.title;
   return <div class="page">
-    <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <>{typeof title === "string" && title !== name && <><b><Seen text={title} /></b> · </>}<Seen text={data.description} /></>}><Others name={name} /></PageHeader>
+    <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <>{typeof title === "string" && title !== name && !data.description.startsWith(title) && <><b><Seen text={title} /></b> · </>}<Seen text={data.description} /></>}><Others name={name} /></PageHeader>
     {error && !data && (isGone(error) ? <Missing name={name} error={error} /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {data && <>

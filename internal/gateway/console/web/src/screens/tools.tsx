@@ -34,7 +34,7 @@ const bad = .2; // share of failed calls from which it is marked
 
 const columns: Column<Listed>[] = [
   { key: "name", title: "Name", cell: (t) => <span class="tools-name"><Seen text={t.name} /></span>, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
-  { key: "args", title: "Arguments", cell: (t) => { const of = signatureOf(t); return <span class="soft mono" title={visible(of)}><Seen text={of} /></span>; }, width: "minmax(5rem, 1fr)" },
+  { key: "args", title: "Arguments", cell: (t) => { const of = signatureOf(t); return <span class="soft mono" title={visible(of)}><Seen text={of} /></span>; }, width: "minmax(6rem, 1.2fr)" },
   { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <span class="tools-blocked" title={visible(t.blocked)}><Seen text={t.blocked} /></span> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
   { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", phone: 2, value: (t) => t.origin ?? "" },
   { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
