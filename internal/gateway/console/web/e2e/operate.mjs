@@ -212,10 +212,10 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByLabel("Decision").selectOption("ask");
       check("the lines of a decision", Number(await page.getByRole("table").getAttribute("aria-rowcount")) < lines);
       await page.getByLabel("Decision").selectOption("");
-      await page.getByLabel("Time", { exact: true }).selectOption("own");
+      await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("own");
       await page.getByLabel("To", { exact: true }).fill("2020-01-01T00:00");
       await page.getByText("No line fits.").waitFor();
-      await page.getByLabel("Time", { exact: true }).selectOption("24h");
+      await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("24h");
       await page.locator(".tbody .tr").first().waitFor();
     }
     if (path.startsWith("settings")) {

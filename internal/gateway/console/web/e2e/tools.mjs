@@ -41,7 +41,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await shot("rows");
 
   // Another tool, whose result is a picture.
-  await page.getByRole("button", { name: "Choose another tool" }).press("Enter");
+  await page.getByRole("button", { name: "Other tools" }).press("Enter");
   await page.getByRole("combobox", { name: "Find a tool" }).fill("dot");
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "t__image" }).waitFor();

@@ -54,7 +54,7 @@ export default function ToolScreen({ params }: ScreenProps) {
 
 // Others leads to another tool.
 function Others({ name }: { name: string }) {
-  return <Drop label="Choose another tool" kind="dialog" face={<>Other tools <Icon name="down" /></>} class="quiet tool-others" content={(close) => <OtherList name={name} close={close} />} />;
+  return <Drop label="Other tools" kind="dialog" face={<>Other tools <Icon name="down" /></>} class="quiet tool-others" content={(close) => <OtherList name={name} close={close} />} />;
 }
 
 function OtherList({ name, close }: { name: string; close: () => void }) {
