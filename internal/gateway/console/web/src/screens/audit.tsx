@@ -39,7 +39,7 @@ const columns: Column<Line>[] = [
   { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
   { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {l.rule && <span class="soft"><Seen text={l.rule} /></span>}</> : null, phone: 2 },
   { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem", phone: 2 },
-  { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} />, phone: 2 },
+  { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
 ];
 
 const mostKinds = 40; // choices of a filter
