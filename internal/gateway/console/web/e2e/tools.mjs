@@ -34,10 +34,12 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.locator(".tool-calls .result-view table").waitFor();
   await axe("a call of a run");
   await page.getByRole("button", { name: "Use these arguments" }).press("Enter");
-  check("the form has its arguments", await page.getByLabel("n required").inputValue(), "60");
+  await page.waitForFunction(() => document.querySelector("form .form-group input")?.value === "60");
   await page.getByLabel("n required").fill("3");
   await page.getByRole("button", { name: "Call", exact: true }).press("Enter");
-  check("a table", await page.getByRole("region", { name: "Result", exact: true }).locator("tbody tr").count().then(async (n) => n || (await page.getByRole("region", { name: "Result", exact: true }).locator("tbody tr").first().waitFor(), 3)), 3);
+  const rows = page.getByRole("region", { name: "Result", exact: true }).locator("tbody tr");
+  await rows.first().waitFor();
+  check("a table", await rows.count(), 3);
   await shot("rows");
 
   // Another tool, whose result is a picture.
