@@ -9,7 +9,7 @@ const { port } = await model();
 export const files = { "lathe.yaml": config(port), "mcp.cjs": mcp };
 export const args = ["--store", "memory"];
 
-export default async function ({ page, base, check, axe, shot }) {
+export default async function ({ page, base, view, check, axe, shot }) {
   await until("the MCP server", async () => (await (await fetch(`${base}api/servers`)).json()).data[0]?.state === "ready");
   await settle(base, await begin(base, "@@rows of customers", { model: "local" }));
 
@@ -23,7 +23,7 @@ export default async function ({ page, base, check, axe, shot }) {
   await shot("server");
 
   await page.goto(`${base}tools`);
-  await page.locator('[data-key="t__slow"]').getByText("steps, label?").waitFor();
+  await page.locator('[data-key="t__slow"]').getByText(view.isMobile ? "Count steps" : "steps, label?").waitFor();
   await page.locator('[data-key="t__rows"]').press("Enter");
 
   // The calls of runs: opened, with arguments and result, which fill the form.
