@@ -36,23 +36,27 @@ type State interface {
 }
 
 // A ServerState is the state of an MCP server. The fields are those of the type Status of package tool/mcptool. The server sends Target,
-// LastError and Stderr to admin keys only.
+// LastError, Stderr and Instructions to admin keys only.
 type ServerState struct {
-	Name      string      `json:"name"`
-	State     string      `json:"state"`                // starting, ready, backoff, failed or closed
-	Since     time.Time   `json:"since"`                // when the state began
-	Required  bool        `json:"required"`             // as configured
-	Transport string      `json:"transport"`            // stdio or http
-	Protocol  string      `json:"protocol,omitempty"`   // MCP version in use; "": not connected yet
-	Software  string      `json:"software,omitempty"`   // name and version that the server reports
-	Problem   string      `json:"problem,omitempty"`    // kind of the last error; "": none
-	NextTry   *time.Time  `json:"next_try,omitempty"`   // when the next connection is attempted; nil: none is planned
-	Starts    int         `json:"starts"`               // number of connections that became ready
-	Failures  int         `json:"failures"`             // number of consecutive failed attempts
-	Target    string      `json:"target,omitempty"`     // program and arguments, or URL
-	LastError string      `json:"last_error,omitempty"` // of the last failed attempt or connection
-	Stderr    string      `json:"stderr,omitempty"`     // end of the program's standard error
-	Tools     []ToolState `json:"tools"`                // sorted by name
+	Name      string    `json:"name"`
+	State     string    `json:"state"`              // starting, ready, backoff, failed or closed
+	Since     time.Time `json:"since"`              // when the state began
+	Required  bool      `json:"required"`           // as configured
+	Transport string    `json:"transport"`          // stdio or http
+	Protocol  string    `json:"protocol,omitempty"` // MCP version in use; "": not connected yet
+	Software  string    `json:"software,omitempty"` // name and version that the server reports
+	// Capabilities are the names of what the server declares, sorted, such as tools and resources. The gateway uses tools only.
+	Capabilities []string `json:"capabilities,omitempty"`
+	// Instructions are the server's description of its use; untrusted, and not sent to models.
+	Instructions string      `json:"instructions,omitempty"`
+	Problem      string      `json:"problem,omitempty"`    // kind of the last error; "": none
+	NextTry      *time.Time  `json:"next_try,omitempty"`   // when the next connection is attempted; nil: none is planned
+	Starts       int         `json:"starts"`               // number of connections that became ready
+	Failures     int         `json:"failures"`             // number of consecutive failed attempts
+	Target       string      `json:"target,omitempty"`     // program and arguments, or URL
+	LastError    string      `json:"last_error,omitempty"` // of the last failed attempt or connection
+	Stderr       string      `json:"stderr,omitempty"`     // end of the program's standard error
+	Tools        []ToolState `json:"tools"`                // sorted by name
 }
 
 // A ToolState is the state of an MCP server's tool: see the type ToolStatus of package tool/mcptool. The server sends Definition and Accepted to
@@ -115,6 +119,10 @@ type SettingState struct {
 	Key    string `json:"key"` // such as "serve.listen"
 	Value  string `json:"value"`
 	Origin string `json:"origin"` // where it was set, such as a file or a variable
+	// About is the documentation of the setting; "": none.
+	About   string `json:"about,omitempty"`
+	Default string `json:"default,omitempty"` // as one would write it
+	Restart bool   `json:"restart,omitempty"` // a change takes effect after a restart, not with a reload
 }
 
 // An AuditState is the newest part of the audit log and the result of its verification. If the hash chain is broken, Lines, Files and Data have
@@ -209,7 +217,7 @@ func (c *access) servers() []ServerState {
 	}
 	var out []ServerState
 	for _, s := range all {
-		s.Target, s.LastError, s.Stderr = "", "", ""
+		s.Target, s.LastError, s.Stderr, s.Instructions = "", "", "", ""
 		s.Tools = slices.DeleteFunc(withoutDefinitions(s.Tools), func(t ToolState) bool { return !c.key.mayTool(t.Name) })
 		if len(s.Tools) > 0 || c.key.Tools == nil {
 			out = append(out, s)

@@ -127,6 +127,8 @@ type toolAnswer struct {
 	IsError    bool       `json:"is_error"`
 	Code       lathe.Code `json:"code,omitempty"`
 	Content    string     `json:"content"` // the text that a model would get
+	// Blobs is the content that is not text, such as pictures, in the form of the content of events.
+	Blobs []lathe.Blob `json:"blobs,omitempty"`
 }
 
 // callTool handles POST /api/tools/{name}/call: it executes one call with the runner that executes the calls of models,
@@ -159,7 +161,7 @@ func (h *catalogHandler) callTool(w http.ResponseWriter, r *http.Request, c *cal
 	if result.Code == lathe.CodePolicyDenied {
 		return forbidden(string(result.Code), "Policy does not allow the call.")
 	}
-	return answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content})
+	return answer(w, &toolAnswer{ToolCallID: result.CallID, Tool: name, IsError: result.IsError, Code: result.Code, Content: result.Content, Blobs: result.Blobs})
 }
 
 // maxPage is the maximum number of rows in one response.

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/lathe-run/lathe/internal/audit"
 	"github.com/lathe-run/lathe/internal/config"
@@ -22,6 +24,16 @@ func (a *App) reloadFor(ctx context.Context, by string) error {
 		}
 	}
 	return a.opts.Reload(ctx)
+}
+
+// restartKeys are the settings, and the sections of settings, that Reload does not change.
+var restartKeys = []string{"approval.webhook", "audit", "cluster", "serve.addr", "serve.advertise", "serve.console", "serve.keep_alive", "serve.max_body_bytes",
+	"serve.max_calls", "serve.max_concurrent", "serve.max_idle_connections", "serve.max_inflight_bytes", "serve.max_messages", "serve.max_parts", "serve.max_runs",
+	"serve.max_text", "serve.max_tools", "serve.max_watchers", "serve.metrics_addr", "serve.repeat_window", "serve.retry_window", "serve.store", "serve.usage", "telemetry"}
+
+// needsRestart reports whether a setting keeps its value until the process ends.
+func needsRestart(key string) bool {
+	return slices.ContainsFunc(restartKeys, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
 }
 
 // Reload activates a new configuration; if it returns an error, nothing changes. Requests and runs that began with the previous

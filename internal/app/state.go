@@ -33,7 +33,7 @@ func (s *served) Servers() []server.ServerState {
 	var out []server.ServerState
 	for _, st := range s.rev.tools.Servers.Status() {
 		one := server.ServerState{Name: st.Server, State: string(st.State), Since: st.Since, Required: st.Required, Transport: st.Transport,
-			Protocol: st.Protocol, Software: st.Software, Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
+			Protocol: st.Protocol, Software: st.Software, Capabilities: st.Capabilities, Instructions: secret.Scrub(st.Instructions, known...), Problem: string(st.Problem), Starts: st.Starts, Failures: st.Failures,
 			Target: secret.Scrub(st.Target, known...), LastError: secret.Scrub(st.LastError, known...), Stderr: secret.Scrub(st.Stderr, known...), NextTry: timeOf(st.NextTry), Tools: []server.ToolState{}}
 		for i := range st.Tools {
 			one.Tools = append(one.Tools, toolState(&st.Tools[i]))
@@ -119,8 +119,8 @@ func (s *served) Settings() ([]server.SettingState, error) {
 	known := slices.Collect(maps.Values(s.rev.cfg.KnownSecrets()))
 	out := make([]server.SettingState, len(rows))
 	for i, r := range rows {
-		out[i] = server.SettingState(r)
-		out[i].Value = secret.Scrub(r.Value, known...)
+		about, def := config.About(r.Key)
+		out[i] = server.SettingState{Key: r.Key, Value: secret.Scrub(r.Value, known...), Origin: r.Origin, About: about, Default: def, Restart: needsRestart(r.Key)}
 	}
 	return out, err
 }

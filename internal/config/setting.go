@@ -225,6 +225,45 @@ func flat(settings []*setting) []*setting {
 	return out
 }
 
+// About returns the documentation of the setting that a key of [Config.Shown] belongs to, and the default as one would write it. Both are
+// "" for a key without a setting; the default is also "" for an entry of a map.
+func About(key string) (doc, def string) {
+	var of *setting
+	for _, s := range allSettings() {
+		if (of == nil || len(s.path) > len(of.path)) && isOf(s.path, key) {
+			of = s
+		}
+	}
+	if of == nil {
+		return "", ""
+	}
+	if strings.HasSuffix("."+key, "."+of.path[strings.LastIndexByte(of.path, '.')+1:]) {
+		def = of.def
+	}
+	return of.doc(), def
+}
+
+// allSettings returns the settings of the whole configuration, also those of entries.
+var allSettings = sync.OnceValue(func() []*setting { return flat(settingsOf(reflect.TypeFor[Config]())) })
+
+// isOf reports whether a key is that of a setting, or lies below it. In path, NAME stands for the name of an entry, which may have dots.
+func isOf(path, key string) bool {
+	before, after, isEntry := strings.Cut(path, ".NAME.")
+	rest, found := strings.CutPrefix(key, before)
+	if !found || rest != "" && rest[0] != '.' {
+		return false
+	}
+	if !isEntry {
+		return true
+	}
+	for i := 1; i < len(rest); i++ {
+		if rest[i] == '.' && isOf(after, rest[i+1:]) {
+			return true
+		}
+	}
+	return false
+}
+
 // A Setting describes one key of the section tool_calling, for programs that offer it as a flag.
 type Setting struct {
 	Key     string // from the top: "tool_calling.max_iterations"

@@ -46,3 +46,22 @@ func TestSettingsShareNoKind(t *testing.T) {
 		t.Errorf("got %d settings", len(owners))
 	}
 }
+
+func TestAboutNamesTheSettingOfAKey(t *testing.T) {
+	for key, want := range map[string][2]string{
+		"serve.addr":                    {"Address to listen on.", "127.0.0.1:8700"},
+		"policy.tools.calculator":       {"", ""},
+		"models.a.b/c:1.5.base_url":     {"", ""},
+		"tools.mcp.notes.start_timeout": {"", "30s"},
+		"no.such.key":                   {"", ""},
+	} {
+		doc, def := About(key)
+		if (doc == "") != (key == "no.such.key") || !strings.HasPrefix(doc, want[0]) || def != want[1] {
+			t.Errorf("%s: %q, default %q", key, doc, def)
+		}
+	}
+	model, _ := About("models.a.b/c:1.5.base_url")
+	if of, _ := About("models.local.base_url"); of != model {
+		t.Errorf("the documentation depends on the name of the entry: %q, %q", of, model)
+	}
+}

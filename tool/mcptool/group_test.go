@@ -15,6 +15,9 @@ func TestGroupOffersTools(t *testing.T) {
 	if st.State != StateReady || st.Protocol != "2025-06-18" || st.Software != "test 1" || st.PID == 0 || st.Transport != "stdio" {
 		t.Errorf("got %+v", st)
 	}
+	if got := strings.Join(st.Capabilities, " "); got != "acme/x resources tools" || st.Instructions != "Say it \\u200btwice." {
+		t.Errorf("it declares %s and says %q", got, st.Instructions)
+	}
 	var names []string
 	for _, sp := range r.set.Specs() {
 		names = append(names, sp.Name+" "+sp.Effect.String()+" "+sp.Origin)

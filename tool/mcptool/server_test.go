@@ -124,7 +124,7 @@ func (s *testServer) handle(m testMessage) {
 		if s.mode == "hang" {
 			return
 		}
-		s.result(m, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"test","version":"1"}}`)
+		s.result(m, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{},"extensions":{"acme/x":{}}},"instructions":"Say it \u200btwice.","serverInfo":{"name":"test","version":"1"}}`)
 	case "tools/list":
 		tools := testTools
 		if file := os.Getenv("MCP_TEST_TOOLS"); file != "" {

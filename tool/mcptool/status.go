@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/lathe-run/lathe/internal/oauth"
+	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/secret"
 )
 
@@ -76,22 +80,46 @@ type Status struct {
 	State     State
 	Since     time.Time // when State was entered
 	Required  bool
-	Transport string    // "stdio" or "http"
-	Target    string    // program and arguments, or URL
-	Protocol  string    // MCP version in use; "" before the first connection
-	Software  string    // name and version that the server reports, at most 100 bytes
-	PID       int       // process id of a child; 0: none
-	Starts    int       // number of connections that became ready
-	Failures  int       // number of consecutive failed attempts
-	NextTry   time.Time // time of the next attempt; zero unless State is StateBackoff or StateFailed
-	LastError string    // error of the last failed attempt or connection, without secrets
-	Problem   Problem
+	Transport string // "stdio" or "http"
+	Target    string // program and arguments, or URL
+	Protocol  string // MCP version in use; "" before the first connection
+	Software  string // name and version that the server reports, at most 100 bytes
+	// Capabilities are what the server declares, sorted: completions, logging, prompts, resources, tools, and the names of its extensions.
+	// The group uses tools only. At most 32 names.
+	Capabilities []string
+	// Instructions is the server's description of its use, at most 4 KiB; untrusted, and not sent to models.
+	Instructions string
+	PID          int       // process id of a child; 0: none
+	Starts       int       // number of connections that became ready
+	Failures     int       // number of consecutive failed attempts
+	NextTry      time.Time // time of the next attempt; zero unless State is StateBackoff or StateFailed
+	LastError    string    // error of the last failed attempt or connection, without secrets
+	Problem      Problem
 	// Stderr is the end of a child's standard error: control characters are escaped, and configured secrets are removed. The text is
 	// untrusted.
 	Stderr string
 	// BadMessages counts invalid messages of the server, Refused its requests to the client that were refused.
 	BadMessages, Refused int
 	Tools                []ToolStatus // sorted by name
+}
+
+// capabilitiesOf returns the names of the capabilities that a server declares.
+func capabilitiesOf(c *mcp.ServerCapabilities) []string {
+	if c == nil {
+		return nil
+	}
+	var out []string
+	for name, declared := range map[string]bool{"completions": c.Completions != nil, "logging": c.Logging != nil, "prompts": c.Prompts != nil,
+		"resources": c.Resources != nil, "tools": c.Tools != nil} {
+		if declared {
+			out = append(out, name)
+		}
+	}
+	for name := range c.Extensions {
+		out = append(out, text.Clip(plain(name, nil), 100))
+	}
+	slices.Sort(out)
+	return out[:min(len(out), 32)]
 }
 
 // A ToolState says whether a tool of a server is offered, and if not, why.

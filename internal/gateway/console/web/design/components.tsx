@@ -15,6 +15,8 @@ import { Icon } from "../src/components/Icon";
 import { Markdown } from "../src/components/Markdown";
 import { ResultView } from "../src/components/ResultView";
 import { SchemaField } from "../src/components/SchemaForm";
+import { SchemaView } from "../src/components/SchemaView";
+import { Spark } from "../src/components/Spark";
 
 const grounds = ["paper", "card", "sunk", "hover", "mine", "ok-bg", "wait-bg", "bad-bg", "run-bg"], inks = ["ink", "soft", "accent", "ok", "wait", "bad", "run"];
 const kinds = ["", "ok", "wait", "bad", "run"] as const;
@@ -44,6 +46,8 @@ function Components() {
       <PlainTable label="Parts" head={["Part", "State"]}><tr><th scope="row">store</th><td><Badge kind="ok">fine</Badge></td></tr></PlainTable></Part>
     <Part title="Facts"><article class="card-box"><dl class="facts"><dt>Version</dt><dd>v0.1.0</dd><dt>Node</dt><dd class="mono">node-1</dd></dl></article></Part>
     <Part title="Texts and results"><JsonView text={`{"a":12345678901234567890,"note":"\u202e hidden"}`} label="JSON" /><ResultView label="Tree" text={`{"found":2,"rows":{"a":[1,2]}}`} /><ResultView label="Table" text={`[{"name":"a","size":1},{"name":"b","size":2}]`} /><ResultView label="Diff" text={"--- a/notes.txt\n+++ b/notes.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three"} /><ResultView label="Picture" text={`{"content":[{"type":"image"}]}`} files={[{ mediaType: "image/png", url: picture }]} /></Part>
+    <Part title="Schemas and bars"><SchemaView label="A schema" schema={{ type: "object", required: ["words"], properties: { words: { type: "string", description: "Some words." }, rows: { type: "array", items: { type: "object", properties: { id: { type: "integer", minimum: 1 }, way: { enum: ["up", "down"] } } } } } }} />
+      <dl class="sparks"><Spark name="Calls" kind="model" label="Calls of each hour" bars={[{ all: 3, title: "3" }, { all: 0, title: "0" }, { all: 9, bad: 2, title: "9" }]}>12</Spark></dl></Part>
     <Part title="Calls">{calls.map((p, i) => <ToolCard key={p.toolCallId} part={p} message={message} revision={0} effect={i ? "read_only" : "writes"} />)}
       <ApprovalCard alone runId="run_1" call={{ tool_call_id: "c4", tool: "send_mail", state: "awaiting_approval", arguments: `{"to":"ann","text":"Dear all,\\n\\nplease read."}`, args_digest: "00d1", effect: "writes", origin: "mcp:mail", rule: "effect.writes", expires_at: new Date(Date.now() + 36e5).toISOString() }} /></Part>
     <Part title="Answers"><div style={{ display: "grid" }}><div class="turn user" style={{ justifySelf: "end" }}><div class="bubble"><p class="said" dir="auto">A question</p></div></div></div><Markdown text={text} /><div class="working">working</div></Part>

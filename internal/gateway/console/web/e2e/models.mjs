@@ -40,12 +40,14 @@ export async function model() {
 }
 
 export const mcp = `
-const tools = ["slow", "fail", "image", "rows"].map((name) => ({ name, description: name, inputSchema: { type: "object" } }));
+const inputs = { slow: { steps: { type: "integer", minimum: 1, description: "How many." }, label: { type: "string" } }, fail: { why: { type: "string" } }, image: {}, rows: { n: { type: "integer", minimum: 1, maximum: 500, description: "How many customers." } } };
+const about = { slow: "Count steps, and report each of them", fail: "Fail, and say why", image: "Draw a red dot", rows: "List customers with their city and revenue" }, required = { slow: ["steps"], fail: [], image: [], rows: ["n"] };
+const tools = ["slow", "fail", "image", "rows"].map((name) => ({ name, description: about[name], inputSchema: { type: "object", properties: inputs[name], required: required[name] }, annotations: { title: about[name].split(",")[0], readOnlyHint: name !== "fail", destructiveHint: name === "fail", openWorldHint: false } }));
 const write = (m) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...m }) + "\\n"), pause = (ms) => new Promise((done) => setTimeout(done, ms));
 require("readline").createInterface({ input: process.stdin }).on("line", async (line) => {
   const m = JSON.parse(line), args = m.params?.arguments ?? {}, text = (t, isError) => write({ id: m.id, result: { isError, content: [{ type: "text", text: t }] } });
   if (m.id === undefined) return;
-  if (m.method !== "tools/call") return write({ id: m.id, result: { initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "t", version: "1" } }, "tools/list": { tools } }[m.method] ?? {} });
+  if (m.method !== "tools/call") return write({ id: m.id, result: { initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {}, resources: {} }, instructions: "Ask for rows first.", serverInfo: { name: "t", version: "1" } }, "tools/list": { tools } }[m.method] ?? {} });
   switch (m.params.name) {
     case "slow":
       for (let i = 1; i <= args.steps; i++) {

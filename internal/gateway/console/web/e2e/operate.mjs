@@ -183,8 +183,14 @@ export default async function operate({ page, context, base, view, server: lathe
   const inForce = await page.getByRole("region", { name: "Rules and their lines" }).innerText();
   for (const part of ["the tool calculator", "tools whose effect is writes", "no: the tool has another effect", "not evaluated: another rule decides", "trifecta", "lathe.yaml:6"]) check(`the rules in force have ${part}`, inForce.includes(part));
   check("the verdict, with the name that runs and the audit log have", /Decided by\s*rule tools\.ask, for the tool calculator lathe\.yaml:6/.test(await page.locator(".policy-verdict").innerText()));
+  await page.getByLabel("only rules that apply to the call").check();
+  check("only those that apply", await page.getByRole("region", { name: "Rules and their lines" }).locator("tbody tr").count().then((n) => n > 0 && n < 4));
+  await page.getByLabel("only rules that apply to the call").uncheck();
   await axe("policy");
   await shot("policy");
+  await page.locator(".policy-overview").getByRole("button", { name: "get_current_time" }).press("Enter");
+  await page.locator(".policy-verdict", { hasText: "get_current_time" }).waitFor();
+  check("the tool is in the address", new URL(page.url()).searchParams.get("tool"), "get_current_time");
   await open("policy?tool=calculator&rule=tools.ask", "Policy");
   await page.locator(".decides", { hasText: "decided" }).waitFor();
   check("the rule that a run names", await page.locator(".decides th").innerText().then((t) => t.startsWith("tools.ask")));
@@ -202,6 +208,20 @@ export default async function operate({ page, context, base, view, server: lathe
       await page.getByText("No line fits.").waitFor();
       await axe("a table without rows");
       await page.getByLabel("Search").fill("");
+      const lines = Number(await page.getByRole("table").getAttribute("aria-rowcount"));
+      await page.getByLabel("Decision").selectOption("ask");
+      check("the lines of a decision", Number(await page.getByRole("table").getAttribute("aria-rowcount")) < lines);
+      await page.getByLabel("Decision").selectOption("");
+      await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("own");
+      await page.getByLabel("To", { exact: true }).fill("2020-01-01T00:00");
+      await page.getByText("No line fits.").waitFor();
+      await page.locator(".filters label", { hasText: /^Time/ }).locator("select").selectOption("24h");
+      await page.locator(".tbody .tr").first().waitFor();
+    }
+    if (path.startsWith("settings")) {
+      await page.locator(".tbody .tr").first().press("Enter");
+      const setting = page.getByRole("complementary", { name: "Setting tools.builtin" });
+      check("what a setting means", await setting.innerText().then((t) => ["Default", "A change needs", "a reload"].every((part) => t.includes(part)) && t.length > 150));
     }
     await axe(path);
     await shot(path.split("?")[0]);

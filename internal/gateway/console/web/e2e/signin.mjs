@@ -22,10 +22,10 @@ export default async function ({ page, context, base, server, view, check, axe, 
   const menu = async () => { if (view.isMobile) await page.getByRole("button", { name: "Menu" }).press("Enter"); };
 
   await page.goto(`${base}runs`);
-  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "Sign in to this gateway" }).waitFor();
   await axe("the key dialog");
   await shot("dialog");
-  check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with 127.0.0.1:9" }).getAttribute("href"), "/api/session/oidc");
+  check("the identity provider is offered", await page.getByRole("link", { name: "Sign in with your organisation" }).getAttribute("href"), "/api/session/oidc");
   await page.keyboard.press("Escape");
   check("Escape leaves the question open", await page.getByRole("dialog").isVisible());
   check("the key is not shown", await key.getAttribute("type"), "password");
@@ -72,7 +72,7 @@ export default async function ({ page, context, base, server, view, check, axe, 
   await page.getByText("Signed in as team").waitFor();
   if (view.isMobile) await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Sign in with another key" }).press("Enter");
-  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "Sign in to this gateway" }).waitFor();
   check("no cookie is left", (await context.cookies()).length, 0);
 
   const { fragment } = await api(base, boss, "POST", "api/session/links");
@@ -85,9 +85,9 @@ export default async function ({ page, context, base, server, view, check, axe, 
   await page.getByText("Signed in as boss").waitFor();
   await shot("signed-in");
   await page.getByRole("button", { name: "Sign out" }).press("Enter");
-  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "Sign in to this gateway" }).waitFor();
   await page.goto("about:blank");
   await page.goto(`${base}runs#${fragment}`);
-  await page.getByRole("dialog", { name: "This gateway asks for a key" }).waitFor();
+  await page.getByRole("dialog", { name: "Sign in to this gateway" }).waitFor();
   check("the link signs in once", await row(other).count(), 0);
 }

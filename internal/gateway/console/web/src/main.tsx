@@ -7,7 +7,8 @@ import { connection, keyWanted, Lost, request, session, signOut, watchConnection
 import { Empty, ErrorState, Link, LiveRegion, Loading, PageHeader } from "./components/basics";
 import { Notify } from "./components/Notify";
 import { KeyDialog } from "./components/KeyDialog";
-import { Shortcuts } from "./components/Shortcuts";
+import { Icon, Logo } from "./components/Icon";
+import { finding, Shortcuts } from "./components/Shortcuts";
 import { match, path } from "./router";
 import { screens, type Screen, type ScreenProps } from "./screens";
 import { count } from "./text/format";
@@ -38,6 +39,8 @@ function Navigation({ close }: { close: () => void }) {
   </nav>;
 }
 
+const apple = /Mac|iPhone|iPad/.test(navigator.platform);
+
 const states = { connecting: "connecting…", up: "ready", lost: "Connection lost. Trying again…" };
 
 // Connection says whether the gateway answers, and how many of its MCP servers failed.
@@ -56,14 +59,16 @@ function Frame() {
     <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>Go to the content</a>
     <div class={`frame${open ? " nav-open" : ""}`} onKeyDown={(e) => { if (e.key === "Escape" && open) { setOpen(false); button.current?.focus(); } }}>
       <header class="side">
-        <div class="brand"><Link to="/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect class="plate" width="32" height="32" rx="8" /><path class="mark" d="M9 11h3l2-2h4l2 2h3v10h-3l-2 2h-4l-2-2H9zM5 15h4v2H5zM23 15h4v2h-4z" /></svg>Lathe</Link>
+        <div class="brand"><Link to="/"><Logo />Lathe</Link>
           {waitingCount.value > 0 && <Link to="/approvals" class="waiting-link">{waitingCount.value} <span class="waiting-word">waiting</span></Link>}
           <button ref={button} type="button" class="quiet small menu" aria-expanded={open} aria-controls="navigation" onClick={() => setOpen(!open)}>Menu</button></div>
         <div class="side-body" id="navigation">
+          <button type="button" class="quiet find" aria-haspopup="dialog" aria-keyshortcuts="Control+K Meta+K" onClick={() => { setOpen(false); finding.value = "find"; }}><Icon name="find" />Find…<kbd class="by-keys">{apple ? "⌘ K" : "Ctrl K"}</kbd></button>
           <Navigation close={() => setOpen(false)} />
           <div class="side-foot">
             {waitingCount.value > 0 && path.value !== "/approvals" && <Notify />}
             <label class="theme">Theme <select value={theme.value} onChange={(e) => { theme.value = e.currentTarget.value; }}>{themes.map((t) => <option key={t}>{t}</option>)}</select></label>
+            <button type="button" class="link small by-keys" aria-haspopup="dialog" onClick={() => { finding.value = "keys"; }}>Keyboard</button>
             {session.value?.csrf_token && <><p class="soft small">Signed in as {session.value.name}</p><button type="button" class="quiet small" onClick={signOut}>Sign out</button></>}
           </div>
         </div>

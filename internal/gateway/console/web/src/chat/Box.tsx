@@ -55,7 +55,10 @@ export function Box({ longest, largest, openOptions }: { longest: number; larges
       <textarea id="prompt" ref={box} rows={1} dir="auto" placeholder="Ask something…" enterkeyhint="send" aria-describedby="too-long" aria-invalid={excess !== ""} value={text}
         onInput={(e) => { chat.draft.value = e.currentTarget.value; }}
         onPaste={(e) => { const files = e.clipboardData?.files; if (files?.length) { e.preventDefault(); void add(files); } }}
-        onKeyDown={(e) => { if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); } }} />
+        onKeyDown={(e) => {
+          if (e.key === "ArrowUp" && !text && !busy && !attached.length && chat.messages.length) { e.preventDefault(); chat.edit(); }
+          if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); submit(); }
+        }} />
       <button id="send" type="submit" class="round" title="Send" hidden={busy} disabled={excess !== "" || !text.trim() && !attached.length}><Icon name="send" /><span class="unseen">Send</span></button>
       <button id="stop" type="button" class="quiet" hidden={!busy} onClick={() => chat.stop()}><Icon name="stop" />Stop</button>
     </div>

@@ -5,10 +5,10 @@ import MarkdownIt, { type Token } from "markdown-it";
 import footnote from "markdown-it-footnote";
 import { Component, createRef, Fragment, h, type ComponentChildren } from "preact";
 import { memo } from "preact/compat";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { prose, visible } from "../text/visible.js";
 import { Copy } from "./basics";
-import { Formula } from "./Formula";
+import { Formula, loadMath, mayHaveMath } from "./Formula";
 import { Highlight } from "./Highlight";
 import { math } from "./math";
 
@@ -153,6 +153,8 @@ function cut(text: string, before: string[]): string[] {
 
 // Markdown shows a text. While it gets longer, what is shown of it stays as it is.
 export function Markdown({ text }: { text: string }) {
+  const formulas = mayHaveMath(text);
+  useEffect(() => { if (formulas) void loadMath(); }, [formulas]);
   const blocks = useRef<string[]>([]);
   blocks.current = /^\[[^\]]+\]:/m.test(text) ? [text] : cut(text, blocks.current); // definitions of links hold for all blocks
   return <div class="md">{blocks.current.map((b, i) => <Block key={i} text={b} />)}</div>;

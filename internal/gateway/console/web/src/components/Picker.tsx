@@ -13,7 +13,7 @@ export function Picker<T extends Found>({ label, text, setText, found, chosen = 
   useEffect(() => { input.current?.focus(); }, []);
   useEffect(() => { list.current?.children[at]?.scrollIntoView({ block: "nearest" }); }, [at]);
   return <div class="picker">
-    <input ref={input} role="combobox" autocomplete="off" aria-label={label} placeholder={label} aria-expanded="true" aria-controls={`${id}l`} aria-activedescendant={found.length ? `${id}${at}` : undefined} value={text}
+    <input ref={input} autoFocus role="combobox" autocomplete="off" aria-label={label} placeholder={label} aria-expanded="true" aria-controls={`${id}l`} aria-activedescendant={found.length ? `${id}${at}` : undefined} value={text}
       onInput={(e) => { setText(e.currentTarget.value); setMoved(0); }}
       onKeyDown={(e) => {
         const by = { ArrowDown: 1, ArrowUp: -1 }[e.key];

@@ -1,27 +1,32 @@
-// The keys of the page, shown by ?, and those that work on every screen.
+// The keys of the page, shown by ?, those that work on every screen, and the search for whatever the page has.
 
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { chat } from "../chat/chat";
-import { enc } from "../api";
+import { enc, session, signOut } from "../api";
 import { go } from "../router";
 import { useResource } from "../resource";
+import type { Run } from "../run/types";
 import { screens as screenList } from "../screens";
+import { theme, themes } from "../theme";
 import { visible } from "../text/visible.js";
 import { Dialog } from "./basics";
 import { Picker } from "./Picker";
 
 const all = screenList.filter((s) => s.nav);
-const keys: [keys: string, does: string][] = [
-  ["?", "shows this list"], ["Ctrl + K, ⌘ + K", "finds a screen or a chat by its name"], ["/", "leads to the message box, or to the search of a screen"], ["n", "begins a new chat"],
-  ["g, then c, a, r, t or s", "opens the chat, approvals, runs, tools or statistics"],
-  ["Enter, Shift + Enter", "sends a message, begins a new line"], ["Esc", "stops an answer, or leaves what is edited"],
-  ["j, k, arrows", "move in lists, in the timeline and among approvals"], ["a, r", "approve or deny the call in focus"], ["+, −", "zoom in the timeline"],
+const keys: [group: string, of: [keys: string[], does: string][]][] = [
+  ["Everywhere", [[["Ctrl", "K"], "finds a screen, a chat, a tool or a run, or does something"], [["?"], "shows this list"], [["/"], "leads to the message box, or to the search of a screen"], [["n"], "begins a new chat"], [["g", "c"], "opens the chat; g, then a approvals, r runs, t tools, s statistics"]]],
+  ["Chat", [[["Enter"], "sends a message"], [["Shift", "Enter"], "begins a new line"], [["↑"], "in an empty box, edits the last question"], [["Esc"], "stops an answer, or leaves what is edited"]]],
+  ["Lists and approvals", [[["j", "k"], "move in lists, in the timeline and among approvals, as arrows do"], [["Enter"], "opens what is chosen"], [["a"], "approves the call in focus"], [["r"], "denies it"], [["+", "−"], "zoom in the timeline"]]],
 ];
 const screens: Record<string, string> = { c: "/", a: "/approvals", r: "/runs", t: "/tools", s: "/stats" };
 const patience = 1500; // ms between g and the next key
 
+// finding is which of the dialogs is open.
+export const finding = signal<"" | "keys" | "find">("");
+
 export function Shortcuts() {
-  const [open, set] = useState<"" | "keys" | "find">("");
+  const open = finding.value, set = (to: typeof open) => { finding.value = to; };
   useEffect(() => {
     let led = 0;
     const press = (e: KeyboardEvent) => {
@@ -44,23 +49,43 @@ export function Shortcuts() {
     return () => removeEventListener("keydown", press);
   }, []);
   if (open === "find") return <Finder close={() => set("")} />;
-  return open ? <Dialog title="Keys" close={() => set("")}><dl class="facts">{keys.map(([k, does]) => <><dt class="mono">{k}</dt><dd>{does}</dd></>)}</dl></Dialog> : null;
+  return open ? <Dialog title="Keys" close={() => set("")}><div class="stack">{keys.map(([group, of]) => <section key={group}><h3>{group}</h3><dl class="facts keys">{of.map(([k, does]) => <><dt>{k.map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{does}</dd></>)}</dl></section>)}</div></Dialog> : null;
 }
 
-const mostFound = 12; // lines
+const mostFound = 30; // lines
+const patienceToFind = 150; // ms without a key before the gateway is asked
 
-// Finder leads to a screen or a chat by a part of its name.
+interface Hit { name: string; kind: string; act: () => void; more?: string }
+
+// useLater returns a value once it has not changed for a while.
+function useLater(value: string): string {
+  const [later, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(value), patienceToFind);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return later;
+}
+
+// Finder leads to a screen, a chat, a tool or a run by a part of its name, and does what is on no screen.
 function Finder({ close }: { close: () => void }) {
-  const [text, setText] = useState("");
-  const chats = useResource<{ data: { session_id: string; title: string }[] }>(`api/sessions?limit=20${text.trim() ? `&q=${enc(text.trim())}` : ""}`);
-  const fits = (name: string) => name.toLowerCase().includes(text.trim().toLowerCase());
-  const found = [{ name: "New chat", kind: "", to: "/" }, ...all.map((s) => ({ name: s.nav!.label, kind: "screen", to: s.path }))].filter((f) => fits(f.name))
-    .concat((chats.data?.data ?? []).map((c) => ({ name: c.title || "Untitled", kind: "chat", to: `/chats/${enc(c.session_id)}` }))).slice(0, mostFound);
-  const open = (f: { kind: string; to: string }) => {
-    close();
-    if (!f.kind) chat.fresh();
-    go(f.to);
-  };
-  return <Dialog title="Find" close={close}><Picker label="A screen or a chat" text={text} setText={setText} take={open}
-    found={found.map((f) => ({ ...f, key: f.kind + f.to, face: <><span>{visible(f.name)}</span><span class="soft small">{f.kind}</span></> }))} /></Dialog>;
+  const [text, setText] = useState(""), want = text.trim(), asked = useLater(want);
+  const chats = useResource<{ data: { session_id: string; title: string }[] }>(`api/sessions?limit=8${asked ? `&q=${enc(asked)}` : ""}`);
+  const tools = useResource<{ data: { name: string; description: string }[] }>("api/tools");
+  const runs = useResource<{ data: Run[] }>(asked ? `api/runs?questions=true&limit=8&${/^run_/.test(asked) ? "run_id" : "text"}=${enc(asked)}` : undefined);
+  const fits = (h: Hit) => `${h.name} ${h.more ?? ""}`.toLowerCase().includes(want.toLowerCase());
+  const leads = (name: string, kind: string, to: string, more?: string): Hit => ({ name, kind, more, act: () => go(to) });
+  const does = (name: string, act: () => void): Hit => ({ name, kind: "action", act });
+  const signedIn = session.value?.csrf_token;
+  const found = [
+    does("New chat", () => { chat.fresh(); go("/"); }),
+    ...all.map((s) => leads(s.nav!.label, "screen", s.path)),
+    ...(want ? (tools.data?.data ?? []).map((t) => leads(t.name, "tool", `/tools/${enc(t.name)}`, t.description)) : []),
+    ...themes.map((t) => does(`Theme: ${t}`, () => { theme.value = t; })), does("Show the keys", () => { finding.value = "keys"; }), ...(signedIn ? [does("Sign out", () => void signOut())] : []),
+  ].filter(fits)
+    .concat((chats.data?.data ?? []).map((c) => leads(c.title || "Untitled", "chat", `/chats/${enc(c.session_id)}`)))
+    .concat((want ? runs.data?.data ?? [] : []).map((r) => leads(r.question || r.run_id, "run", `/runs/${enc(r.run_id)}`))).slice(0, mostFound);
+  const order = want ? found : [...found.filter((f) => f.kind !== "action" || f.name === "New chat"), ...found.filter((f) => f.kind === "action" && f.name !== "New chat")];
+  return <Dialog title="Find" close={close}><Picker label="A screen, a chat, a tool, a run or an action" text={text} setText={setText} take={(f) => { close(); f.act(); }}
+    found={order.map((f, i) => ({ ...f, key: `${f.kind} ${f.name} ${i}`, face: <><span class="pick-name">{visible(f.name)}</span><span class="soft small">{f.kind}</span></> }))} /></Dialog>;
 }

@@ -141,7 +141,7 @@ export function Tabs<T extends string>({ tabs, chosen, choose, label, children }
 }
 
 // Dialog is modal. Closing it gives the focus back to what had it.
-export function Dialog({ title, close, children, keep = false }: { title: string; close: () => void; children: ComponentChildren; keep?: boolean }) {
+export function Dialog({ title, close, children, keep = false, above, class: name }: { title: string; close: () => void; children: ComponentChildren; keep?: boolean; above?: ComponentChildren; class?: string }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = `dialog-${title.replace(/\W+/g, "-")}`;
   useEffect(() => {
@@ -153,7 +153,8 @@ export function Dialog({ title, close, children, keep = false }: { title: string
       if (before?.isConnected) before.focus();
     };
   }, []);
-  return <dialog ref={ref} aria-labelledby={id} onCancel={(e) => { e.preventDefault(); if (!keep) close(); }}>
+  return <dialog ref={ref} class={name} aria-labelledby={id} onCancel={(e) => { e.preventDefault(); if (!keep) close(); }}>
+    {above}
     <div class="dialog-head"><h2 id={id}>{visible(title)}</h2>{!keep && <button type="button" class="quiet small" onClick={close}>Close</button>}</div>
     {children}
   </dialog>;

@@ -12,7 +12,7 @@ import { pieces, visible } from "../text/visible";
 import { stateOf } from "../state";
 import { useWide } from "../wide";
 import { itemsOf, ofCall, type Call, type Item } from "./items";
-import { micros, money, type RunEvent, type StoredBlob } from "./types";
+import { filesOf, micros, money, type RunEvent } from "./types";
 
 const manyCalls = 8; // beyond which calls are closed at first
 
@@ -87,8 +87,6 @@ function Said({ text, role, note, at, children }: { text: string; role: string; 
     {role === "tool" ? <JsonView text={text} copy={false} label={`Result ${at + 1}`} /> : markdown && !raw ? <div class="run-text"><Markdown text={text} /></div> : <div class="run-text plain" dir="auto"><Pieces cut={pieces(text, "\n\t")} /></div>}
   </>;
 }
-
-const filesOf = (blobs: unknown) => (blobs as StoredBlob[] | undefined)?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" }));
 
 // EventLink leads to an event where there is a list of them.
 const EventLink = ({ event, open }: { event: number; open?: (event: number) => void }) => open &&

@@ -46,6 +46,9 @@ export interface Part {
 
 export interface StoredBlob { media_type?: string; data?: string; url?: string } // data in base64
 
+// filesOf returns the files of a result, with data URLs.
+export const filesOf = (blobs: unknown) => (blobs as StoredBlob[] | undefined)?.map((b) => ({ mediaType: b.media_type ?? "", url: b.data ? `data:${b.media_type ?? ""};base64,${b.data}` : b.url ?? "" }));
+
 export interface Message { role: string; parts: Part[] }
 
 // AnyOf has the members of all types of a union, each of which may be missing.

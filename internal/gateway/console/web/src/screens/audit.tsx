@@ -1,35 +1,55 @@
 // The audit log: its newest lines, and whether its chain is whole.
 
-import { enc, Refusal } from "../api";
+import { enc, now, Refusal } from "../api";
 import { Badge, Copy, Empty, ErrorState, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
+import { TimeRange } from "../components/TimeRange";
 import { download } from "../download";
 import { useResource } from "../resource";
 import { param, place, setParams } from "../router";
 import { count, words } from "../text/format";
 import { visible } from "../text/visible";
+import { verdict } from "./tools";
 
 interface Line { n: number; time: string; kind: string; type?: string; principal?: string; run_id?: string; tool?: string; decision?: string; rule?: string; by?: string; status?: string; prev?: string }
 interface Audit { ok: boolean; broken?: string; lines: number; files: number; head?: string; data: Line[] }
 
+// what names the kind of a line; said is its name for people, such as "tool call executed".
+const what = (l: Line) => l.type || l.kind;
+const said = (name: string) => { const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
+
+const keysOf = (l: Line) => [l.principal, l.by].filter((k): k is string => Boolean(k));
+
+// decisions are verdicts of the policy and of people.
+const kinds: Record<string, "ok" | "wait" | "bad"> = { ...verdict, approve: "ok", approved: "ok", edit: "ok", edited: "ok", answer: "ok", answered: "ok", denied: "bad", expired: "bad" };
+
+const times = [["", "any time"], ["1h", "the last hour"], ["24h", "the last 24 hours"], ["7d", "the last 7 days"]] as const;
+const unit: Record<string, number> = { h: 3_600_000, d: 86_400_000 }; // ms
+
+// begin is the time in ms that since names: a date, or how long ago, such as 24h.
+function begin(since: string): number {
+  const [, n, u] = /^(\d+)([hd])$/.exec(since) ?? [];
+  return n ? now() - Number(n) * unit[u!]! : since ? Date.parse(since) : -Infinity;
+}
+
 const columns: Column<Line>[] = [
-  { key: "n", title: "Line", cell: (l) => l.n, width: "4.5rem", phone: 2 },
+  { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: 2 },
   { key: "time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
-  { key: "what", title: "What", cell: (l) => <Seen text={l.type || l.kind} />, width: "minmax(7rem, 1.2fr)", phone: true },
+  { key: "what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
   { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
-  { key: "decision", title: "Decision", cell: (l) => <Seen text={[l.decision, l.rule && `(${l.rule})`].filter(Boolean).join(" ")} />, phone: 2 },
-  { key: "by", title: "By", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem" },
+  { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {l.rule && <span class="soft"><Seen text={l.rule} /></span>}</> : null, phone: 2 },
+  { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem", phone: 2 },
   { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
 ];
 
-const mostKinds = 40; // choices of the filter
+const mostKinds = 40; // choices of a filter
 
 export default function AuditScreen() {
   const { data, error, loading, reload } = useResource<Audit>("api/audit?limit=1000");
-  const text = param("q").toLowerCase(), kind = param("kind"), chosen = param("line");
-  const what = (l: Line) => l.type || l.kind;
-  const kinds = [...new Set(data?.data.map(what))].sort().slice(0, mostKinds);
-  const rows = data?.data.filter((l) => (!kind || what(l) === kind) && (!text || Object.values(l).join(" ").toLowerCase().includes(text)));
+  const text = param("q").toLowerCase(), kind = param("kind"), key = param("key"), decision = param("decision"), since = param("since"), until = param("until"), chosen = param("line");
+  const distinct = (of: (l: Line) => string[]) => [...new Set(data?.data.flatMap(of))].sort().slice(0, mostKinds);
+  const names = distinct((l) => [what(l)]), keys = distinct(keysOf), decisions = distinct((l) => l.decision ? [l.decision] : []), [from, to] = [begin(since), until ? Date.parse(until) : Infinity];
+  const rows = data?.data.filter((l) => (!kind || what(l) === kind) && (!key || keysOf(l).includes(key)) && (!decision || l.decision === decision) && (from === -Infinity && to === Infinity || Date.parse(l.time) >= from && Date.parse(l.time) < to) && (!text || Object.values(l).join(" ").toLowerCase().includes(text)));
   const line = data?.data.find((l) => String(l.n) === chosen);
   return <div class="page fill">
     <PageHeader title="Audit log" note="Each line holds the hash of the line before it."><button type="button" class="quiet" disabled={loading} onClick={reload}>{loading ? "Checking…" : "Check again"}</button></PageHeader>
@@ -38,10 +58,13 @@ export default function AuditScreen() {
     {data && <>{data.ok ? <p role="status"><Badge kind="ok">whole</Badge> {count(data.lines, "line")} in {count(data.files, "file")}{data.lines > data.data.length && <span class="soft">, the newest {data.data.length.toLocaleString()} below</span>} {data.head && <span class="soft small">head <span class="mono" title={visible(data.head)}>{visible(data.head.slice(0, 12))}…</span> <Copy text={data.head} label="Copy head" /></span>}</p>
         : <div class="problem" role="alert"><b>The chain is broken</b><span><Seen text={data.broken ?? ""} /></span><span>Lines may have been changed or removed. Compare the file with a copy, such as that of the collector that gets its lines.</span></div>}
       <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
-        <label>What<select value={kind} onChange={(e) => setParams({ kind: e.currentTarget.value })}><option value="">any</option>{kinds.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>
+        <label>What<select value={kind} onChange={(e) => setParams({ kind: e.currentTarget.value })}><option value="">any</option>{names.map((k) => <option key={k} value={k}>{said(k)}</option>)}</select></label>
+        {decisions.length > 1 && <label>Decision<select value={decision} onChange={(e) => setParams({ decision: e.currentTarget.value })}><option value="">any</option>{decisions.map((k) => <option key={k} value={k}>{words(k)}</option>)}</select></label>}
+        {keys.length > 1 && <label>Key<select value={key} onChange={(e) => setParams({ key: e.currentTarget.value })}><option value="">any</option>{keys.map((k) => <option key={k} value={k}>{visible(k)}</option>)}</select></label>}
+        <TimeRange label="Time" times={[...times]} since={since} until={until} />
         <button type="button" class="quiet" disabled={!rows?.length} onClick={() => download("audit.jsonl", "application/x-ndjson", (rows ?? []).map((l) => `${JSON.stringify(l)}\n`).join(""))}>Export {count(rows?.length ?? 0, "line")}</button></div>
       <div class={`split${line ? " chosen" : ""}`}>
-        <DataTable label="Audit log" columns={line ? columns.filter((c) => c.phone || !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} chosen={chosen} empty={<Empty title="No line fits." />} />
+        <DataTable label="Audit log" columns={line ? columns.filter((c) => !["by", "run"].includes(c.key)) : columns} rows={rows ?? []} rowKey={(l) => String(l.n)} to={(l) => lineAt(l)} chosen={chosen} empty={<Empty title="No line fits.">{data.lines > data.data.length && <>Among the newest {data.data.length.toLocaleString()} lines, which reach back to <Time at={data.data.at(-1)!.time} exact />. The log's files have the others.</>}</Empty>} />
         {line && <LineDetail line={line} hash={hashOf(line, data)} ok={data.ok} />}
       </div></>}
   </div>;

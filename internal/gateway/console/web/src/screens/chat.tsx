@@ -17,12 +17,14 @@ import { Icon } from "../components/Icon";
 import { download } from "../download";
 import { useResource } from "../resource";
 import { go, path } from "../router";
+import { count } from "../text/format";
 import { visible } from "../text/visible.js";
 import { title as documentTitle } from "../title";
 import { useWide } from "../wide";
 import type { ScreenProps } from "./index";
 
-const tries = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"];
+const demos = ["What is 7 + 35, and what time is it in Tokyo?", "What is 12.5 * 48?", "What time is it in New York?"]; // where the tools that they need are offered
+const others = ["What can you do with your tools?", "Explain step by step how a bicycle stays upright.", "Write a regular expression for dates such as 2026-11-30, with tests."];
 
 export default function ChatScreen({ params }: ScreenProps) {
   const listedModels = useEntries(), wide = useWide();
@@ -79,7 +81,7 @@ export default function ChatScreen({ params }: ScreenProps) {
   const modelName = visible(chosen?.name ?? (model || (listedModels && !entries.value.length ? "No models" : "Default model")));
   return <div class="chat" key="chat" data-turn={turn}>
     {wide && <aside class="chats" aria-label="Chats">{freshButton}<ChatList chats={chats} itemsOf={itemsOf} /></aside>}
-    <div class="chat-main">
+    <div class={`chat-main${chat.messages.length || chat.loading.value ? "" : " begins"}`}>
       <header class="chat-head">
         {!wide && <button type="button" class="icon chats-open" title="Chats" onClick={() => setDialog("chats")}><Icon name="chats" /><span class="unseen">Chats</span></button>}
         <h1 class="chat-title" title={visible(title)}>{visible(title)}</h1>
@@ -93,7 +95,7 @@ export default function ChatScreen({ params }: ScreenProps) {
           listed && drop(listed),
         ]} />
       </header>
-      <Conversation effects={effects} simulated={entries.value.length > 0 && entries.value.every((e) => e.name.startsWith("sim/"))} />
+      <Conversation effects={effects} model={modelName} tools={tools.data?.data.filter((t) => t.advertised)} openOptions={() => setDialog("options")} simulated={entries.value.length > 0 && entries.value.every((e) => e.name.startsWith("sim/"))} />
       <Box longest={limits.data?.max_text ?? Infinity} largest={limits.data?.max_body_bytes ?? Infinity} openOptions={() => setDialog("options")} />
     </div>
     {dialog === "files" && <Dialog title={first ? "Export this chat" : "Import a chat"} close={() => setDialog("")}><div class="stack">
@@ -137,7 +139,9 @@ function DeleteButton({ remove }: { remove: () => Promise<void> }) {
 const near = 80; // px from the end, within which the conversation follows it
 const far = (t: HTMLElement) => t.scrollHeight - t.scrollTop - t.clientHeight; // px to the end
 
-function Conversation({ effects, simulated }: { effects: Map<string, string>; simulated: boolean }) {
+interface WelcomeProps { simulated: boolean; model: string; tools?: ChatTool[]; openOptions: () => void }
+
+function Conversation({ effects, ...welcome }: { effects: Map<string, string> } & WelcomeProps) {
   const talk = useRef<HTMLElement>(null), atEnd = useRef(true), top = useRef(0), [away, setAway] = useState(false);
   void chat.revision.value;
   const asked = chat.messages.filter((m) => m.role === "user").length;
@@ -167,16 +171,18 @@ function Conversation({ effects, simulated }: { effects: Map<string, string>; si
       look(t);
     }}>
     {loading === true ? <Loading what="Reading the chat" /> : loading ? <ErrorState error={loading} retry={() => { const id = path.value.split("/")[2]; if (id) void chat.open(decodeURIComponent(id)); }} />
-      : chat.messages.length === 0 ? <Welcome simulated={simulated} />
+      : chat.messages.length === 0 ? <Welcome {...welcome} />
       : chat.messages.map((m, i) => <Turn key={i} message={m} revision={chat.revisions.get(m) ?? 0} last={m === chat.last} effects={effects} busy={chat.busy.value} />)}
   </section>
     {away && chat.messages.length > 0 && <button type="button" class="quiet small newest" onClick={newest}><Icon name="down" />Newest</button>}</>;
 }
 
-function Welcome({ simulated }: { simulated: boolean }) {
+function Welcome({ simulated, model, tools, openOptions }: WelcomeProps) {
+  const chosen = options.value.tools, used = tools?.filter((t) => !chosen || chosen.includes(t.name)), tries = tools?.some((t) => t.name === "calculator") ? demos : others;
   return <div class="welcome"><Empty title="What should be done?">
     <p>You see which tools the model calls, with which arguments and results. Calls that change something ask for your approval first.</p>
-  </Empty><div class="tries">{tries.map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{t}</button>)}</div>
+    {used && <p class="small">{model} with <button type="button" class="link" aria-haspopup="dialog" title={visible(used.map((t) => t.name).join(", "))} onClick={openOptions}>{used.length ? count(used.length, "tool") : "no tools"}</button></p>}
+  </Empty><div class="tries">{tools && tries.map((t) => <button key={t} type="button" class="quiet" dir="auto" onClick={() => void chat.say(t)}>{t}</button>)}</div>
     {simulated && <p class="soft small">This gateway has only simulated models. To add one: <code>lathe doctor --base-url URL MODEL --write lathe.yaml</code></p>}
   </div>;
 }

@@ -6,24 +6,26 @@ import { enc } from "../api";
 import { causeIn, storedEvents, type Cause } from "../chat/cause";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
 import { CauseLines } from "../components/Cause";
+import { Spark } from "../components/Spark";
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
 import type { Run } from "../run/types";
-import { count, duration, words } from "../text/format";
+import { count, duration, moment, words } from "../text/format";
 import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
 
 export default function HealthScreen() {
   const { data, error, reload } = useResource<Health>("api/health", { every: 3000 });
+  const stats = useResource<Stats>("api/stats?since=24h&buckets=24", { every: 15_000 });
   return <div class="page">
     <PageHeader title="Health" />
     {error && !data && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
     {data && <section class="card-box" aria-label="Gateway"><div class="approval-head"><strong>Gateway</strong><Whole {...data} /></div>
       <dl class="run-facts"><div><dt>Version</dt><dd><Seen text={`${data.version ?? "unknown"}${data.revision ? ` (${data.revision})` : ""}, ${data.go ?? ""}`} /></dd></div>
-        {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl></section>}
-    <ModelServers />
+        {data.started && <div><dt>Started</dt><dd><Time at={data.started} /></dd></div>}<div><dt>Store of runs</dt><dd>{data.store}</dd></div>{data.node && <div><dt>Node</dt><dd><Seen text={data.node} /></dd></div>}</dl><LastDay stats={stats.data} /></section>}
+    <ModelServers stats={stats.data} />
     {data && <section class="stack" aria-labelledby="parts-h"><h2 id="parts-h">Parts</h2>
       <PlainTable label="Parts of the gateway" head={["Part", "State", "Detail"]}>{data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok)).map((c) => <tr key={c.name}><th scope="row"><Where name={c.name} /></th><td><Badge kind={c.ok ? "ok" : isTool(c) ? "wait" : "bad"}>{c.ok ? "ok" : isTool(c) ? "not offered" : "failed"}</Badge></td><td><Seen text={c.message ?? ""} /></td></tr>)}</PlainTable></section>}
   </div>;
@@ -45,15 +47,30 @@ function Where({ name }: { name: string }) {
   return kind ? <Link to={kind === "server" ? "/servers" : `/tools/${enc(of)}`}><Seen text={name} /></Link> : <Seen text={name} />;
 }
 
-interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number }
+interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number; first_token_p50_ms?: number }
+interface Row { name?: string; time?: string; runs?: number; failed_runs?: number; model_calls?: Calls; tool_calls?: Calls }
+interface Stats { total: Row; buckets: Row[]; models: Row[] }
+
+// LastDay shows how the calls of the last 24 hours went, an hour a bar.
+function LastDay({ stats }: { stats?: Stats }) {
+  if (!stats || !stats.total.runs && !stats.total.model_calls?.calls) return null;
+  const { total, buckets } = stats, at = (r: Row) => moment(r.time ?? ""), model = total.model_calls, tool = total.tool_calls;
+  const failed = (bad: number | undefined) => bad ? <>, <span class="bad-number">{bad.toLocaleString()} failed</span></> : null;
+  const calls = (of: (r: Row) => Calls | undefined) => buckets.map((r) => ({ all: of(r)?.calls ?? 0, bad: of(r)?.errors, title: `${at(r)}: ${count(of(r)?.calls ?? 0, "call")}, ${of(r)?.errors ?? 0} failed` }));
+  return <dl class="sparks" aria-label="The last 24 hours">
+    <Spark name="Runs, 24 h" kind="tail" label="Runs of each hour" bars={buckets.map((r) => ({ all: r.runs ?? 0, bad: r.failed_runs, title: `${at(r)}: ${count(r.runs ?? 0, "run")}, ${r.failed_runs ?? 0} failed` }))}><span class="num">{(total.runs ?? 0).toLocaleString()}{failed(total.failed_runs)}</span></Spark>
+    {model && <Spark name="Model calls" kind="model" label="Model calls of each hour" bars={calls((r) => r.model_calls)}><span class="num">{model.calls.toLocaleString()}{failed(model.errors)}</span></Spark>}
+    {model && <Spark name="Time of model calls" kind="model" label="p95 of the time of model calls of each hour" bars={buckets.map((r) => ({ all: r.model_calls?.p95_ms ?? 0, title: `${at(r)}: ${r.model_calls ? `p95 ${duration(r.model_calls.p95_ms)}` : "no call"}` }))}><span class="num">p95 {duration(model.p95_ms)}</span></Spark>}
+    {tool && tool.calls > 0 && <Spark name="Tool calls" kind="tool" label="Tool calls of each hour" bars={calls((r) => r.tool_calls)}><span class="num">{tool.calls.toLocaleString()}{failed(tool.errors)}</span></Spark>}
+  </dl>;
+}
 
 // ModelServers says of each entry of models what its calls of a day came to, and of one whose last run failed, why. Nothing asks the servers: what runs asked of them is counted.
-function ModelServers() {
+function ModelServers({ stats }: { stats?: Stats }) {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
-  const stats = useResource<{ models: { name?: string; model_calls?: Calls }[] }>("api/stats?since=24h&buckets=1", { every: 15_000 });
   const config = useResource<{ data: Setting[] }>("api/config");
   const lastRun = useLastRuns();
-  const callsOf = (m: Model) => stats.data?.models.find((s) => isOf(m, s.name))?.model_calls;
+  const callsOf = (m: Model) => stats?.models.find((s) => isOf(m, s.name))?.model_calls;
   const shown = models.data?.data.filter((m) => m.provider !== "sim" || callsOf(m)); // a simulated model has no server
   if (!shown) return null;
   const address = (m: Model) => config.data?.data.find((s) => s.key === `models.${m.name}.base_url`)?.value ?? "";
@@ -61,10 +78,10 @@ function ModelServers() {
   const rank = (m: Model) => ["bad", "wait", "ok", ""].indexOf(state(callsOf(m))[0]);
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
     {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <code>lathe doctor</code> tests one now.</p>
-    <PlainTable label="Calls of each model server" head={["Entry", "Model", "State", "Last run", "Calls", "Failed", "p50", "p95", "Address"]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
+    <PlainTable label="Calls of each model server" head={["Entry", "State", "Last run", "Calls", "Failed", "p50", "p95", "First token", "Address"]} ends={[false, false, false, true, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
       const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
-      return <Fragment key={m.name}><tr class={last?.error_code ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}</th><td><Seen text={m.model ?? m.name} /></td><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
-        <td class="num">{calls?.calls.toLocaleString() ?? 0}</td><td class="num">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num">{calls ? duration(calls.p50_ms) : ""}</td><td class="num">{calls ? duration(calls.p95_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
+      return <Fragment key={m.name}><tr class={last?.error_code ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
+        <td class="num end">{calls?.calls.toLocaleString() ?? 0}</td><td class="num end">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num end">{calls ? duration(calls.p50_ms) : ""}</td><td class="num end">{calls ? duration(calls.p95_ms) : ""}</td><td class="num end">{calls?.first_token_p50_ms ? duration(calls.first_token_p50_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
         {last?.error_code && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
     })}</PlainTable></>}
   </section>;

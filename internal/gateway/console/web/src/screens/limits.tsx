@@ -8,10 +8,13 @@ import type { Run, RunPage } from "../run/types";
 import { useResource } from "../resource";
 import { ofRun } from "../state";
 import { count, duration, words } from "../text/format";
+import { Bars } from "../components/Spark";
+import { param, setParams } from "../router";
+import { visible } from "../text/visible";
 
 export interface Model { name: string; provider: string; model?: string; dialect: string; supports_tools: boolean; default: boolean; limits: Record<string, number> }
 interface Key { name: string; role: string; models?: string[]; tools?: string[]; approve: string[]; requests_per_minute: number; concurrency: number; active: number; max_cost?: number; max_tokens_total?: number; used?: { period: string; spent_cost: number; spent_tokens: number; cost_limit?: number; token_limit?: number }[] }
-interface Used { calls: number; unpriced_calls?: number; input_tokens: number; output_tokens: number; cost: number }
+interface Used { day?: string; key?: string; model?: string; calls: number; unpriced_calls?: number; input_tokens: number; output_tokens: number; cost: number }
 
 // limits are the limits of a run for people, by the name of the setting.
 const limits: Record<string, (n: number) => string> = { max_iterations: (n) => count(n, "model call"), max_total_tool_calls: (n) => count(n, "tool call"), run_timeout_ms: duration, max_tokens_total: (n) => count(n, "token") };
@@ -47,17 +50,40 @@ function Entries({ all }: { all: Model[] }) {
     {rest > 0 && <div><button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Show fewer models" : `Show ${count(rest, "simulated model")} more`}</button></div>}</>;
 }
 
+interface Usage { since: string; until: string; data: Used[] }
+
+const day = 86_400_000; // ms
+
+// daysOf returns the days of a report, in UTC, up to today.
+function daysOf({ since, until }: Usage): string[] {
+  const out: string[] = [];
+  for (let t = Date.parse(since); t < Date.parse(until) && out.length < 366; t += day) out.push(new Date(t).toISOString().slice(0, 10));
+  return out;
+}
+
+// Spent is what was used, by model or by key, with the calls of each day.
+function Spent({ usage }: { usage: Usage }) {
+  const by = param("by") === "key" ? "key" : "model", many = new Set(usage.data.map((u) => u.key)).size > 1, days = daysOf(usage);
+  const groups = new Map<string, Used[]>();
+  for (const u of usage.data) groups.set(u[by] ?? "", [...groups.get(u[by] ?? "") ?? [], u]);
+  const sum = (of: Used[], what: (u: Used) => number | undefined) => of.reduce((n, u) => n + (what(u) ?? 0), 0);
+  return <>{many && <div class="filters"><label>By<select value={by} onChange={(e) => setParams({ by: e.currentTarget.value === "key" ? "key" : "" })}><option value="model">model</option><option value="key">key</option></select></label></div>}
+    <PlainTable label={`Tokens and cost of each ${by}`} head={[by === "key" ? "Key" : "Model", "Calls by day", "Calls", "Input tokens", "Output tokens", "US $"]} ends={[false, false, true, true, true, true]}>{[...groups].sort((a, b) => sum(b[1], (u) => u.calls) - sum(a[1], (u) => u.calls)).map(([name, of]) => {
+      const calls = sum(of, (u) => u.calls), unpriced = sum(of, (u) => u.unpriced_calls), daily = days.map((d) => ({ d, n: sum(of.filter((u) => u.day === d), (u) => u.calls) }));
+      return <tr key={name}><th scope="row"><Seen text={name || "no key"} /></th><td><Bars kind="model" label={`Calls of ${visible(name)} by day, ${days[0]} to ${days.at(-1)}`} bars={daily.map(({ d, n }) => ({ all: n, title: `${d}: ${count(n, "call")}` }))} /></td>
+        <td class="num end">{calls.toLocaleString()}</td><td class="num end">{sum(of, (u) => u.input_tokens).toLocaleString()}</td><td class="num end">{sum(of, (u) => u.output_tokens).toLocaleString()}</td><td class="num end">{unpriced === calls ? "not known" : sum(of, (u) => u.cost).toFixed(4)}{unpriced > 0 && unpriced < calls ? ` and ${count(unpriced, "call")} without a price` : ""}</td></tr>;
+    })}</PlainTable></>;
+}
+
+// Budget shows how much of a limit is used.
+const Budget = ({ label, spent, limit }: { label: string; spent: number; limit: number }) => <meter aria-label={label} min={0} max={limit} high={limit * .8} optimum={0} value={Math.min(spent, limit)} />;
+
 export default function Models() {
   const models = useResource<{ data: Model[] }>("api/models", { every: 15_000 });
   const [after, setAfter] = useState("");
   const keys = useResource<{ data: Key[]; next?: string }>(after ? `api/keys?after=${encodeURIComponent(after)}` : "api/keys", { every: 5000 });
   const next = keys.data?.next;
-  const usage = useResource<{ since: string; data: (Used & { model: string })[] }>("api/usage", { every: 15_000 });
-  const spent = new Map<string, Used>();
-  for (const u of usage.data?.data ?? []) {
-    const s = spent.get(u.model) ?? { calls: 0, unpriced_calls: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
-    spent.set(u.model, { calls: s.calls + u.calls, unpriced_calls: (s.unpriced_calls ?? 0) + (u.unpriced_calls ?? 0), input_tokens: s.input_tokens + u.input_tokens, output_tokens: s.output_tokens + u.output_tokens, cost: s.cost + u.cost });
-  }
+  const usage = useResource<Usage>("api/usage", { every: 15_000 });
   return <div class="page">
     <PageHeader title="Models and keys" />
     <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Models</h2>
@@ -69,7 +95,7 @@ export default function Models() {
       <p class="soft small">Model calls that were answered, as far as this key may see them{usage.data ? `, since ${usage.data.since} (UTC)` : ""}. Calls without a price add nothing to the cost.</p>
       {usage.error && !usage.data && (isGone(usage.error) ? <Empty title="This gateway does not count usage." /> : <ErrorState error={usage.error} retry={usage.reload} />)}
       {!usage.data && !usage.error && <Loading />}
-      {usage.data && (spent.size === 0 ? <Empty title="No model call was made in this month." /> : <PlainTable label="Tokens and cost of each model" head={["Model", "Calls", "Input tokens", "Output tokens", "US $"]}>{[...spent].sort((a, b) => b[1].calls - a[1].calls).map(([name, s]) => <tr key={name}><th scope="row"><Seen text={name} /></th><td>{s.calls.toLocaleString()}</td><td>{s.input_tokens.toLocaleString()}</td><td>{s.output_tokens.toLocaleString()}</td><td>{s.unpriced_calls === s.calls ? "not known" : s.cost.toFixed(4)}{s.unpriced_calls && s.unpriced_calls < s.calls ? ` and ${count(s.unpriced_calls, "call")} without a price` : ""}</td></tr>)}</PlainTable>)}
+      {usage.data && (usage.data.data.length === 0 ? <Empty title="No model call was made in this month." /> : <Spent usage={usage.data} />)}
     </section>
     <section class="stack" aria-labelledby="keys-h"><h2 id="keys-h">Keys</h2>
       {keys.error && !keys.data && <ErrorState error={keys.error} retry={keys.reload} />}
@@ -77,7 +103,8 @@ export default function Models() {
       <div class="cards">{keys.data?.data.map((k) => <article key={k.name} class="card-box" aria-label={k.name}><div class="approval-head"><strong><Seen text={k.name} /></strong><Badge kind={k.role === "admin" ? "wait" : ""}>{k.role}</Badge><span class="soft small">{count(k.active, "request")} in progress</span></div>
         <dl class="facts"><dt>Models</dt><dd><Seen text={k.models ? k.models.join(", ") || "none" : "all"} /></dd><dt>Tools</dt><dd><Seen text={k.tools ? k.tools.join(", ") || "none" : "all"} /></dd><dt>Decides about</dt><dd><Seen text={k.role === "admin" ? "all runs" : k.approve.join(", ") || "none"} /></dd>
           <dt>Limits</dt><dd>{[k.requests_per_minute ? `${k.requests_per_minute} requests a minute` : "", k.concurrency ? `${k.concurrency} requests at once` : "", k.max_tokens_total && k.max_tokens_total <= Number.MAX_SAFE_INTEGER ? `${k.max_tokens_total.toLocaleString()} tokens a run` : "", k.max_cost ? `$${k.max_cost} a run` : ""].filter(Boolean).join(", ") || "none of its own"}</dd>
-          {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</dd></>)}</dl></article>)}</div>
+          {k.used?.map((u) => <><dt>Used in {u.period}</dt><dd class="budget"><span>${u.spent_cost.toFixed(4)}{u.cost_limit !== undefined && ` of $${u.cost_limit}`}, {u.spent_tokens.toLocaleString()}{u.token_limit !== undefined && ` of ${u.token_limit.toLocaleString()}`} tokens</span>
+            {u.cost_limit ? <Budget label={`Cost of ${visible(k.name)} in ${u.period}`} spent={u.spent_cost} limit={u.cost_limit} /> : null}{u.token_limit ? <Budget label={`Tokens of ${visible(k.name)} in ${u.period}`} spent={u.spent_tokens} limit={u.token_limit} /> : null}</dd></>)}</dl></article>)}</div>
       {(after || next) && <div class="box-actions">{after && <button type="button" class="quiet small" onClick={() => setAfter("")}>First page of keys</button>}{next && <button type="button" class="quiet small" onClick={() => setAfter(next)}>Next page of keys</button>}</div>}
     </section>
   </div>;

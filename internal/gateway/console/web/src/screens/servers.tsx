@@ -7,9 +7,10 @@ import { useResource } from "../resource";
 import { count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
 import { countServers, isDown } from "../waiting";
+import { errorRate, verdict, type Tool } from "./tools";
 
 interface ServerTool { name: string; state: string; reason?: string }
-interface Server { name: string; state: string; since: string; required: boolean; transport: string; protocol?: string; software?: string; problem?: string; next_try?: string; starts: number; failures: number; target?: string; last_error?: string; stderr?: string; tools: ServerTool[] }
+interface Server { name: string; state: string; since: string; required: boolean; transport: string; protocol?: string; software?: string; capabilities?: string[]; instructions?: string; problem?: string; next_try?: string; starts: number; failures: number; target?: string; last_error?: string; stderr?: string; tools: ServerTool[] }
 
 const kinds: Record<string, "ok" | "wait" | "bad" | "run"> = { ready: "ok", starting: "run", backoff: "wait", failed: "bad", closed: "" as "ok" };
 
@@ -18,7 +19,11 @@ const last = 8; // lines of standard error that are shown at first
 // next says what a person may do about a server that is not ready.
 const next = (s: Server) => s.transport === "stdio" ? <>Run its command in a terminal to see it fail, correct <code>tools.mcp.<Seen text={s.name} /></code> in lathe.yaml, then press Reconnect.</> : "Check that its address answers, then press Reconnect.";
 
+const used = new Set(["tools"]); // the capabilities of servers that the gateway uses
+
 export default function Servers() {
+  const tools = useResource<{ data: Tool[] }>("api/tools?stats=true&since=7d", { every: 15_000 });
+  const known = new Map(tools.data?.data.map((t) => [t.name, t]));
   const { data, error, reload } = useResource<{ data: Server[] }>("api/servers", { every: 2000 });
   useEffect(() => { if (data) countServers(data.data); }, [data]);
   const ordered = data?.data.toSorted((a, b) => Number(a.state === "ready") - Number(b.state === "ready") || (a.name < b.name ? -1 : 1));
@@ -27,11 +32,11 @@ export default function Servers() {
     {error && !data && (isGone(error) ? <Empty title="This gateway does not describe its parts." /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {data?.data.length === 0 && <Empty title="No MCP server is configured."><code>tools.mcp</code> in lathe.yaml names them.</Empty>}
-    <div class="server-list">{ordered?.map((s) => <One key={s.name} s={s} reload={reload} />)}</div>
+    <div class="server-list">{ordered?.map((s) => <One key={s.name} s={s} known={known} reload={reload} />)}</div>
   </div>;
 }
 
-function One({ s, reload }: { s: Server; reload: () => void }) {
+function One({ s, known, reload }: { s: Server; known: Map<string, Tool>; reload: () => void }) {
   const [problem, setProblem] = useState(""), [busy, setBusy] = useState(false);
   const again = async () => {
     setProblem("");
@@ -59,9 +64,25 @@ function One({ s, reload }: { s: Server; reload: () => void }) {
       {s.target && <div><dt>{s.transport === "stdio" ? "Command" : "Address"}</dt><dd class="mono server-target"><Seen text={s.target} /> <Copy icon text={s.target} label={`Copy ${s.transport === "stdio" ? "the command" : "the address"} of ${visible(s.name)}`} /></dd></div>}
       <div><dt>Connections made</dt><dd class="num">{s.starts}</dd></div>
       <div><dt>Tools offered</dt><dd class="num">{ready.length} of {s.tools.length}</dd></div>
+      <Calls of={ready.map((t) => known.get(t.name)?.stats)} />
     </dl>
-    {ready.length > 0 && <ul class="server-tools" aria-label={`Tools of ${visible(s.name)}`}>{ready.map((t) => <li key={t.name}><Link to={`/tools/${enc(t.name)}`}><Seen text={t.name} /></Link></li>)}</ul>}
+    {s.capabilities && s.capabilities.length > 0 && <p class="server-declares"><span class="soft small">It declares</span> {s.capabilities.map((c) => <Badge key={c} kind={used.has(c) ? "ok" : ""}>{c}</Badge>)}{s.capabilities.some((c) => !used.has(c)) && <span class="soft small">The gateway uses its tools only.</span>}</p>}
+    {s.instructions && <details><summary class="small">Its instructions <span class="soft">are not sent to models</span></summary><JsonView text={s.instructions} label={`Instructions of ${visible(s.name)}`} /></details>}
+    {ready.length > 0 && <ul class="server-tools" aria-label={`Tools of ${visible(s.name)}`}>{ready.map((t) => <OneTool key={t.name} name={t.name} tool={known.get(t.name)} />)}</ul>}
   </article>;
+}
+
+// Calls sums up the calls of the tools of a server.
+function Calls({ of }: { of: Tool["stats"][] }) {
+  const calls = of.reduce((n, s) => n + (s?.calls ?? 0), 0), errors = of.reduce((n, s) => n + (s?.errors ?? 0), 0);
+  return calls === 0 ? null : <div><dt>Calls in 7 days</dt><dd class="num">{calls.toLocaleString()}{errors > 0 && <>, <span class="bad-number">{errors.toLocaleString()} failed</span></>}</dd></div>;
+}
+
+// OneTool is a tool of a server, with what this key may know of it.
+function OneTool({ name, tool }: { name: string; tool?: Tool }) {
+  return <li><Link to={`/tools/${enc(name)}`}><Seen text={name} /></Link>
+    {tool && <><span class="soft server-about" title={visible(tool.description)}><Seen text={tool.description} /></span>
+      <span class="server-figures">{tool.stats?.calls ? <span class="soft num">{count(tool.stats.calls, "call")}, {errorRate(tool.stats)} failed</span> : null}<span class="tag">{words(tool.effect)}</span><Badge kind={tool.disabled ? "bad" : verdict[tool.policy ?? ""] ?? ""}>{tool.disabled ? "disabled" : tool.policy ?? "unknown"}</Badge></span></>}</li>;
 }
 
 // Stderr shows the last lines that a server wrote to its standard error, and all of them on request.

@@ -1,21 +1,43 @@
-// The configuration in force, and where each value comes from.
+// The configuration in force: where each value comes from, what it means, and what a change of it needs.
 
 import { useState } from "preact/hooks";
 import { isGone, send } from "../api";
-import { announce, Badge, Dialog, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
+import { announce, Badge, Copy, Dialog, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
-import { param, setParams } from "../router";
+import { param, place, setParams } from "../router";
 import { count } from "../text/format";
 import { visible } from "../text/visible";
 
-interface Setting { key: string; value: string; origin: string }
+interface Setting { key: string; value: string; origin: string; about?: string; default?: string; restart?: boolean }
 
 const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
   { key: "value", title: "Value", cell: (s) => <span title={visible(s.value)}><Seen text={s.value} /></span>, phone: 2 },
   { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)", phone: 2 },
+  { key: "change", title: "A change needs", cell: needs, width: "9rem" },
 ];
+
+function needs(s: Setting) { return s.restart ? <Badge kind="wait">a restart</Badge> : <span class="soft">a reload</span>; }
+
+// settingAt is the address of the screen with a setting chosen; the filters stay.
+function settingAt(s: Setting): string {
+  const query = new URLSearchParams(place.value.query);
+  query.set("key", s.key);
+  return `/settings?${query}`;
+}
+
+// Detail says what a setting means.
+function Detail({ of: s }: { of: Setting }) {
+  return <aside class="card-box" aria-label={`Setting ${visible(s.key)}`}><div class="approval-head"><h2 class="mono"><Seen text={s.key} /></h2><button type="button" class="quiet small" onClick={() => setParams({ key: "" })}>Close</button></div>
+    {s.about && <p><Prose text={s.about} /></p>}
+    <dl class="facts"><dt>Value</dt><dd class="mono server-target">{s.value ? <><Seen text={s.value} /> <Copy icon text={s.value} label="Copy the value" /></> : <span class="soft">none</span>}</dd>
+      <dt>From</dt><dd><Seen text={s.origin} /></dd>{s.default !== undefined && <><dt>Default</dt><dd class="mono"><Seen text={s.default} /></dd></>}
+      <dt>A change needs</dt><dd>{needs(s)}{s.restart ? <span class="soft"> of the gateway</span> : <span class="soft"> of lathe.yaml</span>}</dd></dl></aside>;
+}
+
+// Prose shows a sentence of the documentation, with what it quotes as code.
+const Prose = ({ text }: { text: string }) => <>{text.split("`").map((part, i) => i % 2 ? <code key={i}>{visible(part)}</code> : visible(part))}</>;
 
 // rank puts what is set first, then what a section that is set leaves out, then the defaults.
 const rank = (s: Setting) => s.origin === "default" ? 2 : s.value === "" ? 1 : 0;
@@ -42,11 +64,12 @@ function Reload({ done }: { done: () => void }) {
 
 export default function Settings() {
   const { data, error, reload } = useResource<{ data: Setting[] }>("api/config");
-  const text = param("q").toLowerCase(), all = param("show") === "all";
+  const text = param("q").toLowerCase(), chosen = param("key"), all = param("show") === "all";
   const changed = data?.data.filter((s) => s.origin !== "default").length ?? 0, defaults = (data?.data.length ?? 0) - changed;
-  const fits = data?.data.filter((s) => !text || `${s.key} ${s.value}`.toLowerCase().includes(text));
+  const fits = data?.data.filter((s) => !text || `${s.key} ${s.value} ${s.about ?? ""}`.toLowerCase().includes(text));
   const set = fits?.filter((s) => all || s.origin !== "default"), folded = !all && (!text || Boolean(set?.length)); // a search that finds defaults only shows them
   const rows = (folded ? set : fits)?.toSorted((a, b) => rank(a) - rank(b));
+  const one = data?.data.find((s) => s.key === chosen);
   return <div class="page fill">
     <PageHeader title="Settings" note={error && !data ? undefined : "The configuration in force. Secrets are shown as references. To change it, edit lathe.yaml and reload it."}>{data && <Reload done={reload} />}</PageHeader>
     {error && !data && (isGone(error) ? <Empty title="This gateway does not show its configuration." /> : <ErrorState error={error} retry={reload} />)}
@@ -54,6 +77,6 @@ export default function Settings() {
     {rows && <><div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>Show<select value={all ? "all" : ""} onChange={(e) => setParams({ show: e.currentTarget.value })}><option value="">changed only ({changed})</option><option value="all">all settings ({changed + defaults})</option></select></label>
       {folded && <p class="soft small filters-note">{count(defaults, "default")} not shown</p>}</div>
-    <DataTable label="Settings" columns={columns} rows={rows} rowKey={(s) => s.key} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} /></>}
+    <div class={`split${one ? " chosen" : ""}`}><DataTable label="Settings" columns={one ? columns.filter((c) => c.key !== "change") : columns} rows={rows} rowKey={(s) => s.key} to={settingAt} chosen={chosen} empty={<Empty title={text ? "No setting fits." : "Nothing is set: all settings have their defaults."} />} />{one && <Detail of={one} />}</div></>}
   </div>;
 }

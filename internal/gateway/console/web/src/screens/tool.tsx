@@ -1,43 +1,67 @@
-// One tool: what it is, why policy decides as it does, and a form to try it.
+// One tool: what it is, why policy decides as it does, a form to try it, and its last calls.
 
-import { useEffect, useState } from "preact/hooks";
-import { enc, isGone, send, session } from "../api";
-import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, StateBadge, Tabs, Time } from "../components/basics";
-import { inOneLine } from "../components/CallCard";
-import { ResultView } from "../components/ResultView";
-import { SchemaField } from "../components/SchemaForm";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { enc, isAbort, isGone, send, session } from "../api";
+import { storedEvents } from "../chat/cause";
+import { ArgumentsForm, useArguments } from "../components/ArgumentsForm";
+import { announce, Badge, Copy, ErrorState, JsonView, Link, Loading, PageHeader, Seen, StateBadge, Time } from "../components/basics";
+import { Elapsed, inOneLine } from "../components/CallCard";
+import { Drop } from "../components/Drop";
+import { Icon } from "../components/Icon";
+import { Picker } from "../components/Picker";
+import { ResultView, type ResultFile } from "../components/ResultView";
+import { SchemaView } from "../components/SchemaView";
 import { useResource } from "../resource";
-import { base } from "../router";
-import { from, initial, problem as problemOf, text, type Json } from "../schema";
+import { base, go } from "../router";
+import { itemsOf } from "../run/items";
+import { filesOf } from "../run/types";
 import { count, duration, words } from "../text/format";
-import { visible, writable } from "../text/visible";
+import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
 import { errorRate, verdict, type Disabled, type Tool } from "./tools";
 
-interface Pin { state: string; reason?: string; changed?: string[]; digest?: string }
+interface Annotations { title?: string; readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean; openWorldHint?: boolean }
+interface Pin { state: string; reason?: string; changed?: string[]; digest?: string; definition?: { annotations?: Annotations } }
 interface Call { time: string; run_id: string; success: boolean; latency_ms: number }
 interface Detail extends Tool { last_calls?: Call[]; complete_since?: string; output_schema?: unknown; output_allowlist: string[]; policy_rule?: string; policy_reason?: string; limits: Record<string, number>; server?: string; pin?: Pin }
-interface Result { is_error: boolean; code?: string; content: string; args: string; took: number } // took: ms, with the way
+interface Result { is_error: boolean; code?: string; content: string; blobs?: unknown; args: string; took: number } // took: ms, with the way
 
 const mostResults = 8; // that are kept on the page
 
 const shell = (s: string) => `'${s.replaceAll("'", `'\\''`)}'`;
 const limitNames: Record<string, string> = { timeout_ms: "Timeout", cache_ttl_ms: "Answers are cached for", concurrency: "Calls at once" };
 
+// hints are the annotations that a server may give, with what each says of a tool.
+const hints: [name: keyof Annotations, yes: string, no: string, bad?: boolean][] = [["readOnlyHint", "read only", "changes something"], ["destructiveHint", "destructive", "destroys nothing", true], ["idempotentHint", "idempotent", "not idempotent"], ["openWorldHint", "open world", "closed world"]];
+
 export default function ToolScreen({ params }: ScreenProps) {
   const name = params.name ?? "";
   const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}?since=7d`);
+  const [given, setGiven] = useState<{ args: string }>(); // arguments of an earlier call, for the form
+  const title = data?.pin?.definition?.annotations?.title;
   return <div class="page">
-    <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <Seen text={data.description} />} />
+    <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <>{typeof title === "string" && title !== name && !data.description.startsWith(title) && <><b><Seen text={title} /></b> · </>}<Seen text={data.description} /></>}><Others name={name} /></PageHeader>
     {error && !data && (isGone(error) ? <Missing name={name} error={error} /> : <ErrorState error={error} retry={reload} />)}
     {!data && !error && <Loading />}
     {data && <>
       {data.disabled && <p class="problem">Disabled <Time at={data.disabled.at} />{data.disabled.by && <> by <Seen text={data.disabled.by} /></>}{data.disabled.reason && <>: <Seen text={data.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p>}
-      <div class="tool-halves"><div class="stack"><Try key={data.name} tool={data} /></div>
-        <div class="stack"><Facts tool={data} /><Use tool={data} reload={reload} />
-          <details class="card-box" open><summary>Schema of the arguments</summary><JsonView text={JSON.stringify(data.parameters)} label="Schema of the arguments" /></details>
-          {data.output_schema !== undefined && <details class="card-box"><summary>Schema of the output</summary><JsonView text={JSON.stringify(data.output_schema)} label="Schema of the output" /></details>}</div></div></>}
+      <div class="tool-halves"><div class="stack"><Try key={data.name} tool={data} given={given} /></div>
+        <div class="stack"><Facts tool={data} /><Use tool={data} reload={reload} use={(args) => setGiven({ args })} />
+          <SchemaView schema={data.parameters} label="Schema of the arguments" />
+          {data.output_schema !== undefined && <SchemaView schema={data.output_schema} label="Schema of the output" />}</div></div></>}
   </div>;
+}
+
+// Others leads to another tool.
+function Others({ name }: { name: string }) {
+  return <Drop label="Other tools" kind="dialog" face={<>Other tools <Icon name="down" /></>} class="quiet tool-others" content={(close) => <OtherList name={name} close={close} />} />;
+}
+
+function OtherList({ name, close }: { name: string; close: () => void }) {
+  const { data } = useResource<{ data: Tool[] }>("api/tools");
+  const [text, setText] = useState("");
+  const found = (data?.data ?? []).filter((t) => `${t.name} ${t.description}`.toLowerCase().includes(text.trim().toLowerCase())).map((t) => ({ key: t.name, face: <><span class="pick-name">{visible(t.name)}</span><span class="soft small">{words(t.effect)}</span></> }));
+  return data ? <Picker label="Find a tool" text={text} setText={setText} found={found} chosen={name} take={(f) => { close(); go(`/tools/${enc(f.key)}`); }} /> : <Loading />;
 }
 
 // Missing says of a tool that this key is not offered whether it is blocked.
@@ -56,6 +80,7 @@ function Facts({ tool }: { tool: Detail }) {
     <dt>Offered to models</dt><dd>{tool.advertised ? "yes" : "no, policy keeps it from runs of this key"}</dd>
     <dt>From</dt><dd><Seen text={tool.origin ?? "an unnamed origin"} /> {tool.server && <Link to="/servers">Show the server</Link>}</dd>
     <dt>Effect</dt><dd>{words(tool.effect)}</dd>
+    <Hints of={tool.pin?.definition?.annotations} />
     {tool.labels?.length ? <><dt>Labels</dt><dd><Seen text={tool.labels.join(", ")} /></dd></> : null}
     <dt>Models see</dt><dd><Seen text={tool.output_allowlist.includes("*") ? "the whole output" : tool.output_allowlist.join(", ") || "nothing of the output"} /></dd>
     {Object.entries(tool.limits).map(([k, n]) => <><dt>{limitNames[k] ?? words(k)}</dt><dd>{k.endsWith("_ms") ? duration(n) : n}</dd></>)}
@@ -63,8 +88,14 @@ function Facts({ tool }: { tool: Detail }) {
   </dl></section>;
 }
 
+// Hints are what the server says of its tool.
+function Hints({ of }: { of?: Annotations }) {
+  const said = hints.filter(([name]) => typeof of?.[name] === "boolean");
+  return said.length === 0 ? null : <><dt>Its server says</dt><dd><span class="tool-hints">{said.map(([name, yes, no, bad]) => <Badge key={name} kind={bad && of![name] ? "wait" : ""}>{of![name] ? yes : no}</Badge>)}</span> <span class="soft small">Nothing relies on it: policy goes by the effect.</span></dd></>;
+}
+
 // Use shows how calls went, and disables the tool or enables it again.
-function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
+function Use({ tool, reload, use }: { tool: Detail; reload: () => void; use: (args: string) => void }) {
   const [reason, setReason] = useState("");
   const [problem, setProblem] = useState("");
   const may = !session.value?.keys_required || session.value.role === "admin";
@@ -80,43 +111,61 @@ function Use({ tool, reload }: { tool: Detail; reload: () => void }) {
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
     <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
-    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c, i) => <li key={i}><StateBadge of={c.success ? "completed" : "failed"} /><span class="num">{duration(c.latency_ms)}</span><Link to={`/runs/${enc(c.run_id)}`} aria-label={`Run ${c.run_id}`}><Time at={c.time} /></Link></li>)}</ul></details> : null}
+    {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c) => <li key={`${c.run_id} ${c.time} ${c.latency_ms}`}><LastCall call={c} tool={tool.name} use={use} /></li>)}</ul></details> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
       : <form class="filters" onSubmit={(e) => { e.preventDefault(); void turn("disable"); }}><label>Reason, shown to people<input value={reason} maxLength={200} autocomplete="off" onInput={(e) => setReason(e.currentTarget.value)} /></label><button type="submit" class="danger small">Disable the tool</button></form>)}
   </section>;
 }
 
-function Try({ tool }: { tool: Detail }) {
-  const [value, setValue] = useState<Json>(() => initial(tool.parameters, tool.parameters));
-  const [raw, setRaw] = useState("");
-  const [tab, setTab] = useState<"form" | "json">("form");
+interface Found { args: string; result?: string; files?: ResultFile[]; failed: boolean }
+
+// LastCall is an executed call of a run. Its arguments and its result are read from the run when it is opened.
+function LastCall({ call, tool, use }: { call: Call; tool: string; use: (args: string) => void }) {
+  const [open, set] = useState(false), [found, setFound] = useState<Found | Error>();
+  useEffect(() => {
+    if (!open || found) return;
+    storedEvents(call.run_id).then((events) => {
+      const calls = itemsOf(events).items.flatMap((i) => i.kind === "call" && i.call.name === tool && i.call.executed ? [i.call] : []);
+      const it = calls.find(({ executed: e }) => e!.data.latency_ms === call.latency_ms && e!.data.success === call.success) ?? calls[0];
+      setFound(it ? { args: it.args, result: it.result?.content?.result, files: filesOf(it.result?.content?.blobs), failed: it.result?.data.status === "error" } : new Error("The run does not have the arguments of the call any more."));
+    }, setFound);
+  }, [open]);
+  return <details open={open} onToggle={(e) => set(e.currentTarget.open)}><summary><StateBadge of={call.success ? "completed" : "failed"} /><span class="num">{duration(call.latency_ms)}</span><Time at={call.time} /></summary>
+    {open && <div class="stack">{found === undefined ? <Loading /> : found instanceof Error ? <p class="soft small">{visible(found.message)}</p> : <>
+      <div><h3>Arguments</h3><JsonView text={found.args || "{}"} label={`Arguments of the call in ${call.run_id}`} /></div>
+      {found.result !== undefined && <ResultView text={found.result} files={found.files} label={found.failed ? "Failure" : "Result"} name={`Result of the call in ${call.run_id}`} />}
+      <div class="answers"><button type="button" class="quiet small" onClick={() => use(found.args || "{}")}>Use these arguments</button><Link class="small" to={`/runs/${enc(call.run_id)}`}>Show the run</Link></div></>}</div>}
+  </details>;
+}
+
+function Try({ tool, given }: { tool: Detail; given?: { args: string } }) {
+  const args = useArguments(tool.parameters), box = useRef<HTMLElement>(null);
   const [problem, setProblem] = useState("");
   const [results, setResults] = useState<Result[]>([]), [result, ...earlier] = results; // the newest first
-  const [busy, setBusy] = useState(false);
-  const args = tab === "json" ? raw : text(value);
-  useEffect(() => { setProblem(""); }, [args]);
-  const choose = (to: "form" | "json") => {
-    if (to === tab) return;
-    if (to === "json") setRaw(writable(text(value)));
-    else try { setValue(from(JSON.parse(raw))); } catch (e) { return setProblem(`The form cannot show this: ${(e as Error).message}`); }
-    setTab(to);
+  const [call, setCall] = useState<{ since: number; stop: () => void }>(); // in progress
+  useEffect(() => { setProblem(""); }, [args.text]);
+  const put = (text: string) => {
+    args.put(text);
+    box.current?.scrollIntoView({ block: "nearest" });
+    announce("The form has these arguments.");
   };
-  const compact = () => { try { return JSON.stringify(JSON.parse(args)) === undefined ? args : args.replace(/\n\s*/g, ""); } catch { return args; } };
+  useEffect(() => { if (given) put(given.args); }, [given]);
+  const compact = () => { try { return JSON.stringify(JSON.parse(args.text)) === undefined ? args.text : args.text.replace(/\n\s*/g, ""); } catch { return args.text; } };
   const submit = async (e: Event) => {
     e.preventDefault();
-    const wrong = tab === "form" ? problemOf(value) : "";
+    const wrong = args.fault();
     if (wrong) return setProblem(wrong);
-    try { JSON.parse(args); } catch (error) { return setProblem(`This is not valid JSON: ${(error as Error).message}`); }
-    setBusy(true);
+    const aborter = new AbortController(), text = args.text, began = performance.now();
+    setCall({ since: Date.now(), stop: () => aborter.abort() });
     try {
-      const began = performance.now(), got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${args}}`);
-      setResults((all) => [{ ...got, args, took: performance.now() - began }, ...all].slice(0, mostResults));
+      const got = await send<Result>("POST", `api/tools/${enc(tool.name)}/call`, `{"arguments":${text}}`, aborter.signal);
+      setResults((all) => [{ ...got, args: text, took: performance.now() - began }, ...all].slice(0, mostResults));
       announce(got.is_error ? "The call failed." : "The call has a result.");
     } catch (error) {
-      setProblem((error as Error).message);
+      setProblem(isAbort(error) ? "You cancelled the call. What it had done by then is not known." : (error as Error).message);
     }
-    setBusy(false);
+    setCall(undefined);
   };
   const url = `${location.origin}${base}api/tools/${enc(tool.name)}/call`;
   const copies = {
@@ -124,27 +173,24 @@ function Try({ tool }: { tool: Detail }) {
     "Copy as command": () => `lathe tools call ${shell(tool.name)} ${shell(compact())}`,
     "Copy as Go": () => `result, err := runner.Call(ctx, ${JSON.stringify(tool.name)}, json.RawMessage(${goText(compact())}))`,
   };
-  return <section class="card-box" aria-labelledby="try-h">
+  return <section ref={box} class="card-box" aria-labelledby="try-h">
     <h2 id="try-h">Try it</h2>
     <p class="soft small">The call passes the same checks, policy and audit log as a call of a model.</p>
     <form class="stack" onSubmit={(e) => void submit(e)}>
-      <Tabs label="How to enter the arguments" tabs={[{ id: "form", label: "Form" }, { id: "json", label: "JSON" }]} chosen={tab} choose={choose}>
-        {tab === "form" ? <SchemaField label="Arguments" schema={tool.parameters} root={tool.parameters} required value={value} change={(v) => setValue(v ?? {})} />
-          : <div class="form-field"><label for="try-json">Arguments</label><textarea id="try-json" class="mono" rows={6} spellcheck={false} value={raw} onInput={(e) => setRaw(e.currentTarget.value)} /></div>}
-      </Tabs>
+      <ArgumentsForm of={args} id="try-json" wrong={setProblem} />
       {problem && <p class="problem" role="alert">{visible(problem)}</p>}
-      <div class="answers"><button type="submit" disabled={busy}>{busy ? "Calling…" : "Call"}</button>{Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
+      <div class="answers"><button type="submit" disabled={call !== undefined}>{call ? <>Calling… <Elapsed since={call.since} /></> : "Call"}</button>{call ? <button type="button" class="quiet" onClick={call.stop}>Cancel</button> : Object.entries(copies).map(([label, make]) => <Copy key={label} label={label} text={make} />)}</div>
     </form>
-    {result && !busy && <section class="stack tool-result" aria-label="Result"><Outcome key={results.length} result={result} /></section>}
+    {result && !call && <section class="stack tool-result" aria-label="Result"><Outcome key={results.length} result={result} /></section>}
     {earlier.length > 0 && <section class="stack tool-result" aria-labelledby="earlier-h"><h2 class="label" id="earlier-h">Earlier calls of this page</h2>
       {earlier.map((r, i) => <details key={earlier.length - i}><summary class="small"><StateBadge of={r.is_error ? "failed" : "completed"} /> <span class="mono">{inOneLine(r.args) || "no arguments"}</span></summary>
-        <div class="stack"><Outcome result={r} of={` of earlier call ${earlier.length - i}`} /><div><button type="button" class="quiet small" onClick={() => { setRaw(writable(r.args)); setTab("json"); }}>Use these arguments</button></div></div></details>)}</section>}
+        <div class="stack"><Outcome result={r} of={` of earlier call ${earlier.length - i}`} /><div><button type="button" class="quiet small" onClick={() => put(r.args)}>Use these arguments</button></div></div></details>)}</section>}
   </section>;
 }
 
 // Outcome is what a call of this page came to.
 const Outcome = ({ result: r, of = "" }: { result: Result; of?: string }) => <>
-  {r.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(r.code ?? "error")}</Badge></h2><JsonView text={r.content} label={`Text of the failure${of}`} /></> : <ResultView text={r.content} label="Result" name={`Text of the result${of}`} />}
+  {r.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(r.code ?? "error")}</Badge></h2><JsonView text={r.content} label={`Text of the failure${of}`} /></> : <ResultView text={r.content} files={filesOf(r.blobs)} label="Result" name={`Text of the result${of}`} />}
   <p class="meta"><span class="num">{duration(r.took)}</span></p></>;
 
 const goText = (s: string) => s.includes("`") ? JSON.stringify(s) : `\`${s}\``;

@@ -1,10 +1,11 @@
 // The tools that runs of this key may use.
 
 import { enc } from "../api";
-import { Badge, Empty, ErrorState, Link, Loading, PageHeader, Seen } from "../components/basics";
+import { Badge, Empty, ErrorState, Loading, PageHeader, Seen } from "../components/basics";
 import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
+import { resolve } from "../schema";
 import { count, duration, words } from "../text/format";
 import { visible } from "../text/visible";
 
@@ -22,13 +23,23 @@ interface Listed extends Tool { blocked?: string } // blocked: why the tool is k
 const stateOf = (t: Listed) => t.blocked !== undefined ? "blocked" : t.disabled ? "disabled" : t.policy ?? "unknown";
 const calls = (t: Listed) => t.stats?.calls ?? 0;
 
+// signatureOf names the arguments of a tool as a call has them, with ? behind those that may be left out.
+function signatureOf(t: Listed): string {
+  const { properties, required } = resolve(t.parameters, t.parameters), needed = new Set(Array.isArray(required) ? required : []);
+  const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
+  return names.sort((a, b) => Number(needed.has(b)) - Number(needed.has(a))).map((n) => needed.has(n) ? n : `${n}?`).join(", ");
+}
+
+const bad = .2; // share of failed calls from which it is marked
+
 const columns: Column<Listed>[] = [
-  { key: "name", title: "Name", cell: (t) => <Seen text={t.name} />, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
-  { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <><Link to={`/pins?tool=${enc(t.name)}`}>Show the definition</Link> <span class="soft"><Seen text={t.blocked} /></span></> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
+  { key: "name", title: "Name", cell: (t) => <span class="tools-name"><Seen text={t.name} /></span>, width: "minmax(9rem, 1.4fr)", value: (t) => t.name },
+  { key: "args", title: "Arguments", cell: (t) => { const of = signatureOf(t); return <span class="soft mono" title={visible(of)}><Seen text={of} /></span>; }, width: "minmax(6rem, 1.2fr)" },
+  { key: "about", title: "Description", cell: (t) => t.blocked !== undefined ? <span class="tools-blocked" title={visible(t.blocked)}><Seen text={t.blocked} /></span> : <span class="soft" title={visible(t.description)}><Seen text={t.description} /></span>, width: "minmax(0, 3fr)", phone: 2 },
   { key: "origin", title: "From", cell: (t) => <Seen text={t.origin ?? ""} />, width: "minmax(5rem, 1fr)", phone: 2, value: (t) => t.origin ?? "" },
   { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
   { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
-  { key: "errors", title: "Errors", cell: (t) => errorRate(t.stats), width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
+  { key: "errors", title: "Errors", cell: (t) => { const s = t.stats, rate = errorRate(s); return s?.errors && s.errors >= bad * s.calls ? <span class="bad-number">{rate}</span> : rate; }, width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
   { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? duration(t.stats.p95_ms) : "", width: "5rem", align: "end", value: (t) => t.stats?.p95_ms ?? 0 },
   { key: "policy", title: "State", cell: (t) => { const state = stateOf(t); return <Badge kind={verdict[state] ?? (state === "unknown" ? "" : "bad")}>{state}</Badge>; }, width: "5.5rem", phone: true },
 ];
@@ -41,9 +52,10 @@ function useBlocked(): Listed[] {
 
 export default function Tools() {
   const { data, error, reload } = useResource<{ data: Tool[] }>("api/tools?stats=true&since=7d", { every: 10_000 });
-  const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy"), from = param("from");
+  const blocked = useBlocked(), text = param("q").toLowerCase(), state = param("policy"), from = param("from"), effect = param("effect");
   const all = data && [...data.data, ...blocked.filter((b) => !data.data.some((t) => t.name === b.name))] as Listed[];
-  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state) && (!from || t.origin === from));
+  const rows = all?.filter((t) => (!text || `${t.name} ${t.description} ${t.origin}`.toLowerCase().includes(text)) && (!state || stateOf(t) === state) && (!from || t.origin === from) && (!effect || t.effect === effect));
+  const effects = [...new Set(all?.map((t) => t.effect))].filter(Boolean).sort();
   const origins = [...new Set(all?.map((t) => t.origin ?? ""))].filter(Boolean).sort();
   return <div class="page fill">
     <PageHeader title="Tools" note="What runs of this key may call. Figures are of the last 7 days." />
@@ -51,6 +63,7 @@ export default function Tools() {
       <label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
       <label>State<select value={state} onChange={(e) => setParams({ policy: e.currentTarget.value })}><option value="">any</option><option>allow</option><option>ask</option><option>deny</option><option>disabled</option><option>blocked</option></select></label>
       {origins.length > 1 && <label>From<select value={from} onChange={(e) => setParams({ from: e.currentTarget.value })}><option value="">any source</option>{origins.map((o) => <option key={o} value={o}>{visible(o)}</option>)}</select></label>}
+      {effects.length > 1 && <label>Effect<select value={effect} onChange={(e) => setParams({ effect: e.currentTarget.value })}><option value="">any effect</option>{effects.map((o) => <option key={o} value={o}>{words(o)}</option>)}</select></label>}
       <p class="soft small filters-note">{count(all!.length, "tool")}{blocked.length > 0 && <>, <button type="button" class="link" onClick={() => setParams({ policy: "blocked" })}>{blocked.length} blocked</button></>}</p>
     </div>}
     {error && !data && <ErrorState error={error} retry={reload} />}
