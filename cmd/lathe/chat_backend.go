@@ -49,7 +49,7 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	if err != nil {
 		return nil, err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	view := commandScreen(cmd, true)
 	d := &daemonChat{flags: f, client: c, out: f.sinks(cmd, view, log), approver: approver(view)}
 	return d, d.use(cmd.Context(), f.Model)
 }

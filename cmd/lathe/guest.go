@@ -206,7 +206,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view := commandScreen(cmd, false)
 	opts, closeRoots, err := f.options(cmd, cfg, view)
 	if err != nil {
 		return err

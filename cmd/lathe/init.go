@@ -76,7 +76,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 		return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
 	}
-	f.view = newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	f.view = commandScreen(cmd, true)
 	if in := cmd.InOrStdin(); isTerminal(in) && f.view.errTerm {
 		f.asked = bufio.NewReader(interruptible(cmd.Context(), in))
 	}

@@ -258,7 +258,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON)
+	view := commandScreen(cmd, !f.JSON)
 	person := approver(view)
 	out := f.localSinks(cmd, cfg, view, log)
 	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}

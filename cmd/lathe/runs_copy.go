@@ -67,9 +67,9 @@ first, or let it end them.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %d were there\n", count(c.copied, "run"), c.had)
+			cmd.Printf("copied %s, %d were there\n", count(c.copied, "run"), c.had)
 			if c.waiting > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d of them wait, and can now be resumed in both stores: serve from one only\n", c.waiting)
+				cmd.PrintErrf("note: %d of them wait, and can now be resumed in both stores: serve from one only\n", c.waiting)
 			}
 			return nil
 		},

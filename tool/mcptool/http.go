@@ -155,11 +155,10 @@ func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 		return "", nil
 	}
 	raw, err := io.ReadAll(body) // a message of this client, in memory
-	if err != nil || len(raw) == 0 || raw[0] != '{' {
+	if err != nil || rawjson.Kind(raw) != '{' {
 		return "", nil
 	}
-	v, _ := rawjson.Get(raw, "id")
-	return string(v), g.tap.sent(req.Context(), raw)
+	return string(rawjson.At(raw, "id")), g.tap.sent(req.Context(), raw)
 }
 
 // neverSent reports whether a request was not sent to the server.
