@@ -245,8 +245,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 		return err
 	}
 	var answered bool
-	for i := range run.Open {
-		o := &run.Open[i]
+	for _, o := range run.Open {
 		if o.State != "awaiting_approval" {
 			continue
 		}
@@ -269,7 +268,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 			}
 		}
 		var p *daemonProblem
-		if err := d.client.decide(ctx, runID, o, body); err != nil {
+		if err := d.client.decide(ctx, runID, &o, body); err != nil {
 			if !errors.As(err, &p) && run.Status == "parked" {
 				return err
 			}

@@ -138,8 +138,8 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 		}
 		return nil, err
 	}
-	for i := range rep.Findings {
-		if x := &rep.Findings[i]; x.Severity != doctor.Note {
+	for _, x := range rep.Findings {
+		if x.Severity != doctor.Note {
 			f.view.printLine("yellow", "!", printable(x.Seen+" "+x.Then))
 		}
 	}

@@ -351,7 +351,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer joinClose(&err, s)
 	state, err := engine.ReadState(cmd.Context(), s, runID)
 	if err != nil {
 		return storeError(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -177,7 +176,7 @@ func (r *removal) fromStore(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer joinClose(&err, s)
 	ctx := cmd.Context()
 	if r.run != "" {
 		if _, err := engine.ReadState(ctx, s, r.run); lathe.CodeOf(err) == lathe.CodeNotFound {

@@ -37,7 +37,7 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.Close()) }()
+			defer joinClose(&err, s)
 			had, err := importRun(cmd.Context(), s, r)
 			if err != nil {
 				return err

@@ -57,8 +57,8 @@ const minCopy = 64
 // images there, and the model would read them as text besides the image.
 func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 	copies := make(map[string]string, len(blobs))
-	for i := range blobs {
-		if b := &blobs[i]; base64.StdEncoding.EncodedLen(len(b.Data)) >= minCopy {
+	for _, b := range blobs {
+		if base64.StdEncoding.EncodedLen(len(b.Data)) >= minCopy {
 			copies[base64.StdEncoding.EncodeToString(b.Data)] = "[" + b.MediaType + ", " + strconv.Itoa(len(b.Data)) + " bytes: see the content]"
 		}
 	}
