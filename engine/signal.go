@@ -73,13 +73,12 @@ func (e *Engine) moves(s *loop.State, signals []store.Signal) bool {
 	case s.Paused == lathe.ReasonInterrupted:
 		return false
 	}
-	for i := range s.Open {
-		o := &s.Open[i]
+	for _, o := range s.Open {
 		if o.Asked && !e.opts.Now().Before(o.ExpiresAt) {
 			return true
 		}
-		for k := range signals {
-			if f := &signals[k]; f.Key == o.ID && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked) {
+		for _, f := range signals {
+			if f.Key == o.ID && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked) {
 				return true
 			}
 		}

@@ -53,8 +53,8 @@ func (a *chat) approvalsOf(res *event.Result) (out []*wire.Approval) {
 // asksByItem reports whether the client supports approval items: it declares a tool of type mcp with require_approval.
 func asksByItem(hosted []wire.HostedTool) bool {
 	return slices.ContainsFunc(hosted, func(t wire.HostedTool) bool {
-		require, ok := rawjson.Get(t.JSON, "require_approval")
-		return t.Type == "mcp" && ok && !rawjson.EqualKey(require, "never")
+		require := rawjson.At(t.JSON, "require_approval")
+		return t.Type == "mcp" && require != nil && rawjson.Text(require) != "never"
 	})
 }
 
@@ -118,12 +118,12 @@ func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, fi
 		return false, mayNotDecide()
 	}
 	if a.req.Answered && first { // results are stored before the decision, since the run reads both after it
-		if p := t.keepResults(ctx, v); p != nil {
+		if p := t.storeResults(ctx, v); p != nil {
 			return false, p
 		}
 	}
 	if v.DecidedOn(call) { // the decision was stored before: the request is a repetition
-		if p := h.decided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
+		if p := h.alreadyDecided(ctx, v, call); a.req.Answered && contradicts(p, answer.Approve) {
 			return false, p
 		}
 		return false, nil
@@ -135,11 +135,11 @@ func (t *approvalTaker) take(ctx context.Context, answer wire.ApprovalAnswer, fi
 	return false, nil
 }
 
-// keepResults stores the results of client calls that the request contains in addition to its approval answers.
-func (t *approvalTaker) keepResults(ctx context.Context, v *runlog.View) (p *problem) {
+// storeResults stores the results of client calls that the request contains in addition to its approval answers.
+func (t *approvalTaker) storeResults(ctx context.Context, v *runlog.View) (p *problem) {
 	h, a := t.planner, t.chat
 	if t.results, p = h.resultsFor(ctx, a.caller, a.req.Messages, v); p == nil {
-		p = h.inputs().keepResults(ctx, a.caller, t.run, t.results)
+		p = h.inputs().storeResults(ctx, a.caller, t.run, t.results)
 	}
 	if p != nil && p.Code == "already_answered" {
 		return nil
@@ -169,7 +169,7 @@ func (t *approvalTaker) attach(ctx context.Context, m *Model) (done bool, p *pro
 		return false, p
 	}
 	if !t.decided && len(t.results) > 0 { // no new decision has made the run read the results
-		if _, p := t.planner.inputs().giveResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
+		if _, p := t.planner.inputs().applyResults(ctx, a.caller, v, t.results); p != nil && p.Code != "already_answered" && p.Code != "run_ended" {
 			return false, p
 		}
 	}

@@ -17,24 +17,24 @@ func (rv *runViews) decisionsOf(ctx context.Context, v *runlog.View) []runlog.De
 	if v.State.Finished != nil || !slices.ContainsFunc(v.State.Open, isAsked) {
 		return out
 	}
-	facts, err := rv.facts.Signals(ctx, v.State.Run.RunID)
+	signals, err := rv.signals.Signals(ctx, v.State.Run.RunID)
 	if err != nil {
 		return out
 	}
 	out = slices.Clone(out)
-	for i := range facts {
-		digest, a, ok := approval.DecodeSignal(&facts[i])
-		o := v.OpenCall(facts[i].Key)
+	for i := range signals {
+		digest, a, ok := approval.DecodeSignal(&signals[i])
+		o := v.OpenCall(signals[i].Key)
 		if ok && o != nil && o.Asked && o.Digest == digest {
 			out = append(out, runlog.Decision{CallID: o.ID, Tool: o.Name, Digest: digest, Decision: a.Verb.Past(),
-				By: a.By, ReasonCode: a.ReasonCode, DecidedAt: facts[i].Time, Stored: true})
+				By: a.By, ReasonCode: a.ReasonCode, DecidedAt: signals[i].Time, Stored: true})
 		}
 	}
 	return out
 }
 
-// decided returns the problem for a second decision about a call. It contains the first decision if that is known.
-func (rv *runViews) decided(ctx context.Context, v *runlog.View, call string) *problem {
+// alreadyDecided returns the problem for a second decision about a call. It contains the first decision if that is known.
+func (rv *runViews) alreadyDecided(ctx context.Context, v *runlog.View, call string) *problem {
 	p := conflict("already_decided", "The call has an answer already.")
 	addDecision(p, rv.decisionsOf(ctx, v), call)
 	return p

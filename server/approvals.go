@@ -48,12 +48,11 @@ func (rv *runViews) openCalls(c *caller, v *runlog.View) []openCall {
 		}
 	}
 	out := []openCall{}
-	for i := range v.State.Open {
-		o := &v.State.Open[i]
+	for _, o := range v.State.Open {
 		call := openCall{ID: o.ID, Tool: o.Name, Arguments: o.Arguments, State: "planned"}
 		switch {
 		case o.Asked:
-			rv.describe(c, v, o, asked[o.Digest], &call)
+			rv.describe(c, v, &o, asked[o.Digest], &call)
 		case v.Client[o.ID] && v.State.Paused != "":
 			call.State = "awaiting_result"
 		case o.Begun:

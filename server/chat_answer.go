@@ -11,6 +11,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
 	"github.com/lathe-run/lathe/internal/gateway/stream"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/wire"
 	"github.com/lathe-run/lathe/loop"
@@ -153,7 +154,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 		own := d.Name == string(a.protocol.Wire())
 		a.splitText, a.gap = a.splitText || own, a.gap || !own
 		if o, ok := d.Part.(lathe.Opaque); ok && !own {
-			a.unshown = append(a.unshown, "answer."+textMember(o.JSON, "type"))
+			a.unshown = append(a.unshown, "answer."+rawjson.TextAt(o.JSON, "type"))
 		}
 	case lathe.DeltaTextEnd:
 		if a.lastTurnOnly {

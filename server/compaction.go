@@ -12,6 +12,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/runinput"
 	"github.com/lathe-run/lathe/internal/seal"
 	"github.com/lathe-run/lathe/internal/wire"
@@ -190,10 +191,10 @@ func sealedCompaction(p lathe.Part) string {
 // Messages wire. It returns "" for other parts, and for compactions that only the vendor's server can read.
 func vendorSummary(p lathe.Part) string {
 	o, ok := p.(lathe.Opaque)
-	if !ok || textMember(o.JSON, "type") != "compaction" {
+	if !ok || rawjson.TextAt(o.JSON, "type") != "compaction" {
 		return ""
 	}
-	return textMember(o.JSON, "content")
+	return rawjson.TextAt(o.JSON, "content")
 }
 
 // openVendorSummaries replaces the compactions of the vendor's server whose summary is text by messages of the user, for a
@@ -238,9 +239,8 @@ func (h *planner) openCompactions(ctx context.Context, a *chat, j *splice.Splice
 	}
 	var out []lathe.Message
 	opened := 0
-	for i := range j.Messages {
-		m := &j.Messages[i]
-		rest := *m
+	for _, m := range j.Messages {
+		rest := m
 		rest.Parts = nil
 		for _, part := range m.Parts {
 			text := sealedCompaction(part)

@@ -66,7 +66,7 @@ func checkElements(l *Limits, body []byte, conversation, tools string) *problem 
 	if few(body, min(most, l.MaxTools)) {
 		return nil
 	}
-	for key, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
+	for key, v := range rawjson.Members(body) {
 		switch {
 		case rawjson.EqualKey(key, tools):
 			if !few(v, l.MaxTools) && !atMost(v, l.MaxTools, "functionDeclarations", "function_declarations", "tools") {
@@ -92,9 +92,9 @@ func atMost(array []byte, most int, inner ...string) bool {
 	n := 0
 	for el := range rawjson.Elements(array) {
 		before := n
-		role, _ := rawjson.Get(el, "role")
+		ofTool := rawjson.TextAt(el, "role") == "tool"
 		for key, v := range rawjson.Members(el) {
-			if rawjson.EqualKey(role, "tool") || !slices.ContainsFunc(inner, func(name string) bool { return rawjson.EqualKey(key, name) }) {
+			if ofTool || !slices.ContainsFunc(inner, func(name string) bool { return rawjson.EqualKey(key, name) }) {
 				continue
 			}
 			for range rawjson.Elements(v) {

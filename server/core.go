@@ -22,7 +22,7 @@ type core struct {
 	work     work
 	locks    *runLocks
 	inflight inflightRuns
-	facts    store.SignalStore // stores signals of runs; nil: the server has no store of runs
+	signals  store.SignalStore // stores signals of runs; nil: the server has no store of runs
 	shared   store.Shared      // the shared store; nil: no other process executes runs of the store
 	relays   relays
 	waiters  waiters // watchers that wait for notifications of runs
@@ -53,12 +53,12 @@ func newCore(opts *Options) (*core, error) {
 	}
 	if co.opts.Index != nil {
 		var ok bool
-		if co.facts, ok = co.opts.Index.(store.SignalStore); !ok {
+		if co.signals, ok = co.opts.Index.(store.SignalStore); !ok {
 			return nil, errors.New("the store must keep facts")
 		}
 		co.shared, _ = co.opts.Index.(store.Shared)
 		if co.opts.Approvals != nil {
-			co.opts.Approvals.Keep(co.facts)
+			co.opts.Approvals.Keep(co.signals)
 		}
 	}
 	co.memory = memory.New(co.opts.Limits.MaxInflightBytes, opts.Metrics)

@@ -77,7 +77,7 @@ func (a *request) sumFirst(n int) requestSum {
 // counts for a member; nil: the member does not count.
 func sumBody(head []string, body []byte, member func(name, v []byte) []byte) requestSum {
 	members := map[string][]byte{}
-	for name, v := range rawjson.Members(body[rawjson.SkipSpace(body, 0):]) {
+	for name, v := range rawjson.Members(body) {
 		if v = member(name, v); v != nil {
 			members[string(name)] = v
 		}

@@ -50,8 +50,8 @@ func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	return m.Loop, g.hold(&caller{access: access{setup: s}}).free, nil
 }
 
-// reaches returns a problem if the run has an executor and this process does not use that executor.
-func (co *core) reaches(v *runlog.View) *problem {
+// checkExecutor returns a problem if the run has an executor and this process does not use that executor.
+func (co *core) checkExecutor(v *runlog.View) *problem {
 	name := v.State.Executor
 	if x := co.opts.Executor; name == "" || x != nil && x.Name() == name {
 		return nil
@@ -61,7 +61,7 @@ func (co *core) reaches(v *runlog.View) *problem {
 
 // wake notifies the executor of the run: see [Executor].Wake.
 func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *problem {
-	if p := co.reaches(v); p != nil {
+	if p := co.checkExecutor(v); p != nil {
 		return p
 	}
 	return co.runFailed(c, co.opts.Executor.Wake(ctx, v.State.Run.RunID, v.State.Target, why))
@@ -69,14 +69,14 @@ func (co *core) wake(ctx context.Context, c *caller, v *runlog.View, why Wake) *
 
 // resumeStepped stores the results of client calls and makes the executor resume the suspended run.
 func (ex *runStarter) resumeStepped(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) *problem {
-	if p := ex.reaches(v); p != nil {
+	if p := ex.checkExecutor(v); p != nil {
 		return p
 	}
 	for id := range answers {
 		if len(answers[id].Blobs) > 0 {
 			return badRequest("messages", "The result of the call %s has files: a run that %s executes takes results of text alone.", id, v.State.Executor)
 		}
-		if p := ex.keepResult(ctx, c, v.State.Run.RunID, id, answers[id]); p != nil {
+		if p := ex.storeResult(ctx, c, v.State.Run.RunID, id, answers[id]); p != nil {
 			return p
 		}
 	}

@@ -104,10 +104,8 @@ func disallowedTool(tool []byte) json.RawMessage {
 // client must not choose the servers that this server connects to. If the request is relayed, it refuses every tool of that
 // type: the vendor would connect to its server.
 func (a *request) acceptServer(raw []byte, relayed bool) *problem {
-	value, _ := rawjson.Get(raw, "server_label")
-	label, err := rawjson.AppendUnquote(nil, value)
-	c := a.caller
-	if err == nil && !relayed && len(label) > 0 && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == string(label) }) {
+	label, c := rawjson.TextAt(raw, "server_label"), a.caller
+	if !relayed && label != "" && c.hasTool(nil, func(s *lathe.ToolSpec) bool { return c.serverOf(s.Name) == label }) {
 		return nil
 	}
 	return badRequest(a.protocol.tools, "A tool of type mcp must name, in server_label, an MCP server of this gateway's configuration.")

@@ -89,14 +89,13 @@ func (mt *maintenance) readSuspended(ctx context.Context, id string) suspendedRu
 		return suspendedRun{} // the run was deleted in the meantime
 	}
 	s := suspendedRun{lastID: v.State.LastID}
-	for i := range v.State.Open {
-		o := &v.State.Open[i]
+	for _, o := range v.State.Open {
 		if !o.Asked {
 			continue
 		}
 		s.asked++
 		if mt.shared == nil {
-			mt.opts.Approvals.Await(v.Request(o))
+			mt.opts.Approvals.Await(v.Request(&o))
 		}
 	}
 	var sum requestSum

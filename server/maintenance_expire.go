@@ -73,8 +73,8 @@ func (mt *maintenance) expire(ctx context.Context, id string) *problem {
 	case v.State.Paused == "", v.State.Finished != nil, mt.executes(id), v.Stepped() != nil: // the executor of a stepped run has its own timer
 		return nil
 	}
-	for i := range v.State.Open {
-		if o := &v.State.Open[i]; o.Asked && !mt.opts.Now().Before(o.ExpiresAt) {
+	for _, o := range v.State.Open {
+		if o.Asked && !mt.opts.Now().Before(o.ExpiresAt) {
 			return mt.resume(ctx, c, v, nil)
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,12 +21,6 @@ import (
 func isOwnPart(p lathe.Part) bool {
 	o, ok := p.(lathe.Opaque)
 	return ok && splice.IsOwn(o.JSON)
-}
-
-// textMember returns the value of a member of a JSON object; "" if it is not a string.
-func textMember(obj []byte, name string) string {
-	v, _ := rawjson.Get(obj, name)
-	return rawjson.Text(v)
 }
 
 // resolveItems returns the messages with items of this server replaced by their calls and results. changed is false if
@@ -97,8 +92,8 @@ func (c *caller) withoutWaiting(p lathe.Part) (_ lathe.Part, ok bool) {
 func resultBlocks(m *lathe.Message) map[string][]byte {
 	blocks := map[string][]byte{}
 	for _, p := range m.Parts {
-		if o, ok := p.(lathe.Opaque); ok && textMember(o.JSON, "type") == "mcp_tool_result" {
-			blocks[textMember(o.JSON, "tool_use_id")] = o.JSON
+		if o, ok := p.(lathe.Opaque); ok && rawjson.TextAt(o.JSON, "type") == "mcp_tool_result" {
+			blocks[rawjson.TextAt(o.JSON, "tool_use_id")] = o.JSON
 		}
 	}
 	return blocks
@@ -107,28 +102,23 @@ func resultBlocks(m *lathe.Message) map[string][]byte {
 // readCall returns the call and the result of a mcp_call item, or of a mcp_tool_use block whose result block is in results.
 // ok is false for other items, and if the result, the id or the name is missing.
 func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, result lathe.ToolResult, ok bool) {
-	call.ID, call.Name = textMember(item, "id"), textMember(item, "name")
-	switch textMember(item, "type") {
+	call.ID, call.Name = rawjson.TextAt(item, "id"), rawjson.TextAt(item, "name")
+	switch rawjson.TextAt(item, "type") {
 	case "mcp_call":
-		call.Arguments = textMember(item, "arguments")
-		result.Content = textMember(item, "output")
-		if failed, has := rawjson.Get(item, "error"); has && string(failed) != "null" {
-			result.IsError = true
-			if text := rawjson.Text(failed); result.Content == "" {
-				result.Content = text
-			}
+		call.Arguments = rawjson.TextAt(item, "arguments")
+		result.Content = rawjson.TextAt(item, "output")
+		if failed := rawjson.At(item, "error"); failed != nil && string(failed) != "null" {
+			result.IsError, result.Content = true, cmp.Or(result.Content, rawjson.Text(failed))
 		}
 	case "mcp_tool_use":
-		input, _ := rawjson.Get(item, "input")
-		call.Arguments = string(input)
+		call.Arguments = string(rawjson.At(item, "input"))
 		block, has := results[call.ID]
 		if !has {
 			return call, result, false
 		}
 		call.ID = messages.OriginalCallID(call.ID)
 		result.Content = blockText(block)
-		failed, _ := rawjson.Get(block, "is_error")
-		result.IsError = string(failed) == "true"
+		result.IsError = string(rawjson.At(block, "is_error")) == "true"
 	default:
 		return call, result, false
 	}
@@ -138,13 +128,13 @@ func readCall(item []byte, results map[string][]byte) (call lathe.ToolCall, resu
 
 // blockText returns the text of the content of a result block, which is a string or an array of text blocks.
 func blockText(block []byte) string {
-	content, _ := rawjson.Get(block, "content")
-	if len(content) == 0 || content[0] != '[' {
+	content := rawjson.At(block, "content")
+	if rawjson.Kind(content) != '[' {
 		return rawjson.Text(content)
 	}
 	var text strings.Builder
 	for el := range rawjson.Elements(content) {
-		text.WriteString(textMember(el, "text"))
+		text.WriteString(rawjson.TextAt(el, "text"))
 	}
 	return text.String()
 }

@@ -101,8 +101,8 @@ func (h *planner) newChat(c *caller, pr *protocol, req *wire.ClientRequest) *cha
 
 // wantsJSON reports whether a response_format requires anything but plain text.
 func wantsJSON(format []byte) bool {
-	kind, ok := rawjson.Get(format, "type")
-	return ok && !rawjson.EqualKey(kind, "text")
+	kind := rawjson.At(format, "type")
+	return kind != nil && rawjson.Text(kind) != "text"
 }
 
 // misread converts an error about a request that could not be read to a problem.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -28,17 +29,10 @@ type inputItem struct {
 // inputList returns the items of a JSON array. An item without an id gets one that is derived from answer, the id of the
 // response.
 func inputList(items []byte, answer string) (list []inputItem) {
-	if len(items) == 0 || items[0] != '[' {
-		return nil
-	}
 	for el := range rawjson.Elements(items) {
-		one := inputItem{id: textMember(el, "id"), json: json.RawMessage(el)}
+		one := inputItem{id: rawjson.TextAt(el, "id"), json: json.RawMessage(el)}
 		if one.id == "" {
-			prefix := itemPrefixes[textMember(el, "type")]
-			if prefix == "" {
-				prefix = "item_"
-			}
-			one.id = prefix + answer + "_in" + strconv.Itoa(len(list))
+			one.id = cmp.Or(itemPrefixes[rawjson.TextAt(el, "type")], "item_") + answer + "_in" + strconv.Itoa(len(list))
 			head := append(rawjson.AppendQuote([]byte(`{"id":`), one.id), ',')
 			one.json = append(head, el[1:]...)
 		}

@@ -48,7 +48,7 @@ func (a *content) keep() {
 
 // instructed reports whether the request has instructions, which become the first message.
 func (a *request) instructed() bool {
-	return textMember(a.req.Body[rawjson.SkipSpace(a.req.Body, 0):], "instructions") != ""
+	return rawjson.TextAt(a.req.Body, "instructions") != ""
 }
 
 // durable reports whether each event of the run must be stored at once: the request asked to store its response, or the
@@ -325,8 +325,7 @@ func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *
 		given = given[1:]
 	}
 	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.State.Target, Messages: given}, &wire.EncodeOptions{})
-	items, _ := rawjson.Get(body, "input")
-	list := inputList(items, sp.ID.String())
+	list := inputList(rawjson.At(body, "input"), sp.ID.String())
 	if r.URL.Query().Get("order") != "asc" { // the default order is newest first
 		slices.Reverse(list)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/pairs"
 	"github.com/lathe-run/lathe/internal/gateway/runlog"
 	"github.com/lathe-run/lathe/internal/gateway/splice"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // Clients of the Responses API may send references to items of stored responses instead of the items. The npm package
@@ -24,10 +25,10 @@ const referenceType = "item_reference"
 // part is not a reference.
 func referencedAnswer(p lathe.Part) (answer, item string, ok bool) {
 	o, is := p.(lathe.Opaque)
-	if !is || textMember(o.JSON, "type") != referenceType {
+	if !is || rawjson.TextAt(o.JSON, "type") != referenceType {
 		return "", "", false
 	}
-	item = textMember(o.JSON, "id")
+	item = rawjson.TextAt(o.JSON, "id")
 	_, answer, _ = strings.Cut(item, "_")
 	if end := strings.LastIndexByte(answer, '_'); end >= 0 {
 		answer = answer[:end]

@@ -85,13 +85,9 @@ func (pr *protocol) elements(body []byte, k int) int {
 	if !pr.ordered {
 		return k
 	}
-	list, _ := rawjson.Get(body[rawjson.SkipSpace(body, 0):], pr.conversation)
-	if len(list) == 0 || list[0] != '[' {
-		return 0
-	}
 	var ofUser []bool
-	for el := range rawjson.Elements(list) {
-		ofUser = append(ofUser, textMember(el, "role") == "user")
+	for el := range rawjson.Elements(rawjson.At(body, pr.conversation)) {
+		ofUser = append(ofUser, rawjson.TextAt(el, "role") == "user")
 	}
 	n := len(ofUser)
 	for n > 0 && ofUser[n-1] {

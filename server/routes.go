@@ -121,7 +121,7 @@ func (g *Server) routes() []route {
 		{pattern: "POST /api/runs/{id}/resume", handle: g.inputs.resumeRun, needs: runStore},
 		{pattern: "POST /api/runs/{id}/replay", handle: g.runs.replayRun, needs: runStore, body: wholeBody, startsRun: true},
 		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.inputs.answerApproval, needs: runStore, body: wholeBody},
-		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.takeResults, needs: runStore, body: wholeBody},
+		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.postResults, needs: runStore, body: wholeBody},
 		{pattern: "GET /api/approvals", handle: g.runs.listApprovals, needs: runStore},
 		{pattern: "GET /api/sessions", handle: g.removal.listSessions, needs: runStore},
 		{pattern: "PATCH /api/sessions/{id}", handle: g.removal.renameSession, needs: runStore, body: wholeBody},

@@ -71,7 +71,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return false, http.StatusOK, nil
 	}
 	if p = v.Ended(); p == nil {
-		p = h.reaches(v)
+		p = h.checkExecutor(v)
 	}
 	if p != nil {
 		return false, 0, p
@@ -80,7 +80,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 		return h.rereadRun(ctx, c, v)
 	}
 	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
-	if err := h.facts.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
+	if err := h.signals.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
 		return false, 0, h.runFailed(c, err)
 	}
 	if v.Stepped() != nil {

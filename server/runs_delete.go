@@ -112,7 +112,7 @@ func (h *removalHandler) remove(ctx context.Context, c *caller, id string) *prob
 		return h.runFailed(c, err)
 	}
 	h.withdraw(id)
-	if v.Stepped() != nil && v.State.Finished == nil && h.reaches(v) == nil {
+	if v.Stepped() != nil && v.State.Finished == nil && h.checkExecutor(v) == nil {
 		_ = h.wake(ctx, c, v, WakeCancel) // the executor stops when it finds that the run does not exist
 	}
 	return nil

@@ -37,15 +37,13 @@ type decision struct {
 // request for approval expires.
 func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var d decision
-	p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`)
-	if p == nil && h.opts.Approvals == nil {
-		p = conflict("no_approvals", "No approver can be asked on this gateway.")
-	}
-	if p == nil && d.Digest == "" {
-		p = badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
-	}
-	if p != nil {
+	switch p := readObject(c.body, &d, `{"decision":"approve","digest":"…"}`); {
+	case p != nil:
 		return p
+	case h.opts.Approvals == nil:
+		return conflict("no_approvals", "No approver can be asked on this gateway.")
+	case d.Digest == "":
+		return badRequest("digest", "Say the args_digest of the call: it stands for what you were shown.")
 	}
 	id := r.PathValue("id")
 	unlock, p := h.locks.lock(r.Context(), id)
@@ -53,23 +51,22 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 		return p
 	}
 	defer unlock()
-	v, owned, p := h.viewToDecide(r.Context(), c, id)
-	status := http.StatusOK
-	switch {
-	case p != nil:
-	case !c.key.mayDecide(v.State.Run.Principal):
-		p = mayNotDecide()
-	default:
-		status, p = h.decide(r.Context(), c.acting(owned), v, r.PathValue("call"), &d, c.decider())
-	}
-	if p == nil {
-		v, _, p = h.viewToDecide(r.Context(), c, id)
-	}
+	v, ownsRun, p := h.viewToDecide(r.Context(), c, id)
 	if p != nil {
 		return p
 	}
+	if !c.key.mayDecide(v.State.Run.Principal) {
+		return mayNotDecide()
+	}
+	status, p := h.decide(r.Context(), c.acting(ownsRun), v, r.PathValue("call"), &d, c.decider())
+	if p != nil {
+		return p
+	}
+	if v, _, p = h.viewToDecide(r.Context(), c, id); p != nil {
+		return p
+	}
 	b := h.body(r.Context(), c, v)
-	if !owned && !c.key.isAdmin() {
+	if !ownsRun && !c.key.isAdmin() {
 		b.Answer, b.Labels = "", nil
 	}
 	return answerAs(w, status, b)
@@ -79,26 +76,26 @@ func (h *inputHandler) answerApproval(w http.ResponseWriter, r *http.Request, c 
 // the run will read it.
 func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, call string, d *decision, by string) (int, *problem) {
 	id := v.State.Run.RunID
-	o, p := h.asked(ctx, v, call)
-	if p == nil {
-		p = h.reaches(v)
-	}
+	o, p := h.openRequest(ctx, v, call)
 	if p != nil {
+		return 0, p
+	}
+	if p := h.checkExecutor(v); p != nil {
 		return 0, p
 	}
 	if o.Digest != d.Digest {
 		return 0, conflict("digest_mismatch", "The digest is not that of the call: look at the run again.")
 	}
-	live := h.executes(id)
+	executesHere := h.executes(id)
 	if !h.opts.Now().Before(o.ExpiresAt) {
-		if !live {
+		if !executesHere {
 			// The run continues without the approval. An error is dropped, because the response to a late answer is the same, and
 			// Maintain resumes runs with expired requests too.
 			_ = h.resume(ctx, c, v, nil)
 		}
 		return 0, conflict(string(lathe.CodeApprovalExpired), "The request for approval has expired.")
 	}
-	waits := h.opts.Approvals.Await(v.Request(o))
+	queued := h.opts.Approvals.Await(v.Request(o))
 	err := h.opts.Approvals.Answer(ctx, o.Digest, approval.Answer{Verb: d.Decision, By: by, ReasonCode: d.Reason, Scope: d.Scope, Arguments: d.Arguments, Result: d.Result, InRequest: d.inRequest})
 	switch code := lathe.CodeOf(err); {
 	case code == lathe.CodeInvalidRequest:
@@ -107,17 +104,19 @@ func (h *inputHandler) decide(ctx context.Context, c *caller, v *runlog.View, ca
 		return 0, conflict(string(code), "The request for approval has expired.")
 	case code == lathe.CodeUnavailable, code == lathe.CodeTimeout:
 		return 0, h.storeFailed(c, err)
-	case err != nil, !waits && live:
-		return 0, h.decided(ctx, v, o.ID)
+	case err != nil: // another decision was first
+		return 0, h.alreadyDecided(ctx, v, o.ID)
+	case !queued && executesHere: // the queue has the first decision, and the run is about to read it
+		return 0, h.alreadyDecided(ctx, v, o.ID)
 	}
-	return h.apply(ctx, c, v, live, func(d event.Data) bool {
+	return h.apply(ctx, c, v, executesHere, func(d event.Data) bool {
 		e, ok := d.(*event.ApprovalResolved)
 		return ok && e.ToolCallID == o.ID
 	})
 }
 
-// asked returns the open call of the run for which an approval was requested, or a problem if none exists.
-func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
+// openRequest returns the open call of the run for which an approval was requested, or a problem if none exists.
+func (h *inputHandler) openRequest(ctx context.Context, v *runlog.View, call string) (*loop.OpenCall, *problem) {
 	o := v.OpenCall(call)
 	_, known := v.Client[call]
 	switch {
@@ -128,7 +127,7 @@ func (h *inputHandler) asked(ctx context.Context, v *runlog.View, call string) (
 		addDecision(p, v.Decisions, call)
 		return nil, p
 	case o == nil, !o.Asked && v.DecidedOn(call):
-		return nil, h.decided(ctx, v, call)
+		return nil, h.alreadyDecided(ctx, v, call)
 	case !o.Asked:
 		return nil, conflict("not_asked", "No approval of the call was requested.")
 	}
@@ -142,17 +141,16 @@ type resultBody struct {
 	IsError bool            `json:"is_error"`
 }
 
-// takeResults handles POST /api/runs/{id}/tool_results: it stores the results of client calls and resumes the run.
-func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *caller) *problem {
+// postResults handles POST /api/runs/{id}/tool_results: it stores the results of client calls and resumes the run.
+func (h *inputHandler) postResults(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	var body struct {
 		Results []resultBody `json:"results"`
 	}
 	answers := map[string]lathe.Output{}
-	p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`)
-	if p == nil {
-		p = readResults(body.Results, answers)
+	if p := readObject(c.body, &body, `{"results":[{"tool_call_id":"…","content":"…"}]}`); p != nil {
+		return p
 	}
-	if p != nil {
+	if p := readResults(body.Results, answers); p != nil {
 		return p
 	}
 	id := r.PathValue("id")
@@ -167,7 +165,7 @@ func (h *inputHandler) takeResults(w http.ResponseWriter, r *http.Request, c *ca
 	}
 	status := http.StatusOK
 	if p == nil {
-		status, p = h.giveResults(r.Context(), c, v, answers)
+		status, p = h.applyResults(r.Context(), c, v, answers)
 	}
 	if p != nil {
 		return p
@@ -215,18 +213,18 @@ func (h *inputHandler) originalIDs(ctx context.Context, v *runlog.View, answers 
 	return nil
 }
 
-// giveResults stores the results and makes the run read them. It returns the statuses of apply.
-func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) (int, *problem) {
-	if p := takes(v, answers); p != nil {
+// applyResults stores the results and makes the run read them. It returns the statuses of apply.
+func (h *inputHandler) applyResults(ctx context.Context, c *caller, v *runlog.View, answers map[string]lathe.Output) (int, *problem) {
+	if p := checkResults(v, answers); p != nil {
 		return 0, p
 	}
-	if p := h.reaches(v); p != nil {
+	if p := h.checkExecutor(v); p != nil {
 		return 0, p
 	}
 	if h.orphaned(v) {
 		return 0, ownedElsewhere()
 	}
-	if p := h.keepResults(ctx, c, v.State.Run.RunID, answers); p != nil {
+	if p := h.storeResults(ctx, c, v.State.Run.RunID, answers); p != nil {
 		return 0, p
 	}
 	missing := len(answers)
@@ -240,26 +238,26 @@ func (h *inputHandler) giveResults(ctx context.Context, c *caller, v *runlog.Vie
 	})
 }
 
-// keepResults stores as many of the results as possible. It returns the problem that a call already has another result only
+// storeResults stores as many of the results as possible. It returns the problem that a call already has another result only
 // if there is no other problem.
-func (h *inputHandler) keepResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (bad *problem) {
+func (h *inputHandler) storeResults(ctx context.Context, c *caller, id string, answers map[string]lathe.Output) (bad *problem) {
 	for call, out := range answers {
-		if p := h.keepResult(ctx, c, id, call, out); p != nil && (bad == nil || bad.Code == "already_answered") {
+		if p := h.storeResult(ctx, c, id, call, out); p != nil && (bad == nil || bad.Code == "already_answered") {
 			bad = p
 		}
 	}
 	return bad
 }
 
-// keepResult stores one result. The first result of a call counts; an equal one may be sent again.
-func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
+// storeResult stores one result. The first result of a call counts; an equal one may be sent again.
+func (co *core) storeResult(ctx context.Context, c *caller, id, call string, out lathe.Output) *problem {
 	f, err := engine.ResultSignal(id, call, out)
 	if err == nil {
-		err = co.facts.PutSignal(ctx, f)
+		err = co.signals.PutSignal(ctx, f)
 	}
 	if lathe.CodeOf(err) == lathe.CodeConflict {
-		var facts []store.Signal
-		if facts, err = co.facts.Signals(ctx, id); err == nil && !slices.ContainsFunc(facts, func(k store.Signal) bool {
+		var signals []store.Signal
+		if signals, err = co.signals.Signals(ctx, id); err == nil && !slices.ContainsFunc(signals, func(k store.Signal) bool {
 			return k.Kind == f.Kind && k.Key == f.Key && bytes.Equal(k.Body, f.Body)
 		}) {
 			return conflict("already_answered", "The call has its result already.")
@@ -268,8 +266,8 @@ func (co *core) keepResult(ctx context.Context, c *caller, id, call string, out 
 	return co.runFailed(c, err)
 }
 
-// takes returns a problem if one of the answers is not for an open client call of the run.
-func takes(v *runlog.View, answers map[string]lathe.Output) *problem {
+// checkResults returns a problem if one of the answers is not for an open client call of the run.
+func checkResults(v *runlog.View, answers map[string]lathe.Output) *problem {
 	for id := range answers {
 		client, known := v.Client[id]
 		switch {

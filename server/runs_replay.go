@@ -184,8 +184,7 @@ func (h *runsHandler) planReplay(ctx context.Context, c *caller, req *replayRequ
 // checkRecorded returns the first fault of a record that the server would refuse in a request of a client, or "". Records
 // can be imported, so they are untrusted input, and they do not pass the parser of requests.
 func (req *runRequest) checkRecorded() string {
-	for i := range req.messages {
-		m := &req.messages[i]
+	for i, m := range req.messages {
 		switch m.Role {
 		case lathe.RoleSystem, lathe.RoleDeveloper, lathe.RoleUser, lathe.RoleAssistant, lathe.RoleTool:
 		default:

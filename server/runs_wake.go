@@ -141,8 +141,8 @@ func (h *inputHandler) resumeLater(ctx context.Context, c *caller, id string) {
 
 // saidSince reports whether the store contains a signal that the suspended run waits for.
 func (h *inputHandler) saidSince(ctx context.Context, v *runlog.View) bool {
-	facts, err := h.facts.Signals(ctx, v.State.Run.RunID)
-	return err == nil && slices.ContainsFunc(facts, func(f store.Signal) bool {
+	signals, err := h.signals.Signals(ctx, v.State.Run.RunID)
+	return err == nil && slices.ContainsFunc(signals, func(f store.Signal) bool {
 		o := v.OpenCall(f.Key)
 		return o != nil && (f.Kind == store.SignalResult || f.Kind == store.SignalApproval && o.Asked)
 	})

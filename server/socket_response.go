@@ -59,23 +59,12 @@ func createBody(message []byte) (body []byte, warm bool, p *problem) {
 	if err := rawjson.Check(message, rawjson.Limits{}); err != nil {
 		return nil, false, badRequest("", "The message is not acceptable JSON: %v.", err)
 	}
-	start := rawjson.SkipSpace(message, 0)
-	if message[start] != '{' {
+	if message[rawjson.SkipSpace(message, 0)] != '{' {
 		return nil, false, badRequest("", "A message must be a JSON object.")
 	}
-	typ, stream, generate := "", "", ""
-	for name, v := range rawjson.Members(message[start:]) {
-		switch rawjson.Text(name) {
-		case "type":
-			typ = rawjson.Text(v)
-		case "stream":
-			stream = string(v)
-		case "generate":
-			generate = string(v)
-		}
-	}
+	stream, generate := string(rawjson.At(message, "stream")), string(rawjson.At(message, "generate"))
 	switch {
-	case typ != "response.create":
+	case rawjson.TextAt(message, "type") != "response.create":
 		return nil, false, badRequest("type", "The type of a message must be response.create.")
 	case stream != "" && stream != "true" && stream != "null":
 		return nil, false, badRequest("stream", "A response on a WebSocket is always streamed: leave stream out.")

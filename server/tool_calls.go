@@ -65,9 +65,8 @@ func (co *core) readToolCalls(ctx context.Context, f *store.RunFilter, last stri
 	t := &toolCalls{since: f.Since, stats: map[string]*statRow{}, last: []toolCallRow{}}
 	var err error
 	t.complete, err = eachRow(ctx, f, maxToolRows, co.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
-		for i := range m.Tools {
-			one := &m.Tools[i]
-			named(t.stats, one.Tool).executed(one)
+		for _, one := range m.Tools {
+			named(t.stats, one.Tool).executed(&one)
 			if one.Tool == last && len(t.last) < maxLastCalls {
 				t.last = append(t.last, toolCallRow{m.Time, m.RunID, one.Success, one.LatencyMS})
 			}

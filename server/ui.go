@@ -251,7 +251,7 @@ func (h *uiHandler) staleApproval(ctx context.Context, v *runlog.View, last *uis
 	if v != nil {
 		for _, d := range h.decisionsOf(ctx, v) {
 			if slices.ContainsFunc(last.Approvals, func(a uistream.Approval) bool { return a.ID != "" && a.ID == d.Digest }) {
-				return h.decided(ctx, v, d.CallID)
+				return h.alreadyDecided(ctx, v, d.CallID)
 			}
 		}
 	}
@@ -278,13 +278,12 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		}
 		return ownedElsewhere()
 	}
-	if p := h.reaches(v); p != nil {
+	if p := h.checkExecutor(v); p != nil {
 		return p
 	}
 	answers := map[string]lathe.Output{}
 	said := 0
-	for i := range v.State.Open {
-		o := &v.State.Open[i]
+	for _, o := range v.State.Open {
 		open := uistream.OpenCall{ToolCall: o.ToolCall, Unsent: u.unseen(o.ID)}
 		if o.Asked {
 			open.Approval = o.Digest
@@ -298,7 +297,7 @@ func (h *uiHandler) takeUI(ctx context.Context, c *caller, u *uiChat, v *runlog.
 		if a < 0 || !o.Asked {
 			continue
 		}
-		if p := h.answerUI(ctx, c, v, o, u.req.Last.Approvals[a].Approved); p != nil {
+		if p := h.answerUI(ctx, c, v, &o, u.req.Last.Approvals[a].Approved); p != nil {
 			return p
 		}
 		said++
@@ -339,7 +338,7 @@ func (h *uiHandler) answerUI(ctx context.Context, c *caller, v *runlog.View, o *
 	case "", lathe.CodeApprovalExpired, lathe.CodeNotFound:
 		return nil
 	case lathe.CodeConflict:
-		return h.decided(ctx, v, o.ID)
+		return h.alreadyDecided(ctx, v, o.ID)
 	default: // an answer of this form has no other error
 		return internalError("The answer could not be taken.")
 	}

@@ -36,8 +36,7 @@ func CheckAppend(runID string, last int64, events []event.Event) error {
 	if last < 0 {
 		return fmt.Errorf("the last id is %d", last)
 	}
-	for i := range events {
-		e := &events[i]
+	for i, e := range events {
 		switch {
 		case e.Data == nil:
 			return fmt.Errorf("event %d has no data", e.ID)

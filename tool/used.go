@@ -38,8 +38,8 @@ func (w *Work) remember(opts *RunOptions) {
 	if opts.Resumed == nil {
 		return
 	}
-	for i := range opts.Resumed.Calls {
-		if c := &opts.Resumed.Calls[i]; c.Executed {
+	for _, c := range opts.Resumed.Calls {
+		if c.Executed {
 			name, spec := w.tools.known(c.Tool)
 			w.used.use(name, spec).Calls++
 		}

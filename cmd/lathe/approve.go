@@ -68,7 +68,7 @@ func (a *terminalApprover) Approve(ctx context.Context, req *lathe.ApprovalReque
 			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "edited_by_user", Arguments: json.RawMessage(text)}, err
 		}
 	case "r", "result":
-		if text, err := a.second(ctx, "the result, JSON or text on one line: "); err != nil || text != "" {
+		if text, err := a.readFurtherLine(ctx, "the result, JSON or text on one line: "); err != nil || text != "" {
 			return lathe.Approval{Approved: true, By: byTerminal, ReasonCode: "answered_by_user", Result: asResult(text)}, err
 		}
 	}
@@ -88,8 +88,8 @@ func (a *terminalApprover) forget() {
 
 const byTerminal = "terminal"
 
-// second reads a further line after a question. An empty line denies the call.
-func (a *terminalApprover) second(ctx context.Context, question string) (string, error) {
+// readFurtherLine reads a further line after a question. An empty line denies the call.
+func (a *terminalApprover) readFurtherLine(ctx context.Context, question string) (string, error) {
 	a.screen.ask(question)
 	line, err := a.readLine(ctx)
 	return strings.TrimSpace(line), err
@@ -98,7 +98,7 @@ func (a *terminalApprover) second(ctx context.Context, question string) (string,
 // edited asks for other arguments until they are valid. It returns "" for an empty line, which denies the call.
 func (a *terminalApprover) edited(ctx context.Context, spec *lathe.ToolSpec) (string, error) {
 	for {
-		text, err := a.second(ctx, "arguments, a JSON object on one line: ")
+		text, err := a.readFurtherLine(ctx, "arguments, a JSON object on one line: ")
 		if err != nil || text == "" {
 			return "", err
 		}

@@ -85,7 +85,7 @@ func (a *terminalApprover) openLink(ctx context.Context, link *tool.Link) (tool.
 
 // refusal asks whether the user wants to answer. It returns "" for yes, "decline" for no and "cancel" for anything else.
 func (a *terminalApprover) refusal(ctx context.Context, question string) (string, error) {
-	word, err := a.second(ctx, question)
+	word, err := a.readFurtherLine(ctx, question)
 	if err != nil {
 		a.screen.ask("\n")
 		return "", err
@@ -130,7 +130,7 @@ func (a *terminalApprover) fillIn(ctx context.Context, message string, f *form.F
 func (a *terminalApprover) field(ctx context.Context, f *form.Field) (v json.RawMessage, ok bool, err error) {
 	question := describe(f)
 	for range maxTries {
-		line, err := a.second(ctx, question)
+		line, err := a.readFurtherLine(ctx, question)
 		if err != nil {
 			return nil, false, err
 		}

@@ -83,13 +83,13 @@ that was cut off, and a log that was written anew. Exit code 1 says that somethi
 				return auditError(path, err)
 			}
 			if r.Torn > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d bytes at the end are no whole line: a process is writing them, or ended there\n", r.Torn)
+				cmd.PrintErrf("note: %d bytes at the end are no whole line: a process is writing them, or ended there\n", r.Torn)
 			}
 			from := ""
 			if r.First.N > 1 {
 				from = fmt.Sprintf(", from line %d on: the files before it are not here", r.First.N)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ok: %s in %s%s\nhead %s\n", count(int(r.Lines), "line"), count(r.Files, "file"), from, r.Last)
+			cmd.Printf("ok: %s in %s%s\nhead %s\n", count(int(r.Lines), "line"), count(r.Files, "file"), from, r.Last)
 			return nil
 		},
 	}, &f)
@@ -110,7 +110,7 @@ func auditHeadCommand() *cobra.Command {
 			if err != nil {
 				return auditError(path, err)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), r.Last)
+			cmd.Println(r.Last)
 			return nil
 		},
 	}

@@ -71,7 +71,7 @@ func (f *callFlags) call(cmd *cobra.Command, call lathe.ToolCall, fromStdin bool
 	if err != nil {
 		return err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view := commandScreen(cmd, false)
 	running, err := startServers(cmd, cfg, set, &app.ServerOptions{Only: app.ServersOf(cfg, []string{call.Name}), Log: log}, false)
 	if err != nil {
 		return err

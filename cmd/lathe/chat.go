@@ -306,8 +306,7 @@ func (c *chat) listTools(ctx context.Context) error {
 		c.say("the model has no tools\n")
 	}
 	var table report.Table
-	for i := range tools {
-		t := &tools[i]
+	for _, t := range tools {
 		table.Row(printable(t.Name), t.Effect, t.Policy, printable(text.FirstSentence(t.Description)))
 	}
 	return table.Write(c.cmd.ErrOrStderr())

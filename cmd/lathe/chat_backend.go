@@ -49,7 +49,7 @@ func (f *chatFlags) open(cmd *cobra.Command, approver func(*screen) lathe.Approv
 	if err != nil {
 		return nil, err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	view := commandScreen(cmd, true)
 	d := &daemonChat{flags: f, client: c, out: f.sinks(cmd, view, log), approver: approver(view)}
 	return d, d.use(cmd.Context(), f.Model)
 }
@@ -245,8 +245,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 		return err
 	}
 	var answered bool
-	for i := range run.Open {
-		o := &run.Open[i]
+	for _, o := range run.Open {
 		if o.State != "awaiting_approval" {
 			continue
 		}
@@ -269,7 +268,7 @@ func (d *daemonChat) decide(ctx context.Context, runID string) error {
 			}
 		}
 		var p *daemonProblem
-		if err := d.client.decide(ctx, runID, o, body); err != nil {
+		if err := d.client.decide(ctx, runID, &o, body); err != nil {
 			if !errors.As(err, &p) && run.Status == "parked" {
 				return err
 			}

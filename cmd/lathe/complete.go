@@ -138,8 +138,8 @@ func completeRuns(cmd *cobra.Command, _ []string, word string) ([]string, cobra.
 		return nil, no
 	}
 	var out []string
-	for i := range rows {
-		if r := &rows[i]; strings.HasPrefix(r.RunID, word) {
+	for _, r := range rows {
+		if strings.HasPrefix(r.RunID, word) {
 			out = append(out, fmt.Sprintf("%s\t%s, %s, %s", r.RunID, r.Status, printable(r.Model), timeText(r.Started)))
 		}
 	}

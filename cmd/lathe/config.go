@@ -34,14 +34,14 @@ func configCheckCommand() *cobra.Command {
 				return err
 			}
 			for _, w := range cfg.Warnings() {
-				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+				cmd.PrintErrf("warning: %s\n", w)
 			}
 			if search := &cfg.Tools.Search; len(search.Always) > 0 || search.Mode != string(tool.SearchOff) {
 				set, err := app.NewToolSet(cfg)
 				if err != nil {
 					return err
 				}
-				noteSearch(cmd.ErrOrStderr(), cfg, set)
+				noteSearch(cmd, cfg, set)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), "ok")
 			return err
@@ -75,7 +75,7 @@ func configShowCommand() *cobra.Command {
 				return err
 			}
 			if f.JSON {
-				return writeLines(out, rows...)
+				return writeLines(cmd, rows...)
 			}
 			var t report.Table
 			for _, r := range rows {

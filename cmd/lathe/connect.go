@@ -78,7 +78,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		if f.Write || f.Undo || f.Model != "" || f.URL != "" || f.KeyEnv != "" {
 			return usageError("name an agent: %s", strings.Join(connect.Names(), ", "))
 		}
-		return listAgents(cmd.OutOrStdout(), dirs, f.JSON)
+		return listAgents(cmd, dirs, f.JSON)
 	}
 	a, err := findAgent(args[0])
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if f.JSON {
-		return errors.Join(writeJSON(cmd.OutOrStdout(), c), problem)
+		return errors.Join(writeJSON(cmd, c), problem)
 	}
 	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
 }
@@ -185,15 +185,15 @@ func (f *connectFlags) takeBack(cmd *cobra.Command, a *connect.Agent, dirs *conn
 		c.Files = append(c.Files, settingsFile{Path: change.Path, Backup: change.Backup, Left: change.Left})
 	}
 	if f.JSON {
-		return writeJSON(cmd.OutOrStdout(), c)
+		return writeJSON(cmd, c)
 	}
 	for _, change := range changes {
-		fmt.Fprintf(cmd.OutOrStdout(), "restored %s\n", dirs.Short(change.Path))
+		cmd.Printf("restored %s\n", dirs.Short(change.Path))
 		for _, setting := range change.Left {
-			fmt.Fprintf(cmd.OutOrStdout(), "  %s was changed since it was written, and is left as it is\n", setting)
+			cmd.Printf("  %s was changed since it was written, and is left as it is\n", setting)
 		}
 		if change.Backup != "" {
-			fmt.Fprintf(cmd.OutOrStdout(), "  its former content is in %s\n", dirs.Short(change.Backup))
+			cmd.Printf("  its former content is in %s\n", dirs.Short(change.Backup))
 		}
 	}
 	return nil
@@ -244,7 +244,7 @@ func (f *connectFlags) print(w io.Writer, c *connection, dirs *connect.Dirs) err
 	return nil
 }
 
-func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
+func listAgents(cmd *cobra.Command, dirs *connect.Dirs, asJSON bool) error {
 	type row struct {
 		Agent string   `json:"agent"`
 		Wire  string   `json:"wire"`
@@ -259,7 +259,7 @@ func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
 		rows = append(rows, r)
 	}
 	if asJSON {
-		return writeJSON(w, rows)
+		return writeJSON(cmd, rows)
 	}
 	var t report.Table
 	t.Row("AGENT", "WIRE", "SETTINGS")
@@ -269,7 +269,7 @@ func listAgents(w io.Writer, dirs *connect.Dirs, asJSON bool) error {
 		}
 		t.Row(r.Agent, r.Wire, strings.Join(r.Files, ", "))
 	}
-	return t.Write(w)
+	return t.Write(cmd.OutOrStdout())
 }
 
 func findAgent(name string) (*connect.Agent, error) {

@@ -62,6 +62,6 @@ func (f *serverFlags) storeOrDaemon(cmd *cobra.Command, store string, local func
 	if c, err = f.noted(locked.Path); err != nil {
 		return failure("%w; if it is lathe serve, name its address: %s --server URL (%w)", locked, cmd.CommandPath(), err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "note: the gateway at %s has the store open: asking it\n", c.base)
+	cmd.PrintErrf("note: the gateway at %s has the store open: asking it\n", c.base)
 	return remote(c)
 }

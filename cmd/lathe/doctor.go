@@ -69,7 +69,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError("--write %s: the folder is not there", f.Write)
 		}
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	view := commandScreen(cmd, true)
 	view.quiet = f.Quiet
 	target, err := f.target(cmd, view)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 		return f.ended(cmd, err)
 	}
 	if f.JSON {
-		err = writeJSON(cmd.OutOrStdout(), rep)
+		err = writeJSON(cmd, rep)
 	} else {
 		err = writeReport(view, rep, time.Since(started))
 	}

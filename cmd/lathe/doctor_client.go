@@ -99,7 +99,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, args []string) error {
 		return errInterrupted
 	}
 	if f.JSON {
-		err = writeJSON(cmd.OutOrStdout(), r)
+		err = writeJSON(cmd, r)
 	} else {
 		err = r.print(cmd.OutOrStdout())
 	}

@@ -30,53 +30,23 @@ func (f *runFlags) ended(ctx context.Context, res *event.Result, err error, view
 	case lathe.ReasonInternal:
 		return failure("the run ended internal: %w", err)
 	default:
-		return failure("the run ended %s%s", res.Reason, reasonAdvice(res.Reason))
+		return failure("the run ended %s%s", res.Reason, reasonAdvice[res.Reason])
 	}
 }
 
-func reasonAdvice(r lathe.Reason) string {
-	switch r {
-	case lathe.ReasonMaxIterations:
-		return ": raise --max-iterations, or ask for less"
-	case lathe.ReasonMaxToolCalls:
-		return ": raise --max-total-tool-calls, or ask for less"
-	case lathe.ReasonToolLoop:
-		return ": the model repeats itself; see --max-repeated-calls and --max-unknown-tools"
-	case lathe.ReasonRunTimeout:
-		return ": raise --run-timeout"
-	case lathe.ReasonBudgetExceeded:
-		return ": raise --max-tokens-total or --max-cost"
-	case lathe.ReasonNoToolCalls:
-		return ": the model called no tool, and --tool-use-mode is enforced"
-	case lathe.ReasonInvalidAnswer:
-		return ": the answer does not match the JSON Schema of the request; see --max-answer-repairs"
-	case lathe.ReasonEmptyAnswer:
-		return ": the model's answer is blank; `lathe doctor` tests the model and its server"
-	case lathe.ReasonUnknownTool:
-		return ": the model asked for a tool that is not there, and --strict-unknown-tool is set"
-	case lathe.ReasonLength:
-		return ": the answer reached a token limit: max_tokens, one of the server, or the end of the model's context"
-	case lathe.ReasonContentFilter:
-		return ": the server filtered the answer"
-	default:
-		return ""
-	}
-}
-
-// blankCause returns the likely cause of a blank answer, with the next step if there is one.
-func blankCause(b lathe.Blank) string {
-	switch b {
-	case lathe.BlankCallsIgnored:
-		return "the model called tools where calls have no effect"
-	case lathe.BlankLength:
-		return "the limit on output tokens was reached before the answer began; raise max_tokens"
-	case lathe.BlankReasoning:
-		return "the model wrote its reasoning and ended"
-	case lathe.BlankOutputDropped:
-		return "the model server counted output tokens and sent none; see `lathe doctor`"
-	default:
-		return "the model ended at once"
-	}
+// reasonAdvice has the next step for each reason of a run that has one.
+var reasonAdvice = map[lathe.Reason]string{
+	lathe.ReasonMaxIterations:  ": raise --max-iterations, or ask for less",
+	lathe.ReasonMaxToolCalls:   ": raise --max-total-tool-calls, or ask for less",
+	lathe.ReasonToolLoop:       ": the model repeats itself; see --max-repeated-calls and --max-unknown-tools",
+	lathe.ReasonRunTimeout:     ": raise --run-timeout",
+	lathe.ReasonBudgetExceeded: ": raise --max-tokens-total or --max-cost",
+	lathe.ReasonNoToolCalls:    ": the model called no tool, and --tool-use-mode is enforced",
+	lathe.ReasonInvalidAnswer:  ": the answer does not match the JSON Schema of the request; see --max-answer-repairs",
+	lathe.ReasonEmptyAnswer:    ": the model's answer is blank; `lathe doctor` tests the model and its server",
+	lathe.ReasonUnknownTool:    ": the model asked for a tool that is not there, and --strict-unknown-tool is set",
+	lathe.ReasonLength:         ": the answer reached a token limit: max_tokens, one of the server, or the end of the model's context",
+	lathe.ReasonContentFilter:  ": the server filtered the answer",
 }
 
 // upstreamAdvice returns an error with the failure of the model server and advice. It contains the error text of the server only if words
@@ -93,7 +63,8 @@ func upstreamAdvice(err error, words bool) error {
 	switch {
 	case up.RefusesTools():
 		msg += "; try --dialect auto, and `lathe doctor` says what the server can do"
-	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"), strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
+	case up.Kind == lathe.UpstreamAborted && strings.Contains(up.Detail, "base URL"): // the detail contains the advice
+	case strings.Contains(up.Detail, "SSL_CERT_FILE"): // the detail contains the advice
 	case up.Kind == lathe.UpstreamLoading:
 		msg += "; loading_timeout in lathe.yaml gives it longer"
 	case up.ProviderCode == lathe.CodeContextLength:

@@ -38,7 +38,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 			}
 			c := eval.Compare(a, b)
 			if f.JSON {
-				err = writeJSON(cmd.OutOrStdout(), c)
+				err = writeJSON(cmd, c)
 			} else {
 				err = c.WriteTable(cmd.OutOrStdout())
 			}

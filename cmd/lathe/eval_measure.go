@@ -192,7 +192,7 @@ func unknownVariable(flags *pflag.FlagSet) error {
 }
 
 func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view := commandScreen(cmd, false)
 	view.quiet = f.Quiet
 	suite, scenarios, err := f.suite(cmd, args, view)
 	if err != nil {
@@ -362,7 +362,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	}
 	var err error
 	if f.JSON {
-		err = writeJSON(cmd.OutOrStdout(), rep.Summary())
+		err = writeJSON(cmd, rep.Summary())
 	} else {
 		err = rep.WriteTable(cmd.OutOrStdout())
 	}
@@ -405,7 +405,7 @@ func inconclusive(rep *eval.Report) string {
 // harnessError prints why the evaluation could not measure, and returns an error without a text: unlike for a usage error, the hint at
 // --help would not be useful.
 func harnessError(cmd *cobra.Command, err error) error {
-	fmt.Fprintf(cmd.ErrOrStderr(), "lathe: %s\n", err)
+	cmd.PrintErrf("lathe: %s\n", err)
 	return &exitError{exitHarness, nil}
 }
 

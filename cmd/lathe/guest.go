@@ -206,7 +206,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view := commandScreen(cmd, false)
 	opts, closeRoots, err := f.options(cmd, cfg, view)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if kept != nil {
-		defer func() { err = errors.Join(err, kept.Close()) }()
+		defer joinClose(&err, kept)
 	}
 	program, closeProgram, err := loadProgram(cmd, cfg, args[0], limits)
 	if err != nil {
@@ -234,7 +234,7 @@ func (f *guestFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if trail != nil {
-		defer func() { err = errors.Join(err, trail.Close()) }()
+		defer joinClose(&err, trail)
 	}
 	note := func(text string) {
 		if !f.Quiet {

@@ -76,7 +76,7 @@ func (f *initFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 		return usageError("%s is there already: --force writes over it, --print shows the new one, and --config names another file", path)
 	}
-	f.view = newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), true)
+	f.view = commandScreen(cmd, true)
 	if in := cmd.InOrStdin(); isTerminal(in) && f.view.errTerm {
 		f.asked = bufio.NewReader(interruptible(cmd.Context(), in))
 	}
@@ -138,8 +138,8 @@ func (f *initFlags) examine(cmd *cobra.Command) (*doctor.Profile, error) {
 		}
 		return nil, err
 	}
-	for i := range rep.Findings {
-		if x := &rep.Findings[i]; x.Severity != doctor.Note {
+	for _, x := range rep.Findings {
+		if x.Severity != doctor.Note {
 			f.view.printLine("yellow", "!", printable(x.Seen+" "+x.Then))
 		}
 	}

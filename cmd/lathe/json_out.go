@@ -7,6 +7,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lathe-run/lathe/internal/report"
 )
 
@@ -19,8 +21,10 @@ func jsonOut(w io.Writer) io.Writer {
 	return w
 }
 
-// writeJSON writes v as indented JSON.
-func writeJSON(w io.Writer, v any) error { return report.WriteJSON(jsonOut(w), v) }
+// writeJSON prints v as indented JSON.
+func writeJSON(cmd *cobra.Command, v any) error {
+	return report.WriteJSON(jsonOut(cmd.OutOrStdout()), v)
+}
 
 type jsonTerminal struct{ w io.Writer }
 

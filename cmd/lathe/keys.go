@@ -46,7 +46,7 @@ its holder now. The configuration with the hash is no secret.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			key, hash := newKey()
 			if f.JSON {
-				return writeLines(cmd.OutOrStdout(), struct {
+				return writeLines(cmd, struct {
 					Key    string `json:"key"`
 					SHA256 string `json:"sha256"`
 				}{key, hash})

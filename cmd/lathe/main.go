@@ -59,6 +59,9 @@ func failure(format string, args ...any) error { return exit(exitFailed, format,
 
 func usageError(format string, args ...any) error { return exit(exitUsage, format, args...) }
 
+// joinClose closes c and adds its error to err, the error of a function that defers the call.
+func joinClose(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
+
 func main() {
 	log.SetOutput(stdlog.Writer(nil)) // libraries log texts of servers there
 	ctx, cancel := context.WithCancel(context.Background())

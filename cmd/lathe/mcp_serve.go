@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/audit"
@@ -111,29 +110,35 @@ func (f *mcpServeFlags) serve(cmd *cobra.Command, _ []string) (err error) {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
-	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)})
-	starting.Stop()
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(out.sinks)}, false)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
-	set := tools.Set
 	offered, err := app.OpenCatalog(cfg)
 	if err != nil {
 		return err
 	}
 	defer offered.Close()
 	for _, name := range f.Tools {
-		if _, ok := set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) {
-			return noTool("--tools: ", name, set)
+		if _, ok := tools.Set.Lookup(name); !ok && !slices.Contains(offered.Names(), name) {
+			return noTool("--tools: ", name, tools.Set)
 		}
 	}
-	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
-	if f.Addr == "" {
-		return f.serveStreams(cmd, cfg, set, offered, log, out)
+	warnOfServers(cmd, tools.Servers)
+	s, err := f.newServer(cmd, cfg, tools.Set, out, log)
+	if err != nil {
+		return err
 	}
-	return f.serveHTTP(cmd, cfg, set, offered, log, out)
+	defer s.Close()
+	if err := s.Offer(&offered.Catalog); err != nil {
+		return exit(exitConfig, "mcp: %w", app.Cause(err))
+	}
+	defer refreshTools(s)()
+	if f.Addr == "" {
+		return f.serveStreams(cmd, s)
+	}
+	return f.serveHTTP(cmd, s, log)
 }
 
 // mcpOutputs are the destinations of the events of served calls.
@@ -187,81 +192,76 @@ func (o *mcpOutputs) close(metricsFile string) error {
 	return errors.Join(errs...)
 }
 
-func (f *mcpServeFlags) options(log *slog.Logger, out *mcpOutputs) *mcp.Options {
-	return &mcp.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
+// newServer returns the server. Over HTTP it shows the calls, and a user at the terminal is asked for approvals. On the standard streams
+// calls that need an approval are denied.
+func (f *mcpServeFlags) newServer(cmd *cobra.Command, cfg *config.Config, set *tool.Set, out *mcpOutputs, log *slog.Logger) (*mcp.Server, error) {
+	opts := &mcp.Options{Title: "Lathe", Version: currentVersion().Version, Sinks: out.sinks, Log: log}
+	calls := &app.CallOptions{Audit: out.trail, Log: log}
+	if f.Addr != "" {
+		var err error
+		if opts.HTTP, err = f.httpOptions(); err != nil {
+			return nil, err
+		}
+		view := commandScreen(cmd, false)
+		opts.Sinks = append(opts.Sinks, activity{view})
+		if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
+			calls.Approver = newTerminalApprover(in, view)
+		}
+	}
+	runner, err := app.NewRunner(cfg, set, calls)
+	if err != nil {
+		return nil, err
+	}
+	return mcp.New(runner, opts), nil
 }
 
-// serveStreams serves one client on the standard streams. Calls that need an approval are denied.
-func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
+// httpOptions admits clients that send the key. Without a key it admits all clients; check allows that on a loopback address only.
+func (f *mcpServeFlags) httpOptions() (mcp.HTTPOptions, error) {
+	opts := mcp.HTTPOptions{Hosts: f.Hosts, Origins: f.Origins}
+	caller := mcp.Caller{Principal: f.Principal, Allow: f.Tools}
+	key, err := f.key()
+	if err != nil {
+		return opts, err
+	}
+	if key.IsZero() {
+		opts.Identify = func(*http.Request) (mcp.Caller, bool) { return caller, true }
+		return opts, nil
+	}
+	caller.Principal = cmp.Or(caller.Principal, "mcp")
+	opts.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
+	if host, _, err := net.SplitHostPort(f.Addr); f.Hosts == nil && err == nil && !httpname.IsLoopback(host) {
+		opts.Hosts = []string{"*"} // a page of another host that resolves to this address does not have the key
+	}
+	return opts, nil
+}
+
+// serveStreams serves one client on the standard streams.
+func (f *mcpServeFlags) serveStreams(cmd *cobra.Command, s *mcp.Server) error {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
+		cmd.PrintErrln("reading MCP messages from standard input, one a line; an MCP client is meant to start this command. Ctrl-D ends it, --addr serves HTTP")
 	}
-	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Audit: out.trail, Log: log})
-	if err != nil {
-		return err
-	}
-	s := mcp.New(runner, f.options(log, out))
-	defer s.Close()
-	if err := serveCatalog(s, offered); err != nil {
-		return err
-	}
-	defer refreshTools(s)()
-	caller := &mcp.Caller{Principal: f.Principal, Allow: f.Tools}
-	err = s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), caller)
+	err := s.ServeStdio(cmd.Context(), interruptible(cmd.Context(), in), cmd.OutOrStdout(), &mcp.Caller{Principal: f.Principal, Allow: f.Tools})
 	if err != nil && cmd.Context().Err() == nil {
 		return failure("writing to the client: %w", err)
 	}
 	return nil // a client may also end the server by a signal
 }
 
-// serveHTTP serves clients that send the key. Without a key it serves all clients, on a loopback address only.
-func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, cfg *config.Config, set *tool.Set, offered *app.Catalog, log *slog.Logger, out *mcpOutputs) error {
-	opts := f.options(log, out)
-	opts.HTTP = mcp.HTTPOptions{Hosts: f.Hosts, Origins: f.Origins}
-	caller := mcp.Caller{Principal: f.Principal, Allow: f.Tools}
-	key, err := f.key()
-	if err != nil {
-		return err
-	}
-	if key.IsZero() {
-		opts.HTTP.Identify = func(*http.Request) (mcp.Caller, bool) { return caller, true }
-	} else {
-		if caller.Principal == "" {
-			caller.Principal = "mcp"
-		}
-		opts.HTTP.Identify = mcp.Keys(mcp.Key{Secret: key, Caller: caller})
-		if host, _, err := net.SplitHostPort(f.Addr); f.Hosts == nil && err == nil && !httpname.IsLoopback(host) {
-			opts.HTTP.Hosts = []string{"*"} // a page of another host that resolves to this address does not have the key
-		}
-	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	opts.Sinks = append(opts.Sinks, activity{view})
-	var approver lathe.Approver
-	if in := cmd.InOrStdin(); isTerminal(in) && view.errTerm {
-		approver = newTerminalApprover(in, view)
-	}
-	runner, err := app.NewRunner(cfg, set, &app.CallOptions{Approver: approver, Audit: out.trail, Log: log})
-	if err != nil {
-		return err
-	}
-	s := mcp.New(runner, opts)
-	defer s.Close()
-	if err := serveCatalog(s, offered); err != nil {
-		return err
-	}
-	defer refreshTools(s)()
+// serveHTTP serves until the command is interrupted, and then closes the sessions, because their streams do not end by themselves.
+func (f *mcpServeFlags) serveHTTP(cmd *cobra.Command, s *mcp.Server, log *slog.Logger) error {
 	ln, err := daemon.Listen(cmd.Context(), f.Addr, "--addr")
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.Handler())
-	fmt.Fprintf(cmd.ErrOrStderr(), "MCP is served on http://%s/mcp (stop with Ctrl-C)\n", ln.Addr())
-	if err := serveMCP(cmd.Context(), ln, mux, s, log); err != nil {
+	cmd.PrintErrf("MCP is served on http://%s/mcp (stop with Ctrl-C)\n", ln.Addr())
+	if err := serveUntilDone(cmd.Context(), ln, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: stdlog.Logger(log)}, s.Close); err != nil {
 		return err
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
+	cmd.PrintErrln("stopped")
 	return nil
 }
 
@@ -292,12 +292,6 @@ const (
 	maxKeyFile = 4 << 10 // bytes of a file with a key or a token
 )
 
-// serveMCP serves until ctx ends, and then closes the sessions, because their streams do not end by themselves.
-func serveMCP(ctx context.Context, ln net.Listener, h http.Handler, s *mcp.Server, log *slog.Logger) error {
-	return serveUntilDone(ctx, ln, &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: stdlog.Logger(log)}, s.Close)
-}
-
 // refreshTools notifies clients of added and removed tools, until stop is called.
 func refreshTools(s *mcp.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -307,14 +301,6 @@ func refreshTools(s *mcp.Server) (stop func()) {
 		cancel()
 		over.Wait()
 	}
-}
-
-// serveCatalog adds the resources and prompts to the server.
-func serveCatalog(s *mcp.Server, c *app.Catalog) error {
-	if err := s.Offer(&c.Catalog); err != nil {
-		return exit(exitConfig, "mcp: %w", app.Cause(err))
-	}
-	return nil
 }
 
 // activity is a sink that shows tool calls and their results.

@@ -49,7 +49,7 @@ key is not in it. Otherwise the console asks for a key, if the gateway has keys.
 				return err
 			}
 			if !f.Print && hasDisplay() && openBrowser(cmd.Context(), page) == nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: opened %s/\n", c.base) // without the token of the link
+				cmd.PrintErrf("note: opened %s/\n", c.base) // without the token of the link
 				return nil
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), page)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func (f *parseFlags) printGrammar(cmd *cobra.Command) error {
 		return &exitError{exitUsage, errors.New(app.Cause(err).Error())}
 	}
 	for _, path := range c.Loosened {
-		fmt.Fprintln(cmd.ErrOrStderr(), "loosened: "+printable(path))
+		cmd.PrintErrln("loosened: " + printable(path))
 	}
 	var out []byte
 	switch f.Form {

@@ -119,7 +119,7 @@ func printExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings
 		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})
 	}
 	if asJSON {
-		return writeLines(cmd.OutOrStdout(), out)
+		return writeLines(cmd, out)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, by rule %s\n", out.Tool, out.Decision, out.Rule)

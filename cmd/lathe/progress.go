@@ -46,6 +46,12 @@ func startingServers(w io.Writer, cfg *config.Config, names []string, quiet bool
 	return line
 }
 
+// startAllTools starts the configured tools, and shows which MCP servers are starting. The caller must close the tools.
+func startAllTools(cmd *cobra.Command, cfg *config.Config, opts *app.ServerOptions, quiet bool) (*app.Tools, error) {
+	defer startingServers(cmd.ErrOrStderr(), cfg, nil, quiet).Stop()
+	return app.StartTools(cmd.Context(), cfg, opts)
+}
+
 // startServers starts MCP servers, and shows which ones.
 func startServers(cmd *cobra.Command, cfg *config.Config, set *tool.Set, opts *app.ServerOptions, quiet bool) (*app.Servers, error) {
 	defer startingServers(cmd.ErrOrStderr(), cfg, opts.Only, quiet).Stop()

@@ -200,7 +200,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	if kept != nil {
-		defer func() { err = errors.Join(err, kept.Close()) }()
+		defer joinClose(&err, kept)
 	}
 	in := runinput.With(&loop.Input{Messages: []lathe.Message{lathe.User(prompt)}, Allow: f.prompt.Tools, Park: kept != nil}, runinput.Extra{AllowAbsent: true})
 	if f.prompt.System != "" {
@@ -258,7 +258,7 @@ func (f *runFlags) openSession(cmd *cobra.Command, kept app.Store, approver func
 	if err != nil {
 		return nil, err
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON)
+	view := commandScreen(cmd, !f.JSON)
 	person := approver(view)
 	out := f.localSinks(cmd, cfg, view, log)
 	opts := &app.SessionOptions{Allow: f.prompt.Tools, Approver: person, AgentApprover: person, Store: kept, Sinks: out.all, Sim: simOpts, Version: currentVersion().Version, Log: log}
@@ -427,4 +427,20 @@ func (o *outputs) close(metricsFile string) error {
 		return fmt.Errorf("writing the answer: %w", o.view.outErr)
 	}
 	return nil
+}
+
+// blankCause returns the likely cause of a blank answer, with the next step if there is one.
+func blankCause(b lathe.Blank) string {
+	switch b {
+	case lathe.BlankCallsIgnored:
+		return "the model called tools where calls have no effect"
+	case lathe.BlankLength:
+		return "the limit on output tokens was reached before the answer began; raise max_tokens"
+	case lathe.BlankReasoning:
+		return "the model wrote its reasoning and ended"
+	case lathe.BlankOutputDropped:
+		return "the model server counted output tokens and sent none; see `lathe doctor`"
+	default:
+		return "the model ended at once"
+	}
 }

@@ -103,12 +103,12 @@ func (o *runsListFlags) list(cmd *cobra.Command, _ []string) error {
 			f.Status = "parked"
 			var rows []waitingRow
 			if rows, next, err = src.waiting(cmd.Context(), &f); err == nil {
-				err = printRows(cmd.OutOrStdout(), rows, o.JSON, printWaiting)
+				err = printRows(cmd, rows, o.JSON, printWaiting)
 			}
 		} else {
 			var rows []store.RunSummary
 			if rows, next, err = src.list(cmd.Context(), &f, &q); err == nil {
-				err = printRows(cmd.OutOrStdout(), rows, o.JSON, printRuns)
+				err = printRows(cmd, rows, o.JSON, printRuns)
 			}
 		}
 		if err == nil {
@@ -139,21 +139,21 @@ func boundTimes(f *store.RunFilter, since, until string, now time.Time) error {
 // noteMore prints how to continue a list; next is "" at the end of the list.
 func noteMore(cmd *cobra.Command, next string) {
 	if next != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: there are more: --after %s\n", next)
+		cmd.PrintErrf("note: there are more: --after %s\n", next)
 	}
 }
 
 // printRows prints rows as JSON lines, or as a table.
-func printRows[T any](out io.Writer, rows []T, asJSON bool, table func(io.Writer, []T) error) error {
+func printRows[T any](cmd *cobra.Command, rows []T, asJSON bool, table func(io.Writer, []T) error) error {
 	if asJSON {
-		return writeLines(out, rows...)
+		return writeLines(cmd, rows...)
 	}
-	return table(out, rows)
+	return table(cmd.OutOrStdout(), rows)
 }
 
-// writeLines writes each value as one line of JSON.
-func writeLines[T any](out io.Writer, values ...T) error {
-	enc := json.NewEncoder(jsonOut(out))
+// writeLines prints each value as one line of JSON.
+func writeLines[T any](cmd *cobra.Command, values ...T) error {
+	enc := json.NewEncoder(jsonOut(cmd.OutOrStdout()))
 	enc.SetEscapeHTML(false)
 	for i := range values {
 		if err := enc.Encode(&values[i]); err != nil {
@@ -251,7 +251,7 @@ func runsShowCommand() *cobra.Command {
 					return err
 				}
 				if f.JSON {
-					return writeLines(cmd.OutOrStdout(), d)
+					return writeLines(cmd, d)
 				}
 				return printRun(cmd.OutOrStdout(), d)
 			})
@@ -350,7 +350,7 @@ func runsCallsCommand() *cobra.Command {
 					return err
 				}
 				noteMore(cmd, next)
-				return writeLines(cmd.OutOrStdout(), rows...)
+				return writeLines(cmd, rows...)
 			})
 		},
 	}, &f)

@@ -41,11 +41,34 @@ func (g *givenAnswer) Approve(_ context.Context, req *lathe.ApprovalRequest) (la
 	return g.answer, nil
 }
 
+// storedRunFlags are the flags of a command that continues a stored run: in this process, or through a gateway that has the run.
+type storedRunFlags struct {
+	runFlags
+	server serverFlags
+}
+
+// with adds the flags to a command.
+func (f *storedRunFlags) with(cmd *cobra.Command) *cobra.Command {
+	return f.server.beside(f.runFlags.with(cmd))
+}
+
+// storeOrDaemon does the same as that of serverFlags. It refuses for a gateway, which has its own configuration, the flags that configure how
+// this process continues a run.
+func (f *storedRunFlags) storeOrDaemon(cmd *cobra.Command, local func() error, remote func(*daemonClient) error) error {
+	f.server.KeyFile, f.server.KeyEnv = f.KeyFile, f.KeyEnv
+	return f.server.storeOrDaemon(cmd, f.Store, local, func(c *daemonClient) error {
+		if err := refuseFlags(cmd, "--%s goes with --store: the gateway resumes the run with its own configuration",
+			"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay"); err != nil {
+			return err
+		}
+		return remote(c)
+	})
+}
+
 // A runAnswer is a command that answers one pending call of a run, in a store or on a gateway.
 type runAnswer struct {
-	runFlags
+	storedRunFlags
 	answerFlags
-	server               serverFlags
 	edit, reason, result string
 	answer               lathe.Approval
 }
@@ -57,14 +80,14 @@ type answerFlags struct {
 
 func runsAnswerCommand(verb, short string, answer lathe.Approval) *cobra.Command {
 	a := &runAnswer{answer: answer}
-	cmd := a.server.beside(a.with(&cobra.Command{
+	cmd := a.with(&cobra.Command{
 		Use: verb + " RUN [CALL]", Short: short, Args: oneRun(1),
 		Long: short + `. CALL may be left out where one call waits.
 
 With a store the run goes on in this process. Where a gateway has the runs, it decides and goes on, and this
 command shows the run until it waits or has ended; the log names the key.`,
 		RunE: a.run,
-	}))
+	})
 	fl := withFlags(cmd, &a.answerFlags).Flags()
 	switch verb {
 	case "approve":
@@ -97,8 +120,7 @@ func (a *runAnswer) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		call = args[1]
 	}
-	a.server.KeyFile, a.server.KeyEnv = a.KeyFile, a.KeyEnv
-	return a.server.storeOrDaemon(cmd, a.Store, func() error { return a.answerInStore(cmd, args[0], call) },
+	return a.storeOrDaemon(cmd, func() error { return a.answerInStore(cmd, args[0], call) },
 		func(c *daemonClient) error { return a.atDaemon(cmd, c, args[0], call) })
 }
 
@@ -168,9 +190,6 @@ func (a *runAnswer) choose(open []openCallView, call string) (*openCallView, err
 
 // atDaemon sends the answer for a call to a gateway, and shows the run until it waits or has ended.
 func (a *runAnswer) atDaemon(cmd *cobra.Command, c *daemonClient, runID, call string) error {
-	if err := a.refuseStoreFlags(cmd); err != nil {
-		return err
-	}
 	if a.By != "" {
 		return usageError("--by goes with --store: a gateway records the name of the key")
 	}
@@ -223,20 +242,13 @@ func (a *runAnswer) decision() map[string]any {
 	return body
 }
 
-// refuseStoreFlags returns a usage error for a flag that configures how this process resumes a run, because a gateway resumes runs with its
-// own configuration.
-func (f *runFlags) refuseStoreFlags(cmd *cobra.Command) error {
-	return refuseFlags(cmd, "--%s goes with --store: the gateway resumes the run with its own configuration",
-		"model", "base-url", "wire", "dialect", "client-timeout", "metrics-file", "script", "replay")
-}
-
 // follow shows the events of a run on a gateway with ids above after, until the run is suspended or has ended.
 func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, after int64) error {
 	log, err := daemon.NewLog(cmd.ErrOrStderr(), f.Log, f.Format)
 	if err != nil {
 		return err
 	}
-	out := f.sinks(cmd, newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), !f.JSON), log)
+	out := f.sinks(cmd, commandScreen(cmd, !f.JSON), log)
 	out.view.wholeTurns = true // earlier deltas of the turn were missed
 	shown := false             // the text of the last turn has been shown
 	err = c.events(cmd.Context(), runID, after, followPause, func(e *event.Event) error {
@@ -258,11 +270,11 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 	})
 	var refused *daemonProblem
 	if errors.As(err, &refused) && refused.Code == "run_not_found" { // an approver cannot read the events of runs of other keys
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: the call is answered; the run is of another key")
+		cmd.PrintErrln("note: the call is answered; the run is of another key")
 		return nil
 	}
 	if cmd.Context().Err() != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
+		cmd.PrintErrf("note: the run goes on: lathe runs show %s%s\n", runID, c.flag)
 	}
 	if err != nil {
 		return err
@@ -275,62 +287,51 @@ func (f *runFlags) follow(cmd *cobra.Command, c *daemonClient, runID string, aft
 		return &exitError{exitFailed, err}
 	}
 	if d.Status == "parked" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
+		cmd.PrintErrf("note: %s; see it: lathe runs show %s%s\n", count(len(d.Pending), "call")+" waits", runID, c.flag)
 	}
 	return f.ended(cmd.Context(), &event.Result{Reason: d.Reason}, fmt.Errorf("the run is %s", d.Status), nil)
 }
 
 func runsResumeCommand() *cobra.Command {
-	var f runFlags
-	var server serverFlags
-	return server.beside(f.with(&cobra.Command{
+	var f storedRunFlags
+	return f.with(&cobra.Command{
 		Use: "resume RUN", Short: "Resume a run whose process ended", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
-			return server.storeOrDaemon(cmd, f.Store, func() error {
+			return f.storeOrDaemon(cmd, func() error {
 				return f.resumeFromStore(cmd, args[0], nil, func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
 					return e.Resume(cmd.Context(), l, args[0], nil)
 				})
-			},
-				func(c *daemonClient) error {
-					if err := f.refuseStoreFlags(cmd); err != nil {
-						return err
-					}
-					d, err := c.show(cmd.Context(), args[0])
-					if err == nil {
-						err = c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/resume", nil, nil)
-					}
-					if err != nil {
-						return err
-					}
-					return f.follow(cmd, c, args[0], d.LastID)
-				})
+			}, func(c *daemonClient) error {
+				d, err := c.show(cmd.Context(), args[0])
+				if err == nil {
+					err = c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/resume", nil, nil)
+				}
+				if err != nil {
+					return err
+				}
+				return f.follow(cmd, c, args[0], d.LastID)
+			})
 		},
-	}))
+	})
 }
 
 func runsCancelCommand() *cobra.Command {
-	var f runFlags
-	var server serverFlags
-	return server.beside(f.with(&cobra.Command{
+	var f storedRunFlags
+	return f.with(&cobra.Command{
 		Use: "cancel RUN", Short: "End a run that waits, or whose process ended; a gateway's also while it goes on", Args: oneRun(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cancelled := false
-			server.KeyFile, server.KeyEnv = f.KeyFile, f.KeyEnv
 			cancel := func(e *engine.Engine, l *loop.Loop) (*event.Result, error) {
 				res, err := e.Cancel(cmd.Context(), l, args[0])
 				cancelled = res != nil && res.Reason == lathe.ReasonCancelled
 				return res, err
 			}
-			err := server.storeOrDaemon(cmd, f.Store, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
+			err := f.storeOrDaemon(cmd, func() error { return f.resumeFromStore(cmd, args[0], nil, cancel) },
 				func(c *daemonClient) error {
-					if err := f.refuseStoreFlags(cmd); err != nil {
-						return err
-					}
 					var d runDetail
 					err := c.call(cmd.Context(), "POST", "/api/runs/"+args[0]+"/cancel", nil, &d)
 					if cancelled = err == nil && d.Reason == lathe.ReasonCancelled; err == nil && !cancelled {
-						fmt.Fprintf(cmd.ErrOrStderr(), "note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
+						cmd.PrintErrf("note: the run ends when it has done what it does now: lathe runs show %s%s\n", args[0], c.flag)
 					}
 					return err
 				})
@@ -339,7 +340,7 @@ func runsCancelCommand() *cobra.Command {
 			}
 			return err
 		},
-	}))
+	})
 }
 
 // resumeFromStore opens the store, makes the loop with which the run was started, and calls do, which resumes or cancels the run. approver,
@@ -350,7 +351,7 @@ func (f *runFlags) resumeFromStore(cmd *cobra.Command, runID string, approver fu
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer joinClose(&err, s)
 	state, err := engine.ReadState(cmd.Context(), s, runID)
 	if err != nil {
 		return storeError(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,7 +35,7 @@ are stored once, also those of earlier versions. Without RUN, an SQLite file bec
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.Close()) }()
+			defer joinClose(&err, s)
 			opts := &app.CompactOptions{Before: time.Now().Add(-f.Older), DryRun: f.DryRun}
 			if len(args) > 0 {
 				opts.Runs = args

@@ -43,7 +43,7 @@ first, or let it end them.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, src.Close()) }()
+			defer joinClose(&err, src)
 			if !f.Unfinished {
 				n, err := countRuns(cmd.Context(), src, &store.RunFilter{Status: "running"})
 				if err != nil {
@@ -60,16 +60,16 @@ first, or let it end them.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, dst.Close()) }()
+			defer joinClose(&err, dst)
 			c := copying{from: src, to: dst, progress: startProgress(cmd.ErrOrStderr(), f.Quiet)}
 			err = c.all(cmd.Context())
 			c.progress.Stop()
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "copied %s, %d were there\n", count(c.copied, "run"), c.had)
+			cmd.Printf("copied %s, %d were there\n", count(c.copied, "run"), c.had)
 			if c.waiting > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: %d of them wait, and can now be resumed in both stores: serve from one only\n", c.waiting)
+				cmd.PrintErrf("note: %d of them wait, and can now be resumed in both stores: serve from one only\n", c.waiting)
 			}
 			return nil
 		},
@@ -126,7 +126,7 @@ func dryCopy(cmd *cobra.Command, src app.Store, to string) (err error) {
 		dst = nil
 	}
 	if dst != nil {
-		defer func() { err = errors.Join(err, dst.Close()) }()
+		defer joinClose(&err, dst)
 	}
 	all, had := 0, 0
 	for row, err := range (&store.RunFilter{}).All(cmd.Context(), src) {

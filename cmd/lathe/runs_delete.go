@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -98,11 +97,11 @@ func (r *removal) wanted(cmd *cobra.Command) (bool, error) {
 func (r *removal) report(cmd *cobra.Command) {
 	switch {
 	case r.n < 0:
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %s were removed\n", r.what())
+		cmd.PrintErrf("note: %s were removed\n", r.what())
 	case r.n == 1:
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: 1 run was removed")
+		cmd.PrintErrln("note: 1 run was removed")
 	default:
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: %d runs were removed\n", r.n)
+		cmd.PrintErrf("note: %d runs were removed\n", r.n)
 	}
 }
 
@@ -165,7 +164,7 @@ func confirmed(cmd *cobra.Command, question string) error {
 
 // agreed reports whether the user at the terminal answers yes.
 func agreed(cmd *cobra.Command, question string) bool {
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
+	cmd.PrintErrf("%s [y/N] ", question)
 	line, _ := bufio.NewReader(interruptible(cmd.Context(), cmd.InOrStdin())).ReadString('\n') // the end of input counts as no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
@@ -177,7 +176,7 @@ func (r *removal) fromStore(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer joinClose(&err, s)
 	ctx := cmd.Context()
 	if r.run != "" {
 		if _, err := engine.ReadState(ctx, s, r.run); lathe.CodeOf(err) == lathe.CodeNotFound {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -38,15 +37,15 @@ on with here and where it came from: --unfinished takes it nevertheless.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.Close()) }()
+			defer joinClose(&err, s)
 			had, err := importRun(cmd.Context(), s, r)
 			if err != nil {
 				return err
 			}
 			if had {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: the store has the run with the same %d events\n", len(r.Events))
+				cmd.PrintErrf("note: the store has the run with the same %d events\n", len(r.Events))
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), r.RunID())
+			cmd.Println(r.RunID())
 			return nil
 		},
 	}, &f)

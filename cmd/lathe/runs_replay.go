@@ -52,27 +52,23 @@ func (f *replayFlags) replay(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	file := configPath(cmd)
-	cfg, err := loadConfig(file, settingOverrides(cmd))
+	cfg, err := loadConfig(configPath(cmd), settingOverrides(cmd))
 	if err != nil {
 		return err
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
-	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log})
-	starting.Stop()
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log}, false)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
-	set := tools.Set
-	warnOfServers(cmd.ErrOrStderr(), tools.Servers)
+	warnOfServers(cmd, tools.Servers)
 	var sinks []event.Sink
 	var lines *observe.JSONLines
 	if f.JSON {
 		lines = observe.NewJSONLines(jsonOut(cmd.OutOrStdout()), &observe.JSONLinesOptions{Content: true})
 		sinks = append(sinks, lines)
 	}
-	res, err := r.Run(cmd.Context(), func(p *replay.Parts) (*loop.Loop, error) { return f.loop(cfg, set, r, p, log) }, sinks...)
+	res, err := r.Run(cmd.Context(), func(p *replay.Parts) (*loop.Loop, error) { return f.loop(cfg, tools.Set, r, p, log) }, sinks...)
 	if err != nil {
 		return err
 	}
@@ -135,7 +131,7 @@ func (f *replayFlags) printResult(cmd *cobra.Command, r *replay.Record, res *rep
 		out = cmd.ErrOrStderr()
 	}
 	if last := int64(len(r.Events)); res.Until < last {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: a process ended after event %d of %d: what follows is not compared\n", res.Until, last)
+		cmd.PrintErrf("note: a process ended after event %d of %d: what follows is not compared\n", res.Until, last)
 	}
 	if len(differences) == 0 {
 		fmt.Fprintf(out, "ok: %d events came out as they were\n", res.Until)

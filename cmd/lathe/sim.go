@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -54,11 +53,11 @@ http://ADDRESS/v1beta for clients of Google. No key is checked.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
+			cmd.PrintErrf("the simulated model listens on http://%s/v1 (stop with Ctrl-C)\n", ln.Addr())
 			if err := serveUntilDone(cmd.Context(), ln, &http.Server{Handler: sim.New(opts).Handler(), ReadHeaderTimeout: 10 * time.Second}, func() {}); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "stopped")
+			cmd.PrintErrln("stopped")
 			return nil
 		},
 	}, &f)
@@ -106,9 +105,8 @@ func simListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows := simModels()
-			out := cmd.OutOrStdout()
 			if f.JSON {
-				return writeLines(out, rows...)
+				return writeLines(cmd, rows...)
 			}
 			var t report.Table
 			for _, r := range rows {
@@ -118,7 +116,7 @@ func simListCommand() *cobra.Command {
 				}
 				t.Row(r.Model, does)
 			}
-			return t.Write(out)
+			return t.Write(cmd.OutOrStdout())
 		},
 	}, &f)
 }

@@ -16,44 +16,14 @@ import (
 func stdin(cmd *cobra.Command, what string) io.Reader {
 	in := cmd.InOrStdin()
 	if isTerminal(in) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "reading %s from standard input; Ctrl-D ends it\n", what)
+		cmd.PrintErrf("reading %s from standard input; Ctrl-D ends it\n", what)
 	}
 	return interruptible(cmd.Context(), in)
 }
 
-type readFunc func([]byte) (int, error)
-
-// Read implements io.Reader.
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
 // interruptible returns a reader of r whose Read returns when ctx is done. A read in progress then continues until the process ends,
 // because a read from a terminal cannot be cancelled.
-func interruptible(ctx context.Context, r io.Reader) io.Reader {
-	type result struct {
-		n   int
-		err error
-	}
-	var buf []byte
-	return readFunc(func(p []byte) (int, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if len(buf) < len(p) {
-			buf = make([]byte, len(p)) // not p: the read can outlive this call
-		}
-		done := make(chan result, 1)
-		go func(b []byte) {
-			n, err := r.Read(b)
-			done <- result{n, err}
-		}(buf[:len(p)])
-		select {
-		case got := <-done:
-			return copy(p, buf[:got.n]), got.err
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	})
-}
+func interruptible(ctx context.Context, r io.Reader) io.Reader { return newKeys(r).reader(ctx) }
 
 // readAtMost reads all of r, which must have at most most bytes.
 func readAtMost(r io.Reader, most int) ([]byte, error) {

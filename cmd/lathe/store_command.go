@@ -84,11 +84,10 @@ type contentsJSON struct {
 
 // report prints the contents of the file. did is the beginning of the line for people.
 func (w *storeWork) report(did string, c *sqlite.Contents, kept string) error {
-	out := w.cmd.OutOrStdout()
 	if w.JSON {
-		return writeLines(out, contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
+		return writeLines(w.cmd, contentsJSON{c.Schema, c.Runs, c.Events, c.Bytes, kept, c.Faults})
 	}
-	_, err := fmt.Fprintf(out, "%s: %s, %s, %s, schema %d\n", did, count(c.Runs, "run"), count(c.Events, "event"), bytesText(int(c.Bytes)), c.Schema)
+	_, err := fmt.Fprintf(w.cmd.OutOrStdout(), "%s: %s, %s, %s, schema %d\n", did, count(c.Runs, "run"), count(c.Events, "event"), bytesText(int(c.Bytes)), c.Schema)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/lathe-run/lathe"
@@ -46,6 +47,11 @@ type screen struct {
 	commentary bool              // the last text was commentary
 	children   map[string]bool   // runs that tool calls started, whose text is not the answer
 	failures   map[string]string // tool name → why the last call of the tool failed
+}
+
+// commandScreen returns a screen for the streams of a command.
+func commandScreen(cmd *cobra.Command, text bool) *screen {
+	return newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), text)
 }
 
 func newScreen(out, err io.Writer, text bool) *screen {

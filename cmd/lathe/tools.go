@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -71,10 +70,10 @@ func toolsListCommand() *cobra.Command {
 			}
 			rows = append(rows, others(tools.Servers)...)
 			for _, name := range app.UnknownPolicyTools(cfg, set) {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
+				cmd.PrintErrf("note: policy.tools names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 			}
-			noteSearch(cmd.ErrOrStderr(), cfg, set)
-			return printRows(cmd.OutOrStdout(), rows, f.JSON, func(w io.Writer, rows []toolRow) error { return printTools(w, rows, states) })
+			noteSearch(cmd, cfg, set)
+			return printRows(cmd, rows, f.JSON, func(w io.Writer, rows []toolRow) error { return printTools(w, rows, states) })
 		},
 	}, &f)
 }
@@ -111,16 +110,14 @@ func startTools(cmd *cobra.Command, asJSON bool) (*config.Config, lathe.Policy, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, asJSON)
-	defer starting.Stop()
-	tools, err := app.StartTools(cmd.Context(), cfg, nil)
+	tools, err := startAllTools(cmd, cfg, nil, asJSON)
 	return cfg, pol, tools, err
 }
 
 // warnOfServers writes a warning for each MCP server that is not ready, for definitions that are not accepted, and for names in the
 // configuration of a server that none of its tools has.
-func warnOfServers(w io.Writer, servers *app.Servers) {
+func warnOfServers(cmd *cobra.Command, servers *app.Servers) {
 	for _, text := range servers.Warnings() {
-		fmt.Fprintln(w, "warning:", printable(text))
+		cmd.PrintErrln("warning:", printable(text))
 	}
 }

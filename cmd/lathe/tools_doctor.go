@@ -85,7 +85,7 @@ no tool is called. The exit code is 1 if something is wrong.`,
 			}
 			noteUnchecked(rows, set)
 			rows = append(rows, reducedModels(reduced)...)
-			return printSources(cmd.OutOrStdout(), rows, f.JSON)
+			return printSources(cmd, rows, f.JSON)
 		},
 	}, &f)
 }
@@ -218,8 +218,8 @@ func lastLines(s string) []string {
 }
 
 // printSources prints the rows. It returns errReported if a row has a problem.
-func printSources(w io.Writer, rows []sourceRow, asJSON bool) error {
-	err := printRows(w, rows, asJSON, func(w io.Writer, rows []sourceRow) error {
+func printSources(cmd *cobra.Command, rows []sourceRow, asJSON bool) error {
+	err := printRows(cmd, rows, asJSON, func(w io.Writer, rows []sourceRow) error {
 		for _, r := range rows {
 			r.print(w)
 		}

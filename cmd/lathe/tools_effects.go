@@ -42,7 +42,7 @@ is taken from the server's own hints, which are claims: review each line before 
 				return exit(exitUpstream, "the MCP server %s is not ready: %s; `lathe tools doctor` examines it", name, printable(st.LastError))
 			}
 			var table report.Table
-			fmt.Fprintf(cmd.OutOrStdout(), "# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)
+			cmd.Printf("# The hints are claims of the server: review each line.\ntools:\n  mcp:\n    %s:\n      effects:\n", name)
 			for _, t := range st.Tools {
 				if t.State == mcptool.ToolMissing || t.State == mcptool.ToolExcluded || len(t.Definition) == 0 {
 					continue

@@ -52,8 +52,8 @@ If two have one name, write mcp:NAME, http:NAME or openapi:NAME. If a server lat
 				}
 			}
 			got, err := l.Obtain(ctx, func(address string) error {
-				fmt.Fprintf(cmd.ErrOrStderr(), "log in to %s at this address within %s\n", l.Name, f.Wait)
-				fmt.Fprintln(cmd.OutOrStdout(), address)
+				cmd.PrintErrf("log in to %s at this address within %s\n", l.Name, f.Wait)
+				cmd.Println(address)
 				if f.Open {
 					return openBrowser(ctx, address)
 				}
@@ -62,7 +62,7 @@ If two have one name, write mcp:NAME, http:NAME or openapi:NAME. If a server lat
 			if err != nil {
 				return exit(exitUpstream, "%s: %s", l.Name, printable(err.Error()))
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), granted(l.Name, got))
+			cmd.PrintErrln(granted(l.Name, got))
 			return nil
 		},
 	}, &f)
@@ -86,7 +86,7 @@ revoked there.`,
 			if err := l.Forget(); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the tokens of %s are forgotten\n", l.Name)
+			cmd.PrintErrf("the tokens of %s are forgotten\n", l.Name)
 			return nil
 		},
 	}
@@ -165,7 +165,7 @@ func loginNeeded(ctx context.Context, cmd *cobra.Command, cfg *config.Config, l 
 	}
 	ready, err := l.Ready()
 	if ready {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s needs no login; --again logs in all the same\n", l.Name)
+		cmd.PrintErrf("%s needs no login; --again logs in all the same\n", l.Name)
 	}
 	return !ready, err
 }
@@ -190,7 +190,7 @@ func serverWantsLogin(ctx context.Context, cmd *cobra.Command, cfg *config.Confi
 	case st.Problem == mcptool.ProblemLogin:
 		return true, nil
 	case st.State == mcptool.StateReady:
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s asks for no login: it is ready, with %s; --again logs in all the same\n", name, count(len(st.Tools), "tool"))
+		cmd.PrintErrf("%s asks for no login: it is ready, with %s; --again logs in all the same\n", name, count(len(st.Tools), "tool"))
 		return false, nil
 	}
 	return false, exit(exitUpstream, "%s is not ready: %s; next: %s", name, printable(text.FirstLine(st.LastError)), nextStep(&st))

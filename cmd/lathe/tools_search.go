@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,8 +47,8 @@ tools.search is on or off.`,
 				return err
 			}
 			defer tools.Close()
-			warnOfServers(cmd.ErrOrStderr(), tools.Servers)
-			noteSearch(cmd.ErrOrStderr(), cfg, tools.Set)
+			warnOfServers(cmd, tools.Servers)
+			noteSearch(cmd, cfg, tools.Set)
 			var specs []*lathe.ToolSpec
 			for _, spec := range tools.Set.Specs() {
 				if !spec.Hidden && pol.Tool(&lathe.RunInfo{}, spec).Decision != lathe.Deny {
@@ -63,10 +62,10 @@ tools.search is on or off.`,
 					s := specs[h.Position]
 					rows[i] = foundRow{Name: s.Name, Score: h.Score, Description: s.Description, Origin: s.Origin, Bytes: len(s.Name) + len(s.Description) + len(s.Schema)}
 				}
-				return writeLines(cmd.OutOrStdout(), rows...)
+				return writeLines(cmd, rows...)
 			}
 			if len(hits) == 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "none of %d tools has a word of the query\n", len(specs))
+				cmd.PrintErrf("none of %d tools has a word of the query\n", len(specs))
 				return nil
 			}
 			var t report.Table
@@ -82,14 +81,14 @@ tools.search is on or off.`,
 
 // noteSearch writes a note for each name in tools.search.always that no tool has, a warning for each key whose requests are refused, and a
 // note if policy withholds tool_search.
-func noteSearch(w io.Writer, cfg *config.Config, set *tool.Set) {
+func noteSearch(cmd *cobra.Command, cfg *config.Config, set *tool.Set) {
 	for _, name := range app.UnknownSearchTools(cfg, set) {
-		fmt.Fprintf(w, "note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
+		cmd.PrintErrf("note: tools.search.always names %s, and there is no such tool now: a server, module or guest may bring it later\n", name)
 	}
 	for _, text := range app.RefusedKeys(cfg, set) {
-		fmt.Fprintf(w, "warning: %s\n", text)
+		cmd.PrintErrf("warning: %s\n", text)
 	}
 	if decision, withheld := app.SearchWithheld(cfg); withheld {
-		fmt.Fprintf(w, "note: policy decides %s about tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search\n", decision)
+		cmd.PrintErrf("note: policy decides %s about tool_search, so that runs send the definitions of all tools; policy.tools.tool_search: allow lets them search\n", decision)
 	}
 }

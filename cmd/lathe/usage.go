@@ -55,7 +55,7 @@ key those of all keys. Days are those of UTC. The default is this month.`,
 			if err != nil {
 				return err
 			}
-			return printRows(cmd.OutOrStdout(), groupUsage(rows, dimensions), f.JSON, func(out io.Writer, rows []spendRow) error {
+			return printRows(cmd, groupUsage(rows, dimensions), f.JSON, func(out io.Writer, rows []spendRow) error {
 				return printUsageTable(out, rows, dimensions)
 			})
 		},

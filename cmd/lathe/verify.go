@@ -86,7 +86,7 @@ func (f *verifyFlags) run(cmd *cobra.Command, args []string) error {
 			return usageError("--out %s: it is there already; name another folder", f.Out)
 		}
 	}
-	view := newScreen(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view := commandScreen(cmd, false)
 	view.quiet = f.Quiet
 	target, err := endpoint(cmd, args[0], upstreamFlags{f.Model, endpointFlags{Wire: f.Wire, KeyFile: f.KeyFile, KeyEnv: f.KeyEnv}})
 	if err != nil {

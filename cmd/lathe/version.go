@@ -75,7 +75,7 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
 			if f.JSON {
-				return writeLines(cmd.OutOrStdout(), v)
+				return writeLines(cmd, v)
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), v)
 			return err

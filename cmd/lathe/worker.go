@@ -87,9 +87,7 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 	if err := app.CheckTemporalTools(cfg); err != nil {
 		return err
 	}
-	starting := startingServers(cmd.ErrOrStderr(), cfg, nil, false)
-	tools, err := app.StartTools(cmd.Context(), cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)})
-	starting.Stop()
+	tools, err := startAllTools(cmd, cfg, &app.ServerOptions{Log: log, Observers: event.MCPObservers(sinks)}, false)
 	if err != nil {
 		return err
 	}
@@ -100,8 +98,8 @@ func (f *workerFlags) serve(cmd *cobra.Command, _ []string) error {
 			return noTool("--tools: ", name, set)
 		}
 	}
+	warnOfServers(cmd, tools.Servers)
 	out := cmd.ErrOrStderr()
-	warnOfServers(out, tools.Servers)
 	trail, err := app.OpenAudit(cfg, log)
 	if err != nil {
 		return err

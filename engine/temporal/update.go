@@ -149,9 +149,9 @@ func (w *Workflow) answer(ctx context.Context, runID string, a *ApprovalAnswer) 
 	if err != nil {
 		return err
 	}
-	for i := range s.Open {
-		if o := &s.Open[i]; o.ID == a.CallID && o.Asked && o.Digest == a.Digest {
-			q.Await(approval.RequestOf(s, o))
+	for _, o := range s.Open {
+		if o.ID == a.CallID && o.Asked && o.Digest == a.Digest {
+			q.Await(approval.RequestOf(s, &o))
 			return q.Answer(ctx, a.Digest, a.Answer)
 		}
 	}
@@ -200,8 +200,8 @@ func (w *Workflow) putResult(ctx context.Context, runID string, c *ClientResult)
 	if rerr != nil {
 		return rerr
 	}
-	for i := range kept {
-		if k := &kept[i]; k.Kind == f.Kind && k.Key == f.Key && string(k.Body) == string(f.Body) {
+	for _, k := range kept {
+		if k.Kind == f.Kind && k.Key == f.Key && string(k.Body) == string(f.Body) {
 			return nil
 		}
 	}

@@ -298,8 +298,7 @@ func (r *run) dispatch(ctx workflow.Context) {
 	r.stop = stop
 	began := workflow.Now(ctx)
 	futures := make([]workflow.Future, len(r.calls))
-	for i := range r.calls {
-		c := &r.calls[i]
+	for i, c := range r.calls {
 		o := workflow.ActivityOptions{TaskQueue: c.Queue, StartToCloseTimeout: c.Timeout, ScheduleToStartTimeout: c.Timeout,
 			HeartbeatTimeout: c.Heartbeat, WaitForCancellation: true, Summary: c.Input.Tool,
 			RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumAttempts: c.Attempts}}

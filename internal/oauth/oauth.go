@@ -15,6 +15,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -163,44 +164,48 @@ func (c *Config) Check() error {
 	if err := checkScopes(c.Scopes); err != nil {
 		return err
 	}
-	switch {
-	case c.TokenEndpoint == "" && c.AuthorizationEndpoint != "":
-		return errors.New("authorization_endpoint goes with token_endpoint")
-	case c.TokenEndpoint != "" && c.needsUser() && (c.AuthorizationEndpoint == "" || c.ClientID == ""):
-		return errors.New("a login with token_endpoint wants authorization_endpoint and client_id, too")
-	}
 	if _, err := c.key(); err != nil {
 		return err
 	}
-	// The metadata of a server can name any authorization server, and that one could forward a secret. A signature made with private_key,
-	// and a token exchange, are valid only for the authorization server that they name.
-	if c.Issuer == "" && c.TokenEndpoint == "" && (!c.Secret.IsZero() || !c.Assertion.IsZero() || c.API && !c.Provider.IDToken.IsZero()) {
-		return errors.New("a secret is for one authorization server: name it by issuer, or by token_endpoint")
-	}
-	switch {
-	case !c.Secret.IsZero() && !c.PrivateKey.IsZero():
-		return errors.New("both client_secret and private_key: a client has one of them")
-	case c.ClientID == "" && (!c.Secret.IsZero() || !c.PrivateKey.IsZero()):
-		return errors.New("client_secret and private_key go with client_id")
-	}
-	switch c.Grant {
-	case "", AuthorizationCode:
-	case ClientCredentials:
-		if c.ClientID == "" || c.Secret.IsZero() && c.PrivateKey.IsZero() {
-			return errors.New("the grant client_credentials wants client_id, and client_secret or private_key")
-		}
-	case JWTBearer:
-		if c.Assertion.IsZero() {
-			return errors.New("the grant jwt_bearer wants an assertion")
-		}
-	case CrossApp:
-		if c.ClientID == "" || c.Provider.TokenEndpoint == "" || c.Provider.IDToken.IsZero() {
-			return errors.New("the grant cross_app wants client_id, provider.token_endpoint and provider.id_token")
-		}
-	default:
-		return errors.New("grant is authorization_code, client_credentials, jwt_bearer or cross_app")
+	if fault := cmp.Or(c.contradiction(), c.missing()); fault != "" {
+		return errors.New(fault)
 	}
 	return nil
+}
+
+// contradiction returns the first fault in the settings that depend on each other, or "".
+func (c *Config) contradiction() string {
+	hasSecret, hasKey := !c.Secret.IsZero(), !c.PrivateKey.IsZero()
+	switch {
+	case c.TokenEndpoint == "" && c.AuthorizationEndpoint != "":
+		return "authorization_endpoint goes with token_endpoint"
+	case c.TokenEndpoint != "" && c.needsUser() && (c.AuthorizationEndpoint == "" || c.ClientID == ""):
+		return "a login with token_endpoint wants authorization_endpoint and client_id, too"
+	// The metadata of a server can name any authorization server, and that one could forward a secret. A signature made with private_key,
+	// and a token exchange, are valid only for the authorization server that they name.
+	case c.Issuer == "" && c.TokenEndpoint == "" && (hasSecret || !c.Assertion.IsZero() || c.API && !c.Provider.IDToken.IsZero()):
+		return "a secret is for one authorization server: name it by issuer, or by token_endpoint"
+	case hasSecret && hasKey:
+		return "both client_secret and private_key: a client has one of them"
+	case c.ClientID == "" && (hasSecret || hasKey):
+		return "client_secret and private_key go with client_id"
+	}
+	return ""
+}
+
+// missing returns a text about the settings that the grant requires and that are missing, or "".
+func (c *Config) missing() string {
+	switch {
+	case !slices.Contains([]Grant{"", AuthorizationCode, ClientCredentials, JWTBearer, CrossApp}, c.Grant):
+		return "grant is authorization_code, client_credentials, jwt_bearer or cross_app"
+	case c.Grant == ClientCredentials && (c.ClientID == "" || c.Secret.IsZero() && c.PrivateKey.IsZero()):
+		return "the grant client_credentials wants client_id, and client_secret or private_key"
+	case c.Grant == JWTBearer && c.Assertion.IsZero():
+		return "the grant jwt_bearer wants an assertion"
+	case c.Grant == CrossApp && (c.ClientID == "" || c.Provider.TokenEndpoint == "" || c.Provider.IDToken.IsZero()):
+		return "the grant cross_app wants client_id, provider.token_endpoint and provider.id_token"
+	}
+	return ""
 }
 
 // Ready reports whether requests can be sent with a token without a user: a token is stored, or can be obtained or renewed. It reads the

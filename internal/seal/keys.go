@@ -84,7 +84,7 @@ func (k *Keys) Get(ctx context.Context) (*Ring, error) {
 func (k *Keys) load(ctx context.Context) (*Ring, error) {
 	keys := []secret.Secret{k.own}
 	if k.own.IsZero() {
-		made := NewKey()
+		made := newKey()
 		if k.keeper != nil {
 			ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 			defer cancel()

@@ -32,7 +32,7 @@ import (
 // Prefix begins every sealed text.
 const Prefix = "lathe1."
 
-// KeySize is the minimum size of a key, and the size of the keys of [NewKey], in bytes.
+// KeySize is the minimum size of a key, and the size of the keys of newKey, in bytes.
 const KeySize = 32
 
 const (
@@ -82,8 +82,8 @@ func NewRing(keys ...secret.Secret) (*Ring, error) {
 	return r, nil
 }
 
-// NewKey returns a random key of [KeySize] bytes.
-func NewKey() []byte {
+// newKey returns a random key of [KeySize] bytes.
+func newKey() []byte {
 	b := make([]byte, KeySize)
 	_, _ = rand.Read(b) // never fails: see crypto/rand
 	return b

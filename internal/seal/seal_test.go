@@ -93,7 +93,7 @@ func TestRingRefusesShortKeysAndDoesNotPrint(t *testing.T) {
 	if s := fmt.Sprintf("%v %+v %#v", ring(t, "z"), ring(t, "z"), ring(t, "z")); strings.Contains(s, "zzzz") {
 		t.Error(s)
 	}
-	if k := NewKey(); len(k) != KeySize || bytes.Equal(k, NewKey()) {
+	if k := newKey(); len(k) != KeySize || bytes.Equal(k, newKey()) {
 		t.Error("a key is not random")
 	}
 }

@@ -106,7 +106,7 @@ var rules = []rule{
 		outside: []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	{path: "tool/search", imports: []string{"", "internal/rawjson"}},
 	{path: "tool/builtin", imports: []string{"", "tool", "internal/lazy", "internal/rawjson"}},
-	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/oauth", "internal/private", "internal/rawjson", "internal/reconnect", "internal/schema", "internal/sse", "policy", "secret", "tool", "internal/text", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
+	{path: "tool/mcptool", imports: []string{"", "egress", "event", "internal/form", "internal/lazy", "internal/oauth", "internal/private", "internal/rawjson", "internal/reconnect", "internal/schema", "internal/sse", "policy", "secret", "tool", "internal/text", "internal/httpname", "internal/jsonlines", "internal/jsonrpc2"},
 		std: []string{"net", "net/http", "os", "os/exec", "syscall"}, outside: []string{"github.com/modelcontextprotocol/go-sdk"}},
 	{path: "tool/httptool", imports: []string{"", "egress", "event", "internal/lazy", "internal/oauth", "internal/rawjson", "internal/reconnect", "internal/schema", "policy", "secret", "tool", "internal/text", "internal/httpname"}, std: []string{"net/http"},
 		outside: []string{"go.yaml.in/yaml"}},

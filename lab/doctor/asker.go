@@ -84,22 +84,8 @@ func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answe
 
 // AskWithoutTools does what [Asker.Ask] does, but sends the request without its tools, although with its tool_choice.
 func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream bool) *Answer {
-	return a.ask(ctx, req, stream, withoutTools)
-}
-
-// withoutTools returns the body of a request without its member tools, which has this name in all protocols.
-func withoutTools(body []byte) []byte {
-	dst := []byte{'{'}
-	for key, v := range rawjson.Members(body) {
-		if rawjson.Text(key) == "tools" {
-			continue
-		}
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(append(append(dst, key...), ':'), v...)
-	}
-	return append(dst, '}')
+	// The member has this name in all protocols.
+	return a.ask(ctx, req, stream, func(body []byte) []byte { return rawjson.Without(body, "tools") })
 }
 
 // ask sends the request. edit changes its body; nil: no change.

@@ -91,8 +91,7 @@ func calls(history []lathe.Message) []asked {
 	var out []asked
 	byID := map[string]int{}
 	turn := 0
-	for i := range history {
-		m := &history[i]
+	for _, m := range history {
 		if m.Role == lathe.RoleAssistant {
 			turn++
 		}

@@ -118,8 +118,7 @@ func (p *parser) checkSteps(n *yaml.Node, m *mockTool) error {
 	for k := range rawjson.Members(rawjson.At(m.Schema, "properties")) {
 		known = append(known, rawjson.Text(k))
 	}
-	for i := range m.Steps {
-		s := &m.Steps[i]
+	for _, s := range m.Steps {
 		for _, name := range s.placeholders() {
 			if !slices.Contains(known, name) {
 				return p.errorf(n, "a step of %s uses {%s}, which is no parameter of its schema and bound by no earlier step", m.Name, name)

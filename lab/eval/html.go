@@ -261,8 +261,7 @@ type spoken struct {
 // talk returns a conversation as lines for the page.
 func talk(history []lathe.Message) []spoken {
 	var out []spoken
-	for i := range history {
-		m := &history[i]
+	for _, m := range history {
 		for _, p := range m.Parts {
 			s := spoken{Who: string(m.Role), Kind: "text"}
 			switch p := p.(type) {

@@ -91,8 +91,7 @@ func (p *page) measured(s *Summary) {
 		return
 	}
 	p.Put("\n<h2>What was measured</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what was measured\"><table class=\"about\">\n")
-	for i := range s.Measured {
-		m := &s.Measured[i]
+	for _, m := range s.Measured {
 		trials := "trials"
 		if m.Trials == 1 {
 			trials = "trial"
@@ -104,8 +103,8 @@ func (p *page) measured(s *Summary) {
 		if len(m.Answered) > 0 {
 			p.Put("<br>answered as: {}", strings.Join(m.Answered, ", "))
 		}
-		for j := range s.Models {
-			if row := &s.Models[j]; row.Model == m.Model {
+		for _, row := range s.Models {
+			if row.Model == m.Model {
 				p.Put("<br>tokens: {} in, {} out", row.Usage.InputTokens, row.Usage.OutputTokens)
 				if row.Cost > 0 {
 					p.Put(", {}", fmt.Sprintf("%.4f US dollars", row.Cost))
@@ -143,8 +142,7 @@ func (p *page) runs(s *Summary, failed, passed []*Run) {
 	}
 	known := s.allClasses()
 	groups := grouped(s, failed, passed)
-	for i := range groups {
-		g := &groups[i]
+	for _, g := range groups {
 		column := slices.IndexFunc(s.Models, func(m Row) bool { return m.rowKey == g.Row.model() })
 		p.Put(`<details class="box m{}`+report.Either(g.Failed == 0, " passed", "")+`"`+report.Either(g.Open, " open", "")+`><summary><strong>{}</strong> <span class="soft">`, column, g.Label)
 		if n := g.Row.Runs + g.Row.Controls; n > 0 {
@@ -205,8 +203,7 @@ func (p *page) numbers(rows []Row) {
 		p.Put(`<th class="n">{}</th>`, name)
 	}
 	p.Put("<th>failures</th></tr>\n")
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		passed, rate, interval, half, most := "–", "–", "–", "–", "–"
 		if r.Runs > 0 {
 			passed, rate, interval = r.passed(), percent(r.OKRate), percent(r.Low)+" – "+percent(r.High)

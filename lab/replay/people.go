@@ -22,8 +22,7 @@ type stretch struct {
 // stretches returns all stretches of the record.
 func (r *Record) stretches() []stretch {
 	out := []stretch{{decisions: map[string]*event.ApprovalResolved{}}}
-	for i := range r.Events {
-		e := &r.Events[i]
+	for i, e := range r.Events {
 		s := &out[len(out)-1]
 		switch d := e.Data.(type) {
 		case *event.RunResumed:

@@ -90,8 +90,7 @@ func (rep *Report) WriteJSON(w io.Writer) error {
 // WriteJUnit writes JUnit XML with a test case for each metric. Metrics that are not supported or not measured are skipped cases.
 func (rep *Report) WriteJUnit(w io.Writer) error {
 	s := report.Suite{Name: text.OneLine("lathe verify " + rep.Target.Model)}
-	for i := range rep.Metrics {
-		m := &rep.Metrics[i]
+	for _, m := range rep.Metrics {
 		c := report.Case{Name: m.ID}
 		switch m.Verdict {
 		case MetricFailed:
@@ -151,8 +150,7 @@ func (rep *Report) WriteHTML(w io.Writer) error {
 		p.Put("<th scope=\"col\">Reference</th><th scope=\"col\">P</th>")
 	}
 	p.Put("<th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n")
-	for i := range rep.Metrics {
-		m := &rep.Metrics[i]
+	for _, m := range rep.Metrics {
 		p.Put("<tr><th scope=\"row\">{}<small class=\"soft\"> {}: {}</small></th><td data-of=\"Target\">", m.Name, m.ID, m.Counts)
 		tally(m.Target)
 		for _, d := range m.Deviations {

@@ -401,8 +401,7 @@ func (rep *Report) WriteTable(w io.Writer) error {
 	} else {
 		metrics.Row("METRIC", "TARGET", "VERDICT")
 	}
-	for i := range rep.Metrics {
-		m := &rep.Metrics[i]
+	for _, m := range rep.Metrics {
 		verdict := m.Verdict.words() + string(report.Either(m.Differs, ", differs", ""))
 		if m.Reference != nil {
 			metrics.Row(m.ID, m.Target.text(), m.Reference.text(), m.chance(), verdict)

@@ -92,7 +92,7 @@ func (a *appending) write(ctx context.Context, tx querier) (int64, error) {
 		if err := put(ctx, tx, addEvent, a.run, id, e.Body); err != nil {
 			return 0, err
 		}
-		if err := refer(ctx, tx, a.run, id, e); err != nil {
+		if err := addReference(ctx, tx, a.run, id, e); err != nil {
 			return 0, err
 		}
 	}

@@ -27,12 +27,13 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 // Compact implements [store.Compactor]. After it, neither the file nor its WAL contains the removed content.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
-	whole, err := collect(ctx, s.read, func(scan scanner) (id int64, err error) { return id, scan(&id) },
+	// Events that an earlier version stored with all their messages: they are stored again with references.
+	unshared, err := collect(ctx, s.read, func(scan scanner) (id int64, err error) { return id, scan(&id) },
 		"SELECT id FROM event WHERE run_id = ?1 AND id = 1 AND length(body) >= ?2 AND NOT EXISTS (SELECT 1 FROM conversation WHERE run_id = ?1)", runID, conversation.MinBytes)
 	if err != nil {
 		return failure(ctx, op, err)
 	}
-	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink, whole...) // also the messages of earlier versions
+	c, err := store.PlanCompaction(ctx, op, runID, s.Read, shrink, unshared...)
 	if err != nil || c == nil {
 		return failure(ctx, op, err)
 	}
@@ -40,36 +41,42 @@ func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Eve
 	if err != nil {
 		return failure(ctx, op, err)
 	}
-	// The run has ended, so only a deletion can change it since the read, and then no row is updated.
 	_, err = s.submit(ctx, func(ctx context.Context, tx querier) (int64, error) {
-		done, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
-		if err != nil {
-			return 0, err
-		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return 0, err
-		}
-		var before [][]byte
-		for i := range encoded {
-			e, id := &encoded[i], c.Events[i].ID
-			last, err := unrefer(ctx, tx, "run_id = ? AND event_id = ?", runID, id)
-			if err != nil {
-				return 0, err
-			}
-			before = append(before, last...)
-			if err := refer(ctx, tx, runID, id, e); err != nil {
-				return 0, err
-			}
-			if _, err := tx.ExecContext(ctx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", e.Body, runID, id); err != nil {
-				return 0, err
-			}
-		}
-		return 0, dropMessages(ctx, tx, before)
+		return 0, rewrite(ctx, tx, runID, c, encoded) // the number is not used here
 	})
 	if err == nil {
 		err = s.checkpoint(ctx)
 	}
 	return failure(ctx, op, err)
+}
+
+// rewrite stores the row of the run and its changed events. An event refers to its last message, and each message to the one before it: see
+// messages.go. Messages to which nothing refers any more are deleted at the end.
+func rewrite(ctx context.Context, tx querier, runID string, c *store.Compaction, encoded []conversation.Event) error {
+	done, err := tx.ExecContext(ctx, "UPDATE run SET summary = ? WHERE run_id = ?", c.Row, runID)
+	if err != nil {
+		return err
+	}
+	// The run has ended, so only a deletion can change it since the read, and then no row is updated.
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	var released [][]byte
+	for i := range encoded {
+		e, id := &encoded[i], c.Events[i].ID
+		lastMessages, err := deleteReferences(ctx, tx, "run_id = ? AND event_id = ?", runID, id)
+		if err == nil {
+			err = addReference(ctx, tx, runID, id, e)
+		}
+		if err == nil {
+			err = put(ctx, tx, "UPDATE event SET body = ? WHERE run_id = ? AND id = ?", e.Body, runID, id)
+		}
+		if err != nil {
+			return err
+		}
+		released = append(released, lastMessages...)
+	}
+	return dropMessages(ctx, tx, released)
 }
 
 // Shrink rewrites the file without its free pages if they are at least a quarter of it, and returns the number of bytes by which it became

@@ -80,8 +80,8 @@ func orNull(b []byte) any {
 	return b
 }
 
-// refer records the last message of an event.
-func refer(ctx context.Context, tx querier, runID string, id int64, e *conversation.Event) error {
+// addReference records the last message of an event.
+func addReference(ctx context.Context, tx querier, runID string, id int64, e *conversation.Event) error {
 	if e.Messages == nil {
 		return nil
 	}
@@ -91,8 +91,8 @@ func refer(ctx context.Context, tx querier, runID string, id int64, e *conversat
 	return put(ctx, tx, addConversation, runID, id, e.Last())
 }
 
-// unrefer deletes the records of the last messages of the runs that match where, and returns these messages.
-func unrefer(ctx context.Context, tx querier, where string, args ...any) ([][]byte, error) {
+// deleteReferences deletes the records of the last messages of the runs that match where, and returns these messages.
+func deleteReferences(ctx context.Context, tx querier, where string, args ...any) ([][]byte, error) {
 	return collect(ctx, tx, func(scan scanner) (digest []byte, err error) { return digest, scan(&digest) },
 		"DELETE FROM conversation WHERE "+where+" RETURNING last", args...)
 }

@@ -59,7 +59,7 @@ func (s *Store) remove(ctx context.Context, which string, arg any) error {
 
 // drop deletes the rows of the runs that match which, and returns their number.
 func (s *Store) drop(ctx context.Context, tx querier, which string, args ...any) (int64, error) {
-	last, err := unrefer(ctx, tx, "run_id IN (SELECT run_id FROM run WHERE "+which+")", args...)
+	last, err := deleteReferences(ctx, tx, "run_id IN (SELECT run_id FROM run WHERE "+which+")", args...)
 	if err != nil {
 		return 0, err
 	}

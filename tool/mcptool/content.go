@@ -25,23 +25,20 @@ var errNoResult = errors.New("mcptool: the result is not one of tools/call")
 // as a string. Several text blocks are joined by line ends. If there are blocks of other kinds, the data is an object with the member
 // `content`, in which images, audio and binary resources have their type and size; their bytes are blobs.
 func output(result []byte) (*lathe.Output, error) {
-	if len(result) == 0 || result[0] != '{' {
+	if rawjson.Kind(result) != '{' {
 		return nil, errNoResult
 	}
-	out := &lathe.Output{}
-	if kind, ok := memberText(result, "resultType"); ok && kind != "complete" {
+	if kind := rawjson.At(result, "resultType"); rawjson.Kind(kind) == '"' && rawjson.Text(kind) != "complete" {
 		return nil, errNoResult
 	}
-	if v, ok := rawjson.Get(result, "isError"); ok {
-		out.IsError = string(v) == "true"
-	}
+	out := &lathe.Output{IsError: string(rawjson.At(result, "isError")) == "true"}
 	blocks, texts, err := readContent(result, out)
 	if err != nil {
 		return nil, err
 	}
-	structured, ok := rawjson.Get(result, "structuredContent")
+	structured := rawjson.At(result, "structuredContent")
 	switch {
-	case ok && string(structured) != "null":
+	case structured != nil && string(structured) != "null":
 		out.Data = withoutCopies(structured, out.Blobs)
 	case blocks != nil:
 		out.Data = append(append([]byte(`{"content":`), blocks...), '}')
@@ -60,8 +57,8 @@ const minCopy = 64
 // images there, and the model would read them as text besides the image.
 func withoutCopies(structured []byte, blobs []lathe.Blob) []byte {
 	copies := make(map[string]string, len(blobs))
-	for i := range blobs {
-		if b := &blobs[i]; base64.StdEncoding.EncodedLen(len(b.Data)) >= minCopy {
+	for _, b := range blobs {
+		if base64.StdEncoding.EncodedLen(len(b.Data)) >= minCopy {
 			copies[base64.StdEncoding.EncodeToString(b.Data)] = "[" + b.MediaType + ", " + strconv.Itoa(len(b.Data)) + " bytes: see the content]"
 		}
 	}
@@ -99,11 +96,8 @@ func isJSON(s string) bool {
 
 // readContent reads the content blocks. If all of them are text, it returns texts; if not, it returns blocks, a JSON array.
 func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []string, err error) {
-	list, ok := rawjson.Get(result, "content")
-	if !ok {
-		return nil, nil, nil
-	}
-	if list[0] != '[' {
+	list := rawjson.At(result, "content")
+	if list != nil && list[0] != '[' {
 		return nil, nil, errNoResult
 	}
 	all := []byte{'['}
@@ -115,12 +109,13 @@ func readContent(result []byte, out *lathe.Output) (blocks []byte, texts []strin
 		if n > 1 {
 			all = append(all, ',')
 		}
-		kind, _ := memberText(raw, "type")
+		kind := rawjson.TextAt(raw, "type")
 		if kind == "text" {
-			s, ok := memberText(raw, "text")
-			if !ok {
+			value := rawjson.At(raw, "text")
+			if rawjson.Kind(value) != '"' {
 				return nil, nil, errNoResult
 			}
+			s := rawjson.Text(value)
 			texts = append(texts, s)
 			all = append(appendMember(append(all, `{"type":"text"`...), "text", s), '}')
 			continue
@@ -141,20 +136,17 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 	dst = appendMember(append(dst, '{'), "type", kind)
 	copyText := func(from []byte, names ...string) {
 		for _, name := range names {
-			if s, ok := memberText(from, name); ok && s != "" {
+			if s := rawjson.TextAt(from, name); s != "" {
 				dst = appendMember(dst, name, s)
 			}
 		}
 	}
 	blob := func(from []byte, member, name string) error {
-		encoded, _ := memberText(from, member)
-		data, err := base64.StdEncoding.DecodeString(encoded)
+		data, err := base64.StdEncoding.DecodeString(rawjson.TextAt(from, member))
 		if err != nil || len(out.Blobs) >= maxBlobs {
 			return errNoResult
 		}
-		mediaType, _ := memberText(from, "mimeType")
-		mediaType = mediaTypeOf(mediaType, data)
-		out.Blobs = append(out.Blobs, lathe.Blob{MediaType: mediaType, Data: data, Name: name})
+		out.Blobs = append(out.Blobs, lathe.Blob{MediaType: mediaTypeOf(rawjson.TextAt(from, "mimeType"), data), Data: data, Name: name})
 		dst = append(dst, `,"bytes":`...)
 		dst = strconv.AppendInt(dst, int64(len(data)), 10)
 		return nil
@@ -167,14 +159,13 @@ func appendBlock(dst []byte, kind string, raw []byte, out *lathe.Output) ([]byte
 	case "resource_link":
 		copyText(raw, "uri", "name", "title", "description", "mimeType")
 	case "resource":
-		res, ok := rawjson.Get(raw, "resource")
-		if !ok || res[0] != '{' {
+		res := rawjson.At(raw, "resource")
+		if rawjson.Kind(res) != '{' {
 			return nil, errNoResult
 		}
 		copyText(res, "uri", "mimeType", "text")
-		if _, binary := rawjson.Get(res, "blob"); binary {
-			uri, _ := memberText(res, "uri")
-			err = blob(res, "blob", uri)
+		if rawjson.At(res, "blob") != nil {
+			err = blob(res, "blob", rawjson.TextAt(res, "uri"))
 		}
 	default: // a kind of a later protocol version: only its name is shown
 	}

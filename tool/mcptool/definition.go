@@ -49,8 +49,7 @@ func readDefinition(raw []byte) (*definition, error) {
 		return nil, errors.New("a definition is not an object")
 	}
 	d := &definition{parts: parts{}}
-	var ok bool
-	if d.name, ok = memberText(raw, "name"); !ok || d.name == "" {
+	if d.name = rawjson.TextAt(raw, "name"); d.name == "" {
 		return nil, errors.New("a definition without a name")
 	}
 	if len(d.name) > maxRemoteName {
@@ -66,8 +65,8 @@ func readDefinition(raw []byte) (*definition, error) {
 func (d *definition) hash(raw []byte) error {
 	all := []byte{'{'}
 	for _, name := range partNames {
-		v, ok := rawjson.Get(raw, name)
-		if !ok {
+		v := rawjson.At(raw, name)
+		if v == nil {
 			continue
 		}
 		canonical, err := rawjson.AppendCanonical(nil, v)
@@ -96,25 +95,23 @@ func sum(b []byte) string {
 
 // read sets the parts that the model receives.
 func (d *definition) read(raw []byte) error {
-	if v, ok := rawjson.Get(raw, "description"); ok {
+	if v := rawjson.At(raw, "description"); v != nil {
 		if len(v) > maxDescriptionBytes {
 			return fmt.Errorf("a description of %d bytes, and at most %d are taken", len(v), maxDescriptionBytes)
 		}
-		description, ok := memberText(raw, "description")
-		if !ok {
+		if v[0] != '"' {
 			return errors.New("a description that is not text")
 		}
-		d.description, d.hidden = clean(description)
+		d.description, d.hidden = clean(rawjson.Text(v))
 	}
 	for _, s := range []struct {
 		name string
 		to   *[]byte
 	}{{"inputSchema", &d.schema}, {"outputSchema", &d.output}} {
-		v, ok := rawjson.Get(raw, s.name)
-		if !ok {
-			continue
-		}
+		v := rawjson.At(raw, s.name)
 		switch {
+		case v == nil:
+			continue
 		case len(v) > maxSchemaBytes:
 			return fmt.Errorf("%s has %d bytes, and at most %d are taken", s.name, len(v), maxSchemaBytes)
 		case v[0] != '{':
@@ -146,12 +143,8 @@ func (d *definition) read(raw []byte) error {
 // readList reads the tools of one page of a tools/list result.
 func readList(result []byte) (defs []*definition, refused map[string]error) {
 	refused = map[string]error{}
-	list, ok := rawjson.Get(result, "tools")
-	if !ok || list[0] != '[' {
-		return nil, refused
-	}
 	i := 0
-	for raw := range rawjson.Elements(list) {
+	for raw := range rawjson.Elements(rawjson.At(result, "tools")) {
 		i++
 		d, err := readDefinition(raw)
 		if d == nil {
@@ -164,16 +157,6 @@ func readList(result []byte) (defs []*definition, refused map[string]error) {
 		defs = append(defs, d)
 	}
 	return defs, refused
-}
-
-// memberText returns a member that is a string. ok is false for other members.
-func memberText(obj []byte, key string) (string, bool) {
-	v, ok := rawjson.Get(obj, key)
-	if !ok || v[0] != '"' {
-		return "", false
-	}
-	b, err := rawjson.AppendUnquote(nil, v)
-	return string(b), err == nil
 }
 
 // twice returns the names that occur more than once.

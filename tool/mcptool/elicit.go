@@ -44,20 +44,19 @@ type question struct {
 
 // readQuestion reads the parameters of elicitation/create, which are valid JSON.
 func (s *supervisor) readQuestion(params []byte) (*question, error) {
-	if len(params) == 0 || params[0] != '{' {
+	if rawjson.Kind(params) != '{' {
 		return nil, form.ErrForm
 	}
 	server := s.conf.Name
-	switch mode, ok := memberText(params, "mode"); {
+	switch mode := rawjson.TextAt(params, "mode"); {
 	case mode == "url" && s.conf.Elicitation == ElicitAskURLs:
 		return readLink(server, params)
-	case ok && mode != "form" && mode != "":
+	case mode != "form" && mode != "":
 		return nil, errors.New("a question that is not a form")
 	}
-	message, _ := memberText(params, "message")
-	message, _ = clean(message)
-	schema, ok := rawjson.Get(params, "requestedSchema")
-	if !ok || len(schema) > maxSchemaBytes {
+	message, _ := clean(rawjson.TextAt(params, "message"))
+	schema := rawjson.At(params, "requestedSchema")
+	if schema == nil || len(schema) > maxSchemaBytes {
 		return nil, form.ErrForm
 	}
 	schema, _, err := cleanSchema(nil, schema)
@@ -154,11 +153,7 @@ func (s *supervisor) asked(ctx context.Context, x *session, method string, req m
 
 // wantsInput reports whether a result of protocol version 2026-07-28 contains questions in place of a result.
 func wantsInput(result []byte) bool {
-	if len(result) == 0 || result[0] != '{' {
-		return false
-	}
-	kind, ok := memberText(result, "resultType")
-	return ok && kind == "input_required"
+	return rawjson.TextAt(result, "resultType") == "input_required"
 }
 
 // An inputError is the reason why questions are not answered. Its text is for the model.
@@ -173,16 +168,11 @@ func declined(e *inputError) *lathe.Output {
 
 // inputs answers the questions in a result. It returns the answers and the state with which the call is sent again.
 func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (answers mcp.InputResponseMap, state string, err error) {
-	if raw, ok := rawjson.Get(result, "requestState"); ok {
-		if raw[0] != '"' {
-			return nil, "", errNoResult
-		}
-		b, err := rawjson.AppendUnquote(nil, raw)
-		if err != nil {
-			return nil, "", errNoResult
-		}
-		state = string(b)
+	raw := rawjson.At(result, "requestState")
+	if raw != nil && raw[0] != '"' {
+		return nil, "", errNoResult
 	}
+	state = rawjson.Text(raw)
 	questions, err := s.questions(result)
 	if err != nil {
 		return nil, "", err
@@ -223,32 +213,27 @@ func (s *supervisor) inputs(ctx context.Context, x *session, result []byte) (ans
 // questions returns the questions in a result, by the server's key.
 func (s *supervisor) questions(result []byte) (map[string]*question, error) {
 	out := map[string]*question{}
-	asked, ok := rawjson.Get(result, "inputRequests")
-	if !ok {
-		return out, nil
-	}
-	if asked[0] != '{' {
+	asked := rawjson.At(result, "inputRequests")
+	if asked != nil && asked[0] != '{' {
 		return nil, errNoResult
 	}
-	for quoted, raw := range rawjson.Members(asked) {
-		key, err := rawjson.AppendUnquote(nil, quoted)
-		if err != nil || raw[0] != '{' {
+	for key, raw := range rawjson.Members(asked) {
+		if raw[0] != '{' {
 			return nil, errNoResult
 		}
 		if len(out) == maxInputs {
 			return nil, &inputError{fmt.Sprintf("the server asked more than %d questions in the middle of the call", maxInputs)}
 		}
-		if method, _ := memberText(raw, "method"); method != "elicitation/create" || s.conf.Elicitation == ElicitRefuse {
+		if rawjson.TextAt(raw, "method") != "elicitation/create" || s.conf.Elicitation == ElicitRefuse {
 			s.refusedRequest()
 			return nil, &inputError{"the server asked for input in the middle of the call, and is given none"}
 		}
-		params, _ := rawjson.Get(raw, "params")
-		q, err := s.readQuestion(params)
+		q, err := s.readQuestion(rawjson.At(raw, "params"))
 		if err != nil {
 			s.refusedRequest()
 			return nil, &inputError{"the server asked a question in the middle of the call that cannot be answered: " + err.Error()}
 		}
-		out[string(key)] = q
+		out[rawjson.Text(key)] = q
 	}
 	return out, nil
 }

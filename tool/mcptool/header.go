@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,17 +44,12 @@ type markReader struct {
 }
 
 func (r *markReader) object(schema []byte, path []string) error {
-	properties, ok := rawjson.Get(schema, "properties")
-	if !ok || properties[0] != '{' || len(path) == maxMarkDepth {
+	if len(path) == maxMarkDepth {
 		return nil
 	}
-	for quoted, raw := range rawjson.Members(properties) {
-		name, err := rawjson.AppendUnquote(nil, quoted)
-		if err != nil || raw[0] != '{' {
-			continue
-		}
-		here := append(path[:len(path):len(path)], string(name))
-		if v, ok := rawjson.Get(raw, headerMark); ok {
+	for name, raw := range rawjson.Members(rawjson.At(schema, "properties")) {
+		here := append(slices.Clip(path), rawjson.Text(name))
+		if v := rawjson.At(raw, headerMark); v != nil {
 			if err := r.mark(raw, v, here); err != nil {
 				return err
 			}
@@ -68,12 +64,8 @@ func (r *markReader) object(schema []byte, path []string) error {
 var errMark = errors.New("an " + headerMark + " of its schema is not valid: it must be a header name of its own, at a property whose type is string, integer or boolean")
 
 func (r *markReader) mark(property, v []byte, path []string) error {
-	name, ok := "", false
-	if v[0] == '"' {
-		b, err := rawjson.AppendUnquote(nil, v)
-		name, ok = string(b), err == nil
-	}
-	if !ok || !httpname.IsToken(name) || !isPrimitive(property) || r.seen[strings.ToLower(name)] {
+	name := rawjson.Text(v)
+	if !httpname.IsToken(name) || !isPrimitive(property) || r.seen[strings.ToLower(name)] {
 		return errMark
 	}
 	if len(r.marks) == maxMarks {
@@ -86,16 +78,10 @@ func (r *markReader) mark(property, v []byte, path []string) error {
 
 // isPrimitive reports whether the type of a property is string, integer or boolean, or one of these or null.
 func isPrimitive(property []byte) bool {
-	v, ok := rawjson.Get(property, "type")
-	if !ok {
-		return false
-	}
+	v := rawjson.At(property, "type")
 	types := [][]byte{v}
-	if v[0] == '[' {
-		types = nil
-		for e := range rawjson.Elements(v) {
-			types = append(types, e)
-		}
+	if rawjson.Kind(v) == '[' {
+		types = slices.Collect(rawjson.Elements(v))
 	}
 	primitives := 0
 	for _, t := range types {
@@ -117,28 +103,14 @@ func addMarked(h http.Header, marks []mark, arguments []byte) {
 		return
 	}
 	for _, m := range marks {
-		v, ok := lookUp(arguments, m.path)
-		if !ok || h.Get(headerPrefix+m.name) != "" {
+		v := rawjson.At(arguments, m.path...)
+		if v == nil || h.Get(headerPrefix+m.name) != "" {
 			continue
 		}
 		if text, ok := headerText(v); ok {
 			h.Set(headerPrefix+m.name, text)
 		}
 	}
-}
-
-func lookUp(obj []byte, path []string) ([]byte, bool) {
-	for _, name := range path {
-		v, ok := []byte(nil), false
-		if len(obj) > 0 && obj[0] == '{' {
-			v, ok = rawjson.Get(obj, name)
-		}
-		if !ok {
-			return nil, false
-		}
-		obj = v
-	}
-	return obj, true
 }
 
 // headerText returns the form of a value in a header: the text itself if it is printable ASCII without surrounding blanks, and marked
@@ -148,14 +120,11 @@ func headerText(v []byte) (string, bool) {
 	case string(v) == "true", string(v) == "false":
 		return string(v), true
 	case v[0] == '"':
-		b, err := rawjson.AppendUnquote(nil, v)
-		if err != nil {
-			return "", false
+		s := rawjson.Text(v)
+		if isPlain(s) {
+			return s, true
 		}
-		if isPlain(string(b)) {
-			return string(b), true
-		}
-		return "=?base64?" + base64.StdEncoding.EncodeToString(b) + "?=", true
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?=", true
 	case v[0] == '-' || v[0] >= '0' && v[0] <= '9':
 		const safe = 1<<53 - 1 // integers up to this are exact in every implementation
 		f, err := strconv.ParseFloat(string(v), 64)

@@ -23,14 +23,16 @@ import (
 )
 
 // A gate is the transport of all requests to an HTTP server. It allows only the server's origin, adds the configured headers, and passes
-// each message of the answers to the tap.
+// each message of the answers to the tap. A watched request is a call whose raw result the tap stores: see [tap.watch]. The parameter carried
+// of the methods is the watched request in the message that is sent; nil for other messages.
 type gate struct {
 	next    http.RoundTripper
 	origin  string
 	headers map[string]secret.Secret
 	tap     *tap
 	max     int
-	status  atomic.Int64 // status of the last answer to a message if it was not a success; 0 otherwise
+	// lastFailure is the HTTP status of the last answer to a message if it was not a success; 0 otherwise.
+	lastFailure atomic.Int64
 	// isForeign reports that the last answer to a message had a content type that MCP servers do not use.
 	isForeign atomic.Bool
 	// redirect is the target of the last answer if it was a redirect: a URL at the server's origin, or another origin.
@@ -71,35 +73,18 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	id, carried := g.outgoing(req)
 	out := req.Clone(ctx)
-	for name, v := range g.headers {
-		out.Header.Set(name, v.Reveal())
-	}
-	if t := event.TraceFrom(ctx); t.Parent != "" {
-		out.Header.Set("Traceparent", t.Parent)
-		if t.Baggage != "" {
-			out.Header.Set("Baggage", t.Baggage)
-		}
-	}
-	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
-		addMarked(out.Header, r.marks, r.arguments)
-	}
+	g.addHeaders(ctx, out.Header)
 	resp, err := g.next.RoundTrip(out)
 	if err != nil {
-		switch e := (*oauth.Error)(nil); {
-		case errors.As(err, &e):
-			g.unauthorized.Store(e)
-			g.tap.unsent(carried, e)
-		case neverSent(err):
-			g.tap.unsent(carried, nil)
-		}
+		g.recordFailure(err, carried)
 		return nil, err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return g.failed(out, resp, carried), nil
+		return g.refusedResponse(out, resp, carried), nil
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if req.Method == http.MethodPost {
-		g.status.Store(0)
+		g.lastFailure.Store(0)
 		g.isForeign.Store(kind != "application/json" && kind != "text/event-stream" && resp.StatusCode == http.StatusOK && id != "")
 	}
 	switch kind {
@@ -113,11 +98,38 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failed records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a stream
+// addHeaders sets the configured headers, those of the trace, and those of the marked parameters of a call.
+func (g *gate) addHeaders(ctx context.Context, h http.Header) {
+	for name, v := range g.headers {
+		h.Set(name, v.Reveal())
+	}
+	if t := event.TraceFrom(ctx); t.Parent != "" {
+		h.Set("Traceparent", t.Parent)
+		if t.Baggage != "" {
+			h.Set("Baggage", t.Baggage)
+		}
+	}
+	if r, _ := ctx.Value(requestKey{}).(*request); r != nil {
+		addMarked(h, r.marks, r.arguments)
+	}
+}
+
+// recordFailure records the error of a message without an answer.
+func (g *gate) recordFailure(err error, carried *request) {
+	switch e := (*oauth.Error)(nil); {
+	case errors.As(err, &e):
+		g.unauthorized.Store(e)
+		g.tap.unsent(carried, e)
+	case neverSent(err):
+		g.tap.unsent(carried, nil)
+	}
+}
+
+// refusedResponse records an answer that is not a success. If the server no longer knows the session of a watched request, the decoder gets a stream
 // with a JSON-RPC error in place of the status, because it would end all other requests of the connection after that status.
-func (g *gate) failed(req *http.Request, resp *http.Response, carried *request) *http.Response {
+func (g *gate) refusedResponse(req *http.Request, resp *http.Response, carried *request) *http.Response {
 	if req.Method == http.MethodPost {
-		g.status.Store(int64(resp.StatusCode))
+		g.lastFailure.Store(int64(resp.StatusCode))
 	}
 	if to := g.leadsTo(req, resp); to != "" {
 		g.redirect.Store(&to)
@@ -125,7 +137,8 @@ func (g *gate) failed(req *http.Request, resp *http.Response, carried *request) 
 	resp.Body = limited(resp.Body, g.max)
 	why, after := refusalOf(req, resp)
 	id := g.tap.answered(req.Context(), carried, resp.StatusCode, why, after)
-	if id != "" && (carried != nil || req.Method == http.MethodGet) && (why == lostSession || why == unknownSession) {
+	noSession := why == lostSession || why == unknownSession
+	if id != "" && noSession && (carried != nil || req.Method == http.MethodGet) { // a GET may resume the stream of a watched request
 		_ = resp.Body.Close() // its body is not needed
 		resp.StatusCode, resp.Header = http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}
 		resp.Body = io.NopCloser(bytes.NewReader(sse.AppendEvent(nil, sse.Event{Data: errorResponse(id)})))
@@ -155,11 +168,10 @@ func (g *gate) outgoing(req *http.Request) (id string, carried *request) {
 		return "", nil
 	}
 	raw, err := io.ReadAll(body) // a message of this client, in memory
-	if err != nil || len(raw) == 0 || raw[0] != '{' {
+	if err != nil || rawjson.Kind(raw) != '{' {
 		return "", nil
 	}
-	v, _ := rawjson.Get(raw, "id")
-	return string(v), g.tap.sent(req.Context(), raw)
+	return string(rawjson.At(raw, "id")), g.tap.sent(req.Context(), raw)
 }
 
 // neverSent reports whether a request was not sent to the server.

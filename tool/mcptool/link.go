@@ -30,13 +30,12 @@ var errLink = errors.New("an address that is not written in plain form, or is no
 
 // readLink reads an elicitation in URL mode. The URL is shown to a person and never requested by this process.
 func readLink(server string, params []byte) (*question, error) {
-	message, _ := memberText(params, "message")
-	message, _ = clean(message)
-	address, _ := memberText(params, "url")
+	message, _ := clean(rawjson.TextAt(params, "message"))
+	address := rawjson.TextAt(params, "url")
 	if err := checkLink(address); err != nil {
 		return nil, err
 	}
-	id, _ := memberText(params, "elicitationId")
+	id := rawjson.TextAt(params, "elicitationId")
 	if len(id) > maxLinkID {
 		return nil, errLink
 	}
@@ -65,20 +64,16 @@ func checkLink(address string) error {
 
 // requiresURL reports whether an error of the server requires that the user visit a URL first.
 func requiresURL(fault []byte) bool {
-	if len(fault) == 0 || fault[0] != '{' {
-		return false
-	}
-	code, _ := rawjson.Get(fault, "code")
-	return string(code) == codeURLRequired
+	return string(rawjson.At(fault, "code")) == codeURLRequired
 }
 
 // askToOpen asks the user of the call's client to visit the URLs in the error fault. If it returns nil, the caller may repeat the call.
 func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 	questions := map[string]tool.Question{}
 	var hosts []string
-	for raw := range rawjson.Elements(elicitations(fault)) {
+	for raw := range rawjson.Elements(rawjson.At(fault, "data", "elicitations")) {
 		q, err := (*question)(nil), errLink
-		if mode, _ := memberText(orEmpty(raw), "mode"); raw[0] == '{' && mode == "url" && len(questions) < maxInputs {
+		if rawjson.TextAt(raw, "mode") == "url" && len(questions) < maxInputs {
 			q, err = readLink(s.conf.Name, raw)
 		}
 		if err != nil {
@@ -112,19 +107,6 @@ func (s *supervisor) askToOpen(ctx context.Context, fault []byte) error {
 		}
 	}
 	return nil
-}
-
-// elicitations returns the elicitations in an error as a JSON array.
-func elicitations(fault []byte) []byte {
-	data, ok := rawjson.Get(fault, "data")
-	if !ok || data[0] != '{' {
-		return []byte("[]")
-	}
-	list, ok := rawjson.Get(data, "elicitations")
-	if !ok || list[0] != '[' {
-		return []byte("[]")
-	}
-	return list
 }
 
 // visiting suspends the idle timeout of calls until the server reports that the user has finished at the URL with this id, for maxLinkTime

@@ -84,12 +84,12 @@ const emptyCursor = "lathe: the empty cursor"
 // nextCursor returns the cursor of the next page, or "" after the last page. From protocol version 2026-07-28 on, an empty cursor is valid:
 // nextCursor returns emptyCursor for it, unless a page requested with it had no new tool.
 func (x *session) nextCursor(result []byte, isRepeated bool) string {
-	cursor, ok := memberText(result, "nextCursor")
+	cursor := rawjson.At(result, "nextCursor")
 	info := x.mcp.InitializeResult()
-	if ok && cursor == "" && !isRepeated && info != nil && info.ProtocolVersion >= statelessProtocol {
+	if string(cursor) == `""` && !isRepeated && info != nil && info.ProtocolVersion >= statelessProtocol {
 		return emptyCursor
 	}
-	return cursor
+	return rawjson.Text(cursor)
 }
 
 // listParams are the parameters of a request for a page with an empty cursor.
@@ -116,8 +116,7 @@ func withEmptyCursor(req mcp.Request) mcp.Request {
 // freshFor returns the time for which a page of a list is valid according to its hint ttlMs, within limits; 0: no hint that is a whole
 // number above 0.
 func freshFor(page []byte) time.Duration {
-	raw, _ := rawjson.Get(page, "ttlMs")
-	ms, err := strconv.ParseInt(string(raw), 10, 64)
+	ms, err := strconv.ParseInt(string(rawjson.At(page, "ttlMs")), 10, 64)
 	if err != nil || ms <= 0 {
 		return 0
 	}

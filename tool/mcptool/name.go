@@ -3,6 +3,7 @@ package mcptool
 import (
 	"strings"
 
+	"github.com/lathe-run/lathe/internal/lazy"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -12,25 +13,11 @@ const maxServerName = 32
 // separator separates the names of server and tool. No server name contains it.
 const separator = "__"
 
-// validServerName reports whether s is a valid server name: lower-case letters and digits, with single _ or - between them. So the server
-// name always ends at the first `__` of a tool's name.
-func validServerName(s string) bool {
-	if s == "" || len(s) > maxServerName {
-		return false
-	}
-	mark := true // the previous byte is not a letter or digit
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
-			mark = false
-		case (c == '_' || c == '-') && !mark:
-			mark = true
-		default:
-			return false
-		}
-	}
-	return !mark
-}
+// serverName matches lower-case letters and digits, with single _ or - between them. So the server name always ends at the first `__` of a
+// tool's name.
+var serverName = lazy.Regexp(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+
+func validServerName(s string) bool { return len(s) <= maxServerName && serverName().MatchString(s) }
 
 // toolName returns the name under which a server's tool is offered. Characters that are not allowed become _; see [text.ToolName] for a
 // name that is too long.

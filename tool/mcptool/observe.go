@@ -60,19 +60,16 @@ func (x *session) observed(s *supervisor) mcp.Middleware {
 // outcome returns the JSON-RPC error code of the answer and the failure, in the form of [event.MCPOperation].
 func (r *request) outcome() (code int, failure string) {
 	switch {
-	case len(r.fault) > 0 && r.fault[0] == '{':
-		text, _ := rawjson.Get(r.fault, "code")
-		n, err := strconv.Atoi(string(text))
+	case len(r.fault) > 0:
+		n, err := strconv.Atoi(string(rawjson.At(r.fault, "code")))
 		if err != nil {
 			return 0, "other"
 		}
 		return n, strconv.Itoa(n)
-	case r.err != nil, len(r.fault) > 0:
+	case r.err != nil:
 		return 0, "other"
-	case len(r.result) > 0 && r.result[0] == '{':
-		if failed, _ := rawjson.Get(r.result, "isError"); string(failed) == "true" {
-			return 0, "tool_error"
-		}
+	case string(rawjson.At(r.result, "isError")) == "true":
+		return 0, "tool_error"
 	}
 	return 0, ""
 }

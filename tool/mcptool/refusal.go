@@ -67,12 +67,7 @@ func isOfApplication(head []byte) bool {
 	if !json.Valid(head) {
 		return len(head) > 0 && bytes.ContainsAny(head[:1], `{["`) // truncated or invalid JSON
 	}
-	if _, isRPC := memberText(head, "jsonrpc"); !isRPC {
-		return true
-	}
-	fault, _ := rawjson.Get(head, "error")
-	message, _ := memberText(orEmpty(fault), "message")
-	return !namesSession(message)
+	return rawjson.Kind(rawjson.At(head, "jsonrpc")) != '"' || !namesSession(rawjson.TextAt(head, "error", "message"))
 }
 
 func namesSession(s string) bool { return strings.Contains(strings.ToLower(s), "session") }

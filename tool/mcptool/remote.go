@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/tool"
 )
@@ -149,15 +151,12 @@ func (t *remote) send(ctx context.Context, x *session, params mcp.CallToolParams
 
 // report passes the params of a progress notification on, if they have a number, without the tokens of the server's authorization.
 func (t *remote) report(ctx context.Context, params []byte) {
-	done, _ := rawjson.Get(params, "progress")
-	total, _ := rawjson.Get(params, "total")
-	d, err := strconv.ParseFloat(string(done), 64)
+	done, err := strconv.ParseFloat(string(rawjson.At(params, "progress")), 64)
 	if err != nil {
 		return
 	}
-	of, _ := strconv.ParseFloat(string(total), 64) // 0: it is missing
-	message, _ := memberText(t.s.withoutTokens(params), "message")
-	tool.ReportProgress(ctx, d, of, message)
+	total, _ := strconv.ParseFloat(string(rawjson.At(params, "total")), 64) // 0: it is missing
+	tool.ReportProgress(ctx, done, total, rawjson.TextAt(t.s.withoutTokens(params), "message"))
 }
 
 func (t *remote) answer(result []byte) (*lathe.Output, error) {
@@ -214,19 +213,10 @@ func lostBy(got *request) string {
 // errorOutput returns the output for a JSON-RPC error. The model receives its message, which may say how to correct the call.
 func errorOutput(fault []byte) *lathe.Output {
 	out := &lathe.Output{IsError: true}
-	message := ""
-	switch fault[0] {
-	case '"': // some servers send only the message, as a string
-		if b, err := rawjson.AppendUnquote(nil, fault); err == nil {
-			message, _ = clean(string(b))
-		}
-	case '{':
-		if code, _ := rawjson.Get(fault, "code"); string(code) == "-32602" { // invalid params
-			out.Code = lathe.CodeInvalidArguments
-		}
-		message, _ = memberText(fault, "message")
-		message, _ = clean(message)
+	if string(rawjson.At(fault, "code")) == "-32602" { // invalid params
+		out.Code = lathe.CodeInvalidArguments
 	}
+	message, _ := clean(cmp.Or(rawjson.Text(fault), rawjson.TextAt(fault, "message"))) // some servers send only the message, as a string
 	out.Data = append(appendMember([]byte{'{'}, "error", text.Clip(message, maxMessage)), '}')
 	return out
 }
@@ -249,30 +239,12 @@ func newRemote(s *supervisor, d *definition) *remote {
 	c := &s.conf
 	t := &remote{s: s, name: d.name, digest: d.digest, marks: d.marks}
 	t.spec = lathe.ToolSpec{
-		Name: c.toolName(d.name), Description: d.description, Schema: d.schema, OutputSchema: d.output,
+		Name: c.toolName(d.name), Description: d.description, Schema: schema.Typed(d.schema), OutputSchema: d.output,
 		Effect: c.Effects[d.name], Allowlist: c.Allowlist, SchemaVersion: d.digest[:12], Timeout: c.CallTimeout,
 		Concurrency: c.Concurrency, Backend: c.origin(), Origin: c.origin(), UncheckedParts: d.unchecked,
 	}
 	if list, ok := c.Allowlists[d.name]; ok {
 		t.spec.Allowlist = list
 	}
-	if _, typed := rawjson.Get(orEmpty(d.schema), "type"); !typed {
-		t.spec.Schema = append([]byte(`{"type":"object"`), restOf(orEmpty(d.schema))...)
-	}
 	return t
-}
-
-func orEmpty(schema []byte) []byte {
-	if len(schema) == 0 {
-		return []byte(`{}`)
-	}
-	return schema
-}
-
-// restOf returns the part of an object behind its opening brace, preceded by a comma if the object has members.
-func restOf(obj []byte) []byte {
-	for range rawjson.Members(obj) {
-		return append([]byte{','}, obj[1:]...)
-	}
-	return []byte{'}'}
 }

@@ -102,7 +102,7 @@ func (x *session) connectHTTP(ctx context.Context, s *supervisor, legacy bool) e
 	if why := g.unauthorized.Load(); why != nil {
 		return why
 	}
-	status := g.status.Load()
+	status := g.lastFailure.Load()
 	if status == 400 || status == 404 || status == 405 {
 		// The transport of protocol version 2024-11-05: an event stream that contains the URL for messages.
 		old, oldErr := x.newClient(s).Connect(ctx, &mcp.SSEClientTransport{Endpoint: s.conf.URL, HTTPClient: client, MaxEventSize: s.conf.MaxLineBytes}, sessionOptions(true))

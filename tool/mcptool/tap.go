@@ -98,9 +98,8 @@ func (t *tap) sent(ctx context.Context, msg []byte) *request {
 	if r == nil {
 		return nil
 	}
-	method, isCall := memberText(msg, "method")
-	id, hasID := rawjson.Get(msg, "id")
-	if !isCall || !hasID || method != "tools/call" && method != "tools/list" {
+	method, id := rawjson.TextAt(msg, "method"), rawjson.At(msg, "id")
+	if id == nil || method != "tools/call" && method != "tools/list" {
 		return nil
 	}
 	t.mu.Lock()
@@ -193,9 +192,10 @@ func (t *tap) answered(ctx context.Context, carried *request, status int, why re
 // error.
 func (t *tap) received(msg []byte) []byte {
 	if err := rawjson.Check(msg, rawjson.Limits{}); err != nil {
-		id := looseID(msg)
+		// The members up to the first invalid one, at any depth, can be read: the request gets an answer if the id is one of them.
+		id := string(rawjson.At(msg, "id"))
 		out := t.refuse(id, errUnreadable)
-		if _, isRequest := rawjson.Get(msg, "method"); out == nil && id != "" && !isRequest {
+		if out == nil && id != "" && rawjson.At(msg, "method") == nil {
 			return errorResponse(id) // for a request that is not watched
 		}
 		return out
@@ -204,32 +204,29 @@ func (t *tap) received(msg []byte) []byte {
 	if msg[0] != '{' {
 		return t.refuse("", errUnreadable)
 	}
-	id, ok := rawjson.Get(msg, "id")
-	if method, isRequest := memberText(msg, "method"); isRequest {
-		switch {
+	id := rawjson.At(msg, "id")
+	if name := rawjson.At(msg, "method"); rawjson.Kind(name) == '"' {
+		switch method := rawjson.Text(name); {
 		case method == "notifications/progress":
-			t.progressed(msg)
+			t.progressed(rawjson.At(msg, "params"))
 		case method == "notifications/elicitation/complete":
-			if params, has := rawjson.Get(msg, "params"); has && params[0] == '{' {
-				id, _ := memberText(params, "elicitationId")
-				t.visited(id)
-			}
-		case ok && method != "ping" && method != "elicitation/create":
+			t.visited(rawjson.TextAt(msg, "params", "elicitationId"))
+		case id != nil && method != "ping" && method != "elicitation/create":
 			t.asked()
 		}
 		return msg
 	}
-	if !ok {
+	if id == nil {
 		return t.refuse("", errUnreadable)
 	}
-	result, ok := rawjson.Get(msg, "result")
+	result := rawjson.At(msg, "result")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.pending[keyOf(id)]
 	if r == nil || r.result != nil {
 		return decodable(msg, id)
 	}
-	if !ok {
+	if result == nil {
 		t.failed(r, msg)
 		return decodable(msg, id)
 	}
@@ -251,7 +248,7 @@ func decodable(msg, id []byte) []byte {
 
 // failed records the error of a reply without a result. The caller holds t.mu.
 func (t *tap) failed(r *request, msg []byte) {
-	if fault, ok := rawjson.Get(msg, "error"); ok && string(fault) != "null" {
+	if fault := rawjson.At(msg, "error"); fault != nil && string(fault) != "null" {
 		r.fault = bytes.Clone(fault)
 		return
 	}
@@ -287,8 +284,7 @@ func (t *tap) receivedBatch(raw []byte, id string) []byte {
 		if out == nil {
 			continue
 		}
-		_, isRequest := rawjson.Get(out, "method")
-		if of, _ := rawjson.Get(out, "id"); !isRequest && string(of) == id {
+		if rawjson.At(out, "method") == nil && string(rawjson.At(out, "id")) == id {
 			answer = out
 		}
 	}
@@ -331,21 +327,9 @@ func errorResponse(id string) []byte {
 	return jsonrpc2.AppendError(nil, id, rpcUnreadable, "the answer is not strict JSON-RPC")
 }
 
-// looseID returns the id in a message that is not strict JSON, so that its request gets an answer. It reads the members of the message up
-// to the first invalid one, at any depth. "": no id was found.
-func looseID(msg []byte) string {
-	id, _ := rawjson.Get(msg, "id")
-	return string(id)
-}
-
-func (t *tap) progressed(msg []byte) {
-	params, ok := rawjson.Get(msg, "params")
-	if !ok || params[0] != '{' {
-		return
-	}
-	token, _ := memberText(params, "progressToken")
+func (t *tap) progressed(params []byte) {
 	t.mu.Lock()
-	r := t.tokens[token]
+	r := t.tokens[rawjson.TextAt(params, "progressToken")]
 	t.mu.Unlock()
 	if r != nil && r.progress != nil {
 		r.progress(params)
@@ -399,9 +383,7 @@ func (t *tap) receivedFor(raw []byte, id string) []byte {
 	if id == "" {
 		return out
 	}
-	of, _ := rawjson.Get(orEmpty(out), "id")
-	_, isRequest := rawjson.Get(orEmpty(out), "method")
-	if out != nil && !isRequest && keyOf(of) == id {
+	if out != nil && rawjson.At(out, "method") == nil && keyOf(rawjson.At(out, "id")) == id {
 		return out
 	}
 	t.mu.Lock()
@@ -410,7 +392,7 @@ func (t *tap) receivedFor(raw []byte, id string) []byte {
 		if out == nil {
 			raw = nil // not strict JSON
 		}
-		t.failed(r, orEmpty(raw))
+		t.failed(r, raw)
 	}
 	return errorResponse(id)
 }

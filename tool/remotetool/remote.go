@@ -204,8 +204,7 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 	chosen := map[string]string{} // definition by name
 	for i := range workers {
 		w := &workers[i]
-		for k := range w.Tools {
-			t := &w.Tools[k]
+		for _, t := range w.Tools {
 			definition := t.Definition()
 			if has := chosen[t.Name]; has != "" && has != definition {
 				refuse(refused, w.ID, t.Name, "the worker "+by[t.Name][0]+" serves it with another definition")
@@ -214,7 +213,7 @@ func (c *Catalogue) choose(workers []remote.Worker) (tools []lathe.Tool, by map[
 			o := known[definition]
 			if o == nil {
 				if o = c.known[definition]; o == nil {
-					o = newOffered(c, t, definition)
+					o = newOffered(c, &t, definition)
 				}
 				if o.bad != "" {
 					refuse(refused, w.ID, t.Name, o.bad)

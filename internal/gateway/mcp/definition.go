@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
+	"github.com/lathe-run/lathe/internal/schema"
 )
 
 // definition describes a tool to clients. Its effect becomes the annotations that MCP calls hints, which grant nothing.
@@ -40,19 +40,11 @@ func annotations(spec *lathe.ToolSpec) *mcp.ToolAnnotations {
 var noArguments = json.RawMessage(`{"type":"object","additionalProperties":false}`)
 
 // inputSchema returns the schema with `"type":"object"` added if it has no type, because the protocol requires one.
-func inputSchema(schema json.RawMessage) json.RawMessage {
-	if len(schema) == 0 {
+func inputSchema(given json.RawMessage) json.RawMessage {
+	if len(given) == 0 {
 		return noArguments
 	}
-	if _, ok := rawjson.Get(schema, "type"); ok {
-		return schema
-	}
-	inner := bytes.TrimSpace(schema)[1:]
-	out := []byte(`{"type":"object"`)
-	if next := rawjson.SkipSpace(inner, 0); inner[next] != '}' {
-		out = append(out, ',')
-	}
-	return append(out, inner...)
+	return schema.Typed(given)
 }
 
 // showsOutput reports whether clients receive the output schema of a tool. They validate results against it, so it is included only if they
@@ -61,6 +53,5 @@ func showsOutput(spec *lathe.ToolSpec, settings *lathe.Settings) bool {
 	if len(spec.OutputSchema) == 0 || !slices.Contains(spec.Allowlist, "*") || settings.Executor == lathe.ExecutorNoop {
 		return false
 	}
-	typ, ok := rawjson.Get(spec.OutputSchema, "type")
-	return ok && string(typ) == `"object"`
+	return rawjson.TextAt(spec.OutputSchema, "type") == "object"
 }

@@ -167,8 +167,7 @@ func namesTask(r *http.Request, m *message, body []byte) *refusal {
 	if taskMethods[m.method] == nil {
 		return nil
 	}
-	params, _ := rawjson.Get(bytes.TrimSpace(body), "params")
-	if id, ok := rawjson.Get(params, "taskId"); ok && id[0] == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
+	if id := rawjson.At(body, "params", "taskId"); rawjson.Kind(id) == '"' && rawjson.Text(id) == strings.TrimSpace(r.Header.Get(headerName)) {
 		return nil
 	}
 	return &refusal{id: m.id, code: mcp.CodeHeaderMismatch, text: headerName + " does not name the task of the request"}

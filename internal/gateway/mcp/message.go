@@ -76,20 +76,18 @@ func inspect(b []byte) (m message, no *refusal) {
 	if b[0] != '{' {
 		return m, invalid("", "a message is a JSON object")
 	}
-	if id, ok := rawjson.Get(b, "id"); ok {
+	if id := rawjson.At(b, "id"); id != nil {
 		if !validID(id) {
 			return m, invalid(m.id, "the id is neither a text of at most 256 bytes nor a whole number")
 		}
 		m.id = string(id)
 	}
-	if v, _ := rawjson.Get(b, "jsonrpc"); string(v) != `"2.0"` {
+	if rawjson.TextAt(b, "jsonrpc") != "2.0" {
 		return m, invalid(m.id, `jsonrpc is not "2.0"`)
 	}
-	method, ok := rawjson.Get(b, "method")
-	if !ok {
-		_, result := rawjson.Get(b, "result")
-		_, failed := rawjson.Get(b, "error")
-		if m.id == "" || result == failed {
+	method := rawjson.At(b, "method")
+	if method == nil {
+		if m.id == "" || (rawjson.At(b, "result") == nil) == (rawjson.At(b, "error") == nil) {
 			return m, invalid(m.id, "neither a request nor a response")
 		}
 		return m, nil
@@ -97,28 +95,17 @@ func inspect(b []byte) (m message, no *refusal) {
 	if method[0] != '"' {
 		return m, invalid(m.id, "the method is not a text")
 	}
-	name, err := rawjson.AppendUnquote(nil, method)
-	if err != nil || len(name) == 0 {
+	if m.method = rawjson.Text(method); m.method == "" {
 		return m, invalid(m.id, "the method is not a name")
 	}
-	m.method = string(name)
-	params, ok := rawjson.Get(b, "params")
-	if ok && params[0] != '{' {
+	if params := rawjson.At(b, "params"); params != nil && params[0] != '{' {
 		return m, invalid(m.id, "params is not an object")
 	}
-	if ok {
-		m.version = metaVersion(params)
-	}
+	m.version = rawjson.TextAt(b, "params", "_meta", "io.modelcontextprotocol/protocolVersion")
 	if m.id != "" && !methods[m.method] {
 		return m, &refusal{id: m.id, code: jsonrpc.CodeMethodNotFound, text: "no such method"}
 	}
 	return m, nil
-}
-
-func metaVersion(params []byte) string {
-	meta, _ := rawjson.Get(params, "_meta")
-	v, _ := rawjson.Get(meta, "io.modelcontextprotocol/protocolVersion")
-	return rawjson.Text(v)
 }
 
 // validID reports whether an id is a string of at most maxID bytes or an integer that every JSON decoder reads exactly.

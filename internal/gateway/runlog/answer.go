@@ -141,8 +141,8 @@ func (v *View) AfterResults(i int) int {
 
 // WaitBefore returns the id of the event at which the run last waited within its first n messages, or 0 if it did not wait there.
 func (v *View) WaitBefore(n int) (event int64) {
-	for i := range v.waitPoints {
-		if r := &v.waitPoints[i]; r.messages <= n {
+	for _, r := range v.waitPoints {
+		if r.messages <= n {
 			event = r.event
 		}
 	}
@@ -183,8 +183,8 @@ func (sp *Span) History() []lathe.Message {
 			out = append(out, m)
 		}
 	}
-	for i := range sp.State.Open {
-		if o := &sp.State.Open[i]; sp.end == nil || !sp.Client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
+	for _, o := range sp.State.Open {
+		if sp.end == nil || !sp.Client[o.ID] && slices.Contains(sp.end.pending, o.ID) {
 			out = append(out, pairs.PendingResult(&o.ToolCall))
 		}
 	}

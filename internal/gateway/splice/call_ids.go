@@ -459,8 +459,8 @@ func turnOf(v *runlog.View, ref callRef) (own []lathe.Message, waits string) {
 			continue
 		}
 		own = slices.DeleteFunc(slices.Clone(messages[begin:end]), func(m lathe.Message) bool { return v.Client[pairs.Answered(&m)] })
-		for j := range v.State.Open {
-			if o := &v.State.Open[j]; !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
+		for _, o := range v.State.Open {
+			if !v.Client[o.ID] && slices.ContainsFunc(calls, func(c lathe.ToolCall) bool { return c.ID == o.ID }) {
 				own = append(own, pairs.PendingResult(&o.ToolCall))
 			}
 		}

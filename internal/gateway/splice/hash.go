@@ -106,8 +106,7 @@ func (s Sum) key(calls []lathe.ToolCall) Key { return NewHash().key(s, calls) }
 // key does what [Sum.key] does, and reuses c, which it resets.
 func (c *Hash) key(s Sum, calls []lathe.ToolCall) Key {
 	c.begin(s)
-	for i := range calls {
-		call := &calls[i]
+	for _, call := range calls {
 		c.Text(call.ID)
 		c.Text(call.Name)
 		said := append(c.args[:0], Unwrapped(call.Arguments)...) // as the client received them

@@ -248,8 +248,7 @@ func (s *KeySet) Remove(key Key) {
 // IsOwn reports whether this server wrote the item. Blocks of the Messages API are recognised by the prefix of their id, because other
 // blocks of the same type are calls that the model's vendor made to MCP servers.
 func IsOwn(item []byte) bool {
-	typ, _ := rawjson.Get(item, "type")
-	switch rawjson.Text(typ) {
+	switch rawjson.TextAt(item, "type") {
 	case "mcp_call", "mcp_list_tools", "mcp_approval_request":
 		return true
 	}

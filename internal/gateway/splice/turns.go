@@ -228,8 +228,8 @@ func (ht *Turns) loadRun(ctx context.Context, c *Request, id string) (found bool
 		return false, nil
 	}
 	var calls []lathe.ToolCall
-	for i := range v.State.Open {
-		if o := &v.State.Open[i]; v.Client[o.ID] {
+	for _, o := range v.State.Open {
+		if v.Client[o.ID] {
 			calls = append(calls, o.ToolCall)
 		}
 	}
