@@ -157,7 +157,6 @@ func isPage(h http.Header) bool {
 // readStream yields the deltas of a stream as they arrive.
 func (a *attempt) readStream(ctx context.Context) error {
 	a.events = sse.NewReader(a.body, &a.v.c.events)
-	defer a.events.Release()
 	shows := a.shows(true)
 	if shows {
 		a.events.KeepRaw()
