@@ -50,7 +50,7 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 		words = "Done."
 	}
 	t := &Turn{Text: words}
-	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+	if !mayCall(req) {
 		return t // without tools the model cannot call
 	}
 	for _, o := range orders {
