@@ -322,7 +322,7 @@ func TestChunksOfHazards(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", h.name, d)
 		}
 		for _, ft := range got.Faults {
-			if ft.Kind != FaultIDDuplicate {
+			if ft.Kind != faultIDDuplicate {
 				t.Errorf("%s: written again, it still has %s", h.name, ft.Kind)
 			}
 		}

@@ -26,7 +26,7 @@ type soundness struct {
 func (a *Assembler) judge() bool {
 	in := &a.chunk
 	switch {
-	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != FaultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
+	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != faultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
 		return false
 	case in.whole:
 		return a.judgeWhole()
