@@ -8,8 +8,8 @@ func IsObject(b []byte, lim Limits) bool {
 	return i < len(b) && b[i] == '{' && Check(b, lim) == nil
 }
 
-// Object returns the object that b contains, without the white space around it. ok is false if b is anything else. Only what [Scan] checks is
-// checked.
+// Object returns the object that b contains, without the white space around it. ok is false if b is anything else. Only what [Scan]
+// checks is checked.
 func Object(b []byte) (object []byte, ok bool) {
 	start := SkipSpace(b, 0)
 	end, err := Scan(b, start)

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line. Each line of data becomes a data line, so that no data can end the event or add a field. A reader receives CR and CRLF as LF, and
-// bytes that are not UTF-8 as U+FFFD.
+// AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line. Each line of data
+// becomes a data line, so that no data can end the event or add a field. A reader receives CR and CRLF as LF, and bytes that are not
+// UTF-8 as U+FFFD.
 func AppendEvent(dst []byte, e Event) []byte {
 	if e.Type != "" && e.Type != "message" && oneLine(e.Type) {
 		dst = appendLines(dst, "event: ", []byte(e.Type))

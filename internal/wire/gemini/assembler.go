@@ -175,8 +175,8 @@ func (a *Assembler) takePart(part []byte) {
 		a.addPart(lathe.Opaque{JSON: compact(part)})
 		return
 	}
-	for i := range p.rest {
-		a.Grow(len(p.rest[i].Name) + len(p.rest[i].Value))
+	for _, m := range p.rest {
+		a.Grow(len(m.Name) + len(m.Value))
 	}
 	switch {
 	case p.data == "text", p.data == "" && len(p.rest) == 0:

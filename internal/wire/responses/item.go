@@ -88,8 +88,8 @@ type item struct {
 // hasCallID reports whether the server has sent the call id of the item. Until then the id of the item takes its place.
 func (it *item) hasCallID() bool { return it.callID != "" && it.callID != it.id }
 
-// announcesAgain reports whether raw announces the item again. Calls are compared by their call ids. Other items have the same id, and the first
-// must be open: some servers give all items one id.
+// announcesAgain reports whether raw announces the item again. Calls are compared by their call ids. Other items have the same id, and
+// the first must be open: some servers give all items one id.
 func (it *item) announcesAgain(raw []byte) bool {
 	if callID := text(raw, "call_id"); callID != "" && it.hasCallID() {
 		return callID == it.callID

@@ -5,9 +5,9 @@ import "slices"
 // items are the items of an answer in the order in which they began.
 type items []*item
 
-// match returns the streamed item whose form raw is: the one at the index, if it is not another one by kind or call id, else the one with the
-// id or the call id of raw. Servers count indexes wrong or leave them out, and some give an item a new id in each event. It returns nil if
-// none exists. An item of the response object is matched once.
+// match returns the streamed item whose form raw is: the one at the index, if it is not another one by kind or call id, else the one
+// with the id or the call id of raw. Servers count indexes wrong or leave them out, and some give an item a new id in each event. It
+// returns nil if none exists. An item of the response object is matched once.
 func (all items) match(index int, raw []byte) *item {
 	kind, callID := kindOf(text(raw, "type")), text(raw, "call_id")
 	fits := func(it *item) bool { return it != nil && !it.settled && it.kind == kind }

@@ -175,8 +175,8 @@ func (r *resource) append(dst wire.JSON, s *state) wire.JSON {
 	}
 	dst = dst.Lit("{").Fields("id", r.id, "object", "response", "created_at", r.created, "completed_at", completed, "status", s.status,
 		"incomplete_details", details, "model", r.model).Lit(",").Raw(r.head).Arr("output")
-	for i := range s.output {
-		dst = dst.Next().Raw(s.output[i].json)
+	for _, done := range s.output {
+		dst = dst.Next().Raw(done.json)
 	}
 	return dst.Lit("]").Val("error", failure).Lit(",").Raw(r.settings).Val("usage", usage).Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
 }
