@@ -116,11 +116,10 @@ func size(ok bool) error {
 
 func asmLathe(body []byte, want int) func() error {
 	var rd bytes.Reader
-	r := sse.NewReader(&rd, nil)
 	var deltas []lathe.Delta
 	return func() error {
 		rd.Reset(body)
-		r.Reset(&rd)
+		r := sse.NewReader(&rd, nil)
 		a := openai.NewAssembler(nil)
 		got := 0
 		for !a.Done() {

@@ -120,11 +120,10 @@ func wireStreams(c *wireCase, calls bool) (wireStream, error) {
 // asmWire assembles a stream with the codec of the wire.
 func asmWire(c *wireCase, s wireStream) func() error {
 	var rd bytes.Reader
-	r := sse.NewReader(&rd, nil)
 	var deltas []lathe.Delta
 	return func() error {
 		rd.Reset(s.body)
-		r.Reset(&rd)
+		r := sse.NewReader(&rd, nil)
 		a := c.upstream.NewAssembler(nil)
 		got := 0
 		for !a.Done() {

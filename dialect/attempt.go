@@ -112,6 +112,18 @@ func (a *attempt) blank(text string) bool {
 	return true
 }
 
+// inGap reads a token after a call. It returns false if the token is no white space that blank buffers, and then emits the buffered white
+// space as text unless a mark of a call follows.
+func (a *attempt) inGap(text string, mark int) bool {
+	if mark < 0 && a.blank(text) {
+		return true
+	}
+	if mark < 0 || mark >= a.prose.base {
+		a.spill()
+	}
+	return false
+}
+
 // spill emits the white space buffered by blank as text.
 func (a *attempt) spill() {
 	a.prose.text(string(a.raw))

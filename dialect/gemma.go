@@ -84,14 +84,10 @@ func (g *gemma) scanned(text string, mark int) {
 	case gemmaText:
 		g.outside(text, mark)
 	case gemmaGap:
-		if mark < 0 && g.blank(text) {
-			return
+		if !g.inGap(text, mark) {
+			g.state = gemmaText
+			g.outside(text, mark)
 		}
-		g.state = gemmaText
-		if mark < 0 || mark >= g.f.base {
-			g.spill()
-		}
-		g.outside(text, mark)
 	case gemmaBad:
 		g.keep(text)
 		g.inBad(mark)

@@ -42,7 +42,7 @@ func (p *jsonParser) WritesArguments() bool { return p.builtin.wrote }
 func (b *builtinCall) begin() {
 	b.state, b.token = builtinName, b.token[:0]
 	b.params.reset()
-	b.p.bad = ""
+	b.p.errorCode = ""
 }
 
 // read reads the next part of the call: a part of a value, or one rune.
@@ -55,14 +55,14 @@ func (b *builtinCall) read() {
 		case literalDone:
 			b.state = builtinNext
 		case literalBad:
-			p.spoil(cmp.Or(p.bad, lathe.CodePayloadParseError))
+			p.markUnreadable(cmp.Or(p.errorCode, lathe.CodePayloadParseError))
 		}
 		return
 	}
 	_, size := utf8.DecodeRuneInString(in)
 	for i := range size {
 		if !b.byte(in[i]) {
-			p.spoil(cmp.Or(p.bad, lathe.CodePayloadParseError))
+			p.markUnreadable(cmp.Or(p.errorCode, lathe.CodePayloadParseError))
 			return
 		}
 	}
@@ -76,14 +76,14 @@ func (b *builtinCall) read() {
 // unreadable; the call is then read to its end without that limit.
 func (b *builtinCall) fit() int {
 	p := b.p
-	if !p.reader.open || p.bad != "" {
+	if !p.reader.open || p.errorCode != "" {
 		return len(p.in)
 	}
 	n := runeCut(p.in, min(len(p.in), max(0, p.opts.MaxPayloadBytes-p.total)))
 	if n == 0 {
-		p.bad, p.unreadable = lathe.CodePayloadTooLarge, true
+		p.errorCode, p.unreadable = lathe.CodePayloadTooLarge, true
 		p.prose.text(string(p.raw))
-		p.lose()
+		p.shortenRaw()
 		return len(p.in)
 	}
 	return n
@@ -92,8 +92,8 @@ func (b *builtinCall) fit() int {
 // keep consumes n bytes of the input and records them as text of the call.
 func (b *builtinCall) keep(n int) {
 	p := b.p
-	if s := p.take(n); p.bad != "" {
-		p.more(s)
+	if s := p.take(n); p.errorCode != "" {
+		p.emitUnreadable(s)
 	} else {
 		p.keep(s)
 	}
@@ -102,8 +102,8 @@ func (b *builtinCall) keep(n int) {
 // end closes the call, or emits its ParseError.
 func (b *builtinCall) end() {
 	p := b.p
-	if p.bad != "" {
-		p.giveUp()
+	if p.errorCode != "" {
+		p.reportUnreadable()
 		return
 	}
 	p.args(b.params.end())

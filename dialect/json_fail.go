@@ -4,104 +4,99 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// spoil emits the text of the attempt as text. The ParseError with this code follows at the end of the attempt. If code is "", the
-// attempt was no call, and no ParseError follows; the same holds in a quiet block before a call is recognized.
-func (p *jsonParser) spoil(code lathe.Code) {
-	quiet := p.block != nil && p.block.quiet
-	p.pending = false
-	p.bad = code
-	known := p.reader.open || p.object.named && p.state == blockJSON
-	if quiet && !known {
-		p.bad = ""
+// markUnreadable emits the text of the attempt as text. The ParseError with this code follows at the end of the attempt. A quiet block in
+// which no call is recognized yet was no call.
+func (p *jsonParser) markUnreadable(code lathe.Code) {
+	if known := p.reader.open || p.object.named && p.state == blockJSON; p.block != nil && p.block.quiet && !known {
+		code = ""
 	}
+	p.toText(code)
+}
+
+// toText emits the text of the attempt as text. A ParseError with the code follows, unless code is "": the attempt was no call.
+func (p *jsonParser) toText(code lathe.Code) {
+	p.pending = false
+	p.errorCode = code
 	p.spillGap()
-	p.unreadable = p.bad != ""
-	if !p.lost {
+	p.unreadable = code != ""
+	if !p.rawShortened {
 		p.prose.text(string(p.raw))
 	}
-	p.lost = true
-	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
+	p.shortenRaw()
 	js := &p.object.js
-	inJSON := p.state == blockJSON && js.state != jsonBad && js.state != jsonDone
 	switch {
-	case inJSON:
-		js.outer = 0
-		p.state = blockOver
-	case p.bad == "":
-		p.calm()
-	case !p.closes():
-		p.giveUp()
-	default:
-		p.state = blockBad
+	case p.state == blockJSON && js.state != jsonBad && js.state != jsonDone: // the rest of the JSON is read as text first
+		js.outer = 0 // the scanner need not stop at the outer levels any more
+		p.state = blockUnreadableJSON
+	case code == "":
+		p.state, p.section = blockNone, 0
+	case !p.hasClosingMark():
+		p.reportUnreadable()
+	default: // the ParseError follows at the closing mark
+		p.state = blockUnreadable
 	}
 	p.seg = p.seg[:0]
 }
 
-// closes reports whether a mark ends the attempt: that of a section or of the block.
-func (p *jsonParser) closes() bool {
+// hasClosingMark reports whether a mark ends the attempt: that of a section or of the block.
+func (p *jsonParser) hasClosingMark() bool {
 	return p.section > 0 || p.block != nil && p.block.close != ""
 }
 
-// calm returns to the text between blocks, after an attempt that was no call.
-func (p *jsonParser) calm() {
-	p.state = blockNone
-	p.section = 0
-}
-
-// over reads the rest of the JSON of an unreadable attempt as text; marks inside the JSON are data.
-func (p *jsonParser) over() {
+// readUnreadableJSON reads the rest of the JSON of an unreadable attempt as text; marks inside the JSON are data.
+func (p *jsonParser) readUnreadableJSON() {
 	js := &p.object.js
 	s := p.take(js.scan(p.in))
-	p.more(s)
+	p.emitUnreadable(s)
 	switch {
 	case js.state != jsonDone && js.state != jsonBad:
-	case p.bad == "":
-		p.calm()
-	case p.closes():
-		p.state = blockBad
+	case p.errorCode == "":
+		p.state, p.section = blockNone, 0
+	case p.hasClosingMark():
+		p.state = blockUnreadable
 	default:
-		p.giveUp()
+		p.reportUnreadable()
 	}
 }
 
-// more emits s as text of an unreadable attempt.
-func (p *jsonParser) more(s string) {
+// emitUnreadable emits s as text of an unreadable attempt.
+func (p *jsonParser) emitUnreadable(s string) {
 	p.keep(s)
 	p.prose.text(s)
 }
 
 // badToken reads a token of the scanner inside an unreadable attempt.
 func (p *jsonParser) badToken(text string, mark int) {
-	if mark < 0 || mark >= p.prose.base {
-		p.more(text)
+	if mark < 0 || mark >= p.prose.base { // the marks from base on are those of thinking
+		p.emitUnreadable(text)
 		return
 	}
 	switch m := p.f.kinds[mark]; {
 	case m.kind == markOpen && !p.begun && !p.f.blocks[m.n].quiet:
-		p.giveUp()
+		p.reportUnreadable() // a block that opens before the JSON of the attempt ends the attempt
 		if p.section > 0 {
 			p.inSection(mark)
 		} else {
 			p.token(text, mark)
 		}
 	case m.kind == markSectionEnd && p.section > 0:
-		p.more(text)
-		p.giveUp()
+		p.emitUnreadable(text)
+		p.reportUnreadable()
 		p.section, p.state = 0, blockNone
 	case m.kind == markClose && p.block != nil && p.block.close == text:
-		p.more(text)
-		p.giveUp()
+		p.emitUnreadable(text)
+		p.reportUnreadable()
 	default:
-		p.more(text)
+		p.emitUnreadable(text)
 	}
 }
 
-// giveUp emits the ParseError of an unreadable attempt and returns to the text around it.
-func (p *jsonParser) giveUp() {
-	p.fail(p.bad, p.toolName(p.object.name), string(p.raw), p.total)
-	p.spoiled = true
+// reportUnreadable emits the ParseError of an unreadable attempt and returns to the text around it.
+func (p *jsonParser) reportUnreadable() {
+	p.fail(p.errorCode, p.toolName(p.object.name), string(p.raw), p.total)
+	p.sectionFailed = true
 	p.prose.mask.fresh()
-	p.raw, p.total, p.lost = p.raw[:0], 0, false
+	p.raw, p.total, p.rawShortened = p.raw[:0], 0, false
 	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 	p.state = blockNone
 	if p.section > 0 {
@@ -112,42 +107,42 @@ func (p *jsonParser) giveUp() {
 // finish ends the text: it closes or reports the call that is open.
 func (p *jsonParser) finish() {
 	switch p.state {
-	case blockNone:
+	case blockNone: // no call is open
 		p.gap = p.gap[:0]
 		return
-	case blockTail, blockNext:
+	case blockTail, blockNext: // the last call is complete but for its closing mark
 		p.confirm()
 		return
 	case blockJSON, blockBuiltin:
 		switch {
 		case p.unreadable: // the call exceeds max_payload_bytes
-			p.giveUp()
+			p.reportUnreadable()
 			return
 		case p.reader.open:
 			p.endCall(true)
 			return
 		}
-	case blockBad, blockOver:
-		if p.bad != "" {
-			p.giveUp()
+	case blockUnreadable, blockUnreadableJSON: // the text is emitted already
+		if p.errorCode != "" {
+			p.reportUnreadable()
 		}
 		return
-	case blockCite:
+	case blockCite: // the mark of a citation that did not end is text
 		p.text(string(p.raw))
 		return
 	case blockSection:
-		if p.taken > 0 || p.spoiled {
+		if p.taken > 0 || p.sectionFailed { // that its end mark is missing is no error
 			return
 		}
 		p.block = nil
 	}
 	if p.block != nil && p.block.quiet && !p.object.named {
-		p.spoil("")
+		p.toText("")
 		return
 	}
 	p.cut = true
-	p.spoil(lathe.CodeIncompleteCall)
-	if p.state == blockBad || p.state == blockOver {
-		p.giveUp()
+	p.markUnreadable(lathe.CodeIncompleteCall)
+	if p.state == blockUnreadable || p.state == blockUnreadableJSON {
+		p.reportUnreadable()
 	}
 }

@@ -12,7 +12,7 @@ import (
 func (p *jsonParser) headByte(c byte) {
 	part := &p.block.head[p.part]
 	if len(p.seg) >= maxHeadBytes {
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 		return
 	}
 	if part.json && p.startsJSON(c, part.field) {
@@ -107,7 +107,7 @@ func (p *jsonParser) headDone() {
 // noName ends an attempt whose head contains no name of a tool.
 func (p *jsonParser) noName() {
 	p.seg = p.seg[:0]
-	p.spoil(lathe.CodePayloadParseError)
+	p.markUnreadable(lathe.CodePayloadParseError)
 }
 
 // setHead records word, a part of the head. It returns false if word is not valid for the field.

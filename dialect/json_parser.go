@@ -28,15 +28,15 @@ type jsonParser struct {
 	gap     []byte // white space after a call, which is emitted only if text follows
 	swallow bool   // white space that follows is buffered in gap
 
-	section int  // number of the open section, from 1; 0 if none is open
-	taken   int  // number of calls in the section
-	spoiled bool // the section has had an unreadable call
+	section       int  // number of the open section, from 1; 0 if none is open
+	taken         int  // number of calls in the section
+	sectionFailed bool // the section has had an unreadable call
 
-	raw   []byte     // the attempt so far; after lost, only its beginning
-	lost  bool       // raw is limited to maxExcerptBytes
-	total int        // the length of the attempt, in bytes
-	bad   lathe.Code // why the attempt is unreadable; "" while it is readable
-	begun bool       // the JSON of the attempt has begun
+	raw          []byte     // the attempt so far, or only its beginning
+	rawShortened bool       // raw is limited to maxExcerptBytes
+	total        int        // the length of the attempt, in bytes
+	errorCode    lathe.Code // why the attempt is unreadable; "" while it is readable
+	begun        bool       // the JSON of the attempt has begun
 
 	part    int         // index of the part of the head
 	seg     []byte      // the bytes of the head part or of the mark being read
@@ -52,28 +52,28 @@ type jsonParser struct {
 type jsonBlockState uint8
 
 const (
-	blockNone    jsonBlockState = iota // in the text between blocks
-	blockHead                          // before the JSON, in the head
-	blockOpen                          // before the JSON, after the head
-	blockJSON                          // in the JSON
-	blockBuiltin                       // in a call in the form NAME.call(…)
-	blockNext                          // between two objects
-	blockTail                          // before the closing mark
-	blockBad                           // in an unreadable attempt
-	blockOver                          // in JSON of an unreadable attempt
-	blockSection                       // between the calls of a section
-	blockCite                          // in the mark that ends a citation
+	blockNone           jsonBlockState = iota // in the text between blocks
+	blockHead                                 // before the JSON, in the head
+	blockOpen                                 // before the JSON, after the head
+	blockJSON                                 // in the JSON
+	blockBuiltin                              // in a call in the form NAME.call(…)
+	blockNext                                 // between two objects
+	blockTail                                 // before the closing mark
+	blockUnreadable                           // in an unreadable attempt
+	blockUnreadableJSON                       // in JSON of an unreadable attempt
+	blockSection                              // between the calls of a section
+	blockCite                                 // in the mark that ends a citation
 )
 
 func (p *jsonParser) read() {
 	for {
 		switch p.state {
-		case blockNone, blockBad:
+		case blockNone, blockUnreadable:
 			text, mark, ok := p.next()
 			switch {
 			case !ok:
 				return
-			case p.state == blockBad:
+			case p.state == blockUnreadable:
 				p.badToken(text, mark)
 			default:
 				p.token(text, mark)
@@ -115,8 +115,8 @@ func (p *jsonParser) token(text string, mark int) {
 	case thinking:
 		p.prose.mention(text)
 	case m.kind == markSection:
-		p.section, p.taken, p.spoiled = m.n+1, 0, false
-		p.raw, p.total, p.lost = append(p.raw[:0], text...), len(text), false
+		p.section, p.taken, p.sectionFailed = m.n+1, 0, false
+		p.raw, p.total, p.rawShortened = append(p.raw[:0], text...), len(text), false
 		p.seg, p.state = p.seg[:0], blockSection
 	case m.kind == markOpen:
 		p.openBlock(m.n, text, p.f.blocks[m.n].keep)
@@ -171,10 +171,10 @@ func (p *jsonParser) spillGap() {
 // openBlock begins an attempt at the mark of block n. The last keep bytes of the mark belong to the JSON.
 func (p *jsonParser) openBlock(n int, mark string, keep int) {
 	p.block = &p.f.blocks[n]
-	if p.section == 0 || p.taken > 0 || p.spoiled {
+	if p.section == 0 || p.taken > 0 || p.sectionFailed {
 		p.raw, p.total = p.raw[:0], 0
 	}
-	p.lost, p.begun, p.list, p.pending, p.surplus = false, false, false, false, false
+	p.rawShortened, p.begun, p.list, p.pending, p.surplus = false, false, false, false, false
 	p.object.name, p.object.id, p.seg, p.part = p.object.name[:0], p.object.id[:0], p.seg[:0], 0
 	p.wordEnd, p.object.named = 0, false
 	p.keep(mark[:len(mark)-keep])
@@ -183,7 +183,7 @@ func (p *jsonParser) openBlock(n int, mark string, keep int) {
 		p.state = blockOpen
 	}
 	in := p.in
-	for p.in = mark[len(mark)-keep:]; p.in != "" && p.state != blockNone && p.state != blockBad; {
+	for p.in = mark[len(mark)-keep:]; p.in != "" && p.state != blockNone && p.state != blockUnreadable; {
 		p.step()
 	}
 	p.prose.text(p.in)
@@ -208,8 +208,8 @@ func (p *jsonParser) step() {
 		p.tailByte(c)
 	case blockSection:
 		p.sectionByte(c)
-	case blockOver:
-		p.over()
+	case blockUnreadableJSON:
+		p.readUnreadableJSON()
 	case blockCite:
 		p.citeByte(c)
 	}
@@ -221,18 +221,18 @@ func (p *jsonParser) eat() { p.keep(p.take(1)) }
 // keep appends s to the text of the attempt and counts it. After lose, it stores only the excerpt.
 func (p *jsonParser) keep(s string) {
 	p.total += len(s)
-	if p.reader.open && !p.lost && len(p.raw)+len(s) > p.opts.MaxPayloadBytes {
-		p.lose()
+	if p.reader.open && !p.rawShortened && len(p.raw)+len(s) > p.opts.MaxPayloadBytes {
+		p.shortenRaw()
 	}
-	if p.lost {
+	if p.rawShortened {
 		s = s[:min(len(s), max(0, maxExcerptBytes-len(p.raw)))]
 	}
 	p.raw = append(p.raw, s...)
 }
 
-// lose shortens the text of the attempt to maxExcerptBytes; the rest is only counted.
-func (p *jsonParser) lose() {
-	p.lost = true
+// shortenRaw shortens the text of the attempt to maxExcerptBytes; the rest is only counted.
+func (p *jsonParser) shortenRaw() {
+	p.rawShortened = true
 	p.raw = p.raw[:min(len(p.raw), maxExcerptBytes)]
 }
 
@@ -240,7 +240,7 @@ func (p *jsonParser) lose() {
 func (p *jsonParser) openByte(c byte) {
 	switch {
 	case len(p.raw) > p.opts.MaxPayloadBytes+maxHeadBytes:
-		p.spoil(lathe.CodePayloadTooLarge)
+		p.markUnreadable(lathe.CodePayloadTooLarge)
 	case len(p.seg) > 0 || c == '`' && p.block.fence:
 		p.fenceByte(c)
 	case space(c):
@@ -264,7 +264,7 @@ func (p *jsonParser) openByte(c byte) {
 		p.state = blockBuiltin
 		p.builtin.begin()
 	default:
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 	}
 }
 
@@ -279,7 +279,7 @@ func (p *jsonParser) fenceByte(c byte) {
 	}
 	p.seg = append(p.seg, c)
 	if !strings.HasPrefix(fence+"json", string(p.seg)) {
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 		return
 	}
 	p.eat()
@@ -289,7 +289,7 @@ func (p *jsonParser) fenceByte(c byte) {
 func (p *jsonParser) json() {
 	room := p.opts.MaxPayloadBytes - p.total
 	if room <= 0 {
-		p.spoil(lathe.CodePayloadTooLarge)
+		p.markUnreadable(lathe.CodePayloadTooLarge)
 		return
 	}
 	n := p.object.read(p.in[:min(len(p.in), room)])
@@ -311,9 +311,9 @@ func (p *jsonParser) json() {
 			p.state = blockNext
 		}
 	case objectBroken:
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 	case objectForeign:
-		p.spoil("")
+		p.toText("")
 	}
 }
 
@@ -348,7 +348,7 @@ func (p *jsonParser) confirm() {
 	p.taken++
 	p.gap = p.gap[:0]
 	p.endCall(false)
-	p.raw, p.total, p.lost = p.raw[:0], 0, false
+	p.raw, p.total, p.rawShortened = p.raw[:0], 0, false
 	p.object.name, p.object.id = p.object.name[:0], p.object.id[:0]
 }
 
@@ -388,7 +388,7 @@ func (p *jsonParser) nextByte(c byte) {
 		if p.block.close == "" {
 			p.leaveAt()
 		} else {
-			p.spoil(lathe.CodePayloadTooLarge)
+			p.markUnreadable(lathe.CodePayloadTooLarge)
 		}
 	case space(c):
 		p.eat()
@@ -455,6 +455,6 @@ func (p *jsonParser) tailByte(c byte) {
 		p.eat()
 	default:
 		p.seg = p.seg[:0]
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 	}
 }

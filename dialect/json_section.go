@@ -59,7 +59,7 @@ func (p *jsonParser) sectionByte(c byte) {
 	default:
 		p.seg = p.seg[:0]
 		p.block, p.begun, p.object.name = nil, false, p.object.name[:0]
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 	}
 }
 
@@ -77,13 +77,13 @@ func (p *jsonParser) endSection() {
 	case p.taken > 0:
 		p.raw = p.raw[:0]
 		p.swallow = true
-	case p.spoiled:
+	case p.sectionFailed:
 		p.unreadable = true
 		p.prose.text(string(p.raw))
 		p.unreadable = false
 	default:
 		p.block = nil
-		p.spoil(lathe.CodePayloadParseError)
+		p.markUnreadable(lathe.CodePayloadParseError)
 	}
 	p.seg = p.seg[:0]
 }

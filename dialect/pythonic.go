@@ -97,14 +97,10 @@ func (p *pythonic) scanned(text string, mark int) {
 	case pythonText:
 		p.outside(text, mark)
 	case pythonGap:
-		if mark < 0 && p.blank(text) {
-			return
+		if !p.inGap(text, mark) {
+			p.state = pythonText
+			p.outside(text, mark)
 		}
-		p.state = pythonText
-		if mark < 0 || mark >= p.prose.base {
-			p.spill()
-		}
-		p.outside(text, mark)
 	case pythonBad:
 		p.keep(text)
 		p.inBad(mark)

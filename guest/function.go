@@ -134,14 +134,7 @@ func trapCause(e *wasmrt.Error) string {
 	}
 }
 
-// failedBecause is failed with a cause for operators, which the model does not receive.
+// failedBecause returns the output of a failed call. The model receives rc, and operators also the cause.
 func failedBecause(rc int, cause string) *lathe.Output {
-	out := failed(rc)
-	out.Cause = cause
-	return out
-}
-
-// failed returns the output of a failed call. The model receives rc.
-func failed(rc int) *lathe.Output {
-	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: rc, Data: fmt.Appendf(nil, `{"rc":%d}`, rc)}
+	return &lathe.Output{IsError: true, Code: lathe.CodeExecutionFailed, RC: rc, Data: fmt.Appendf(nil, `{"rc":%d}`, rc), Cause: cause}
 }

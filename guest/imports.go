@@ -112,15 +112,12 @@ func (c *call) text(ptr, n uint32) (text string, rc int32) {
 
 // bytes returns a view of n bytes at ptr, which is valid until the guest runs again. rc is 0, -EFAULT, or -ENOMEM above maxCallBytes.
 func (c *call) bytes(ptr, n uint32) (b []byte, rc int32) {
-	if n > maxCallBytes {
-		if _, err := c.inst.Memory().Read(ptr, n); err != nil {
-			return nil, -efault
-		}
-		return nil, -enomem
-	}
 	b, err := c.inst.Memory().Read(ptr, n)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, -efault
+	case n > maxCallBytes:
+		return nil, -enomem
 	}
 	return b, 0
 }

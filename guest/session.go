@@ -45,9 +45,9 @@ func (s *session) write(role, content string) int32 {
 // sizeOf returns the size of messages in bytes, as it counts towards SessionBytes.
 func sizeOf(msgs []lathe.Message) int {
 	n := 0
-	for i := range msgs {
+	for _, m := range msgs {
 		n += perItem
-		for _, p := range msgs[i].Parts {
+		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case lathe.Text:
 				n += len(p.Text)

@@ -19,14 +19,14 @@ import (
 
 // An attempt is one HTTP request of a model call and its response.
 type attempt struct {
-	v       *modelCall
-	yield   func(lathe.Delta, error) bool
-	relay   *lathe.Relay // nil if the bytes of the response are not relayed
-	begun   bool         // a delta, or the bytes of one, were yielded
-	lead    lead
-	follows bool // the answer continues one that the server paused, in the same turn
-	delta   bool // a delta was yielded
-	stopped bool // the consumer stopped the iteration
+	v         *modelCall
+	yield     func(lathe.Delta, error) bool
+	relay     *lathe.Relay // nil if the bytes of the response are not relayed
+	visible   bool         // a delta, or the bytes of one, were yielded: the call is not repeated any more
+	lead      lead
+	continues bool // the answer continues one that the server paused, in the same turn
+	yielded   bool // a delta was yielded
+	stopped   bool // the consumer stopped the iteration
 	// reconnected: the request was sent again, because the server had closed the first connection.
 	reconnected bool
 	status      int            // status of the response; 0 before it
@@ -50,7 +50,7 @@ func (a *attempt) run(ctx context.Context) *lathe.Error {
 	v, c := a.v, a.v.c
 	actx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer func() { a.watch.stop() }()
+	defer func() { a.watch.stop() }() // send replaces a.watch
 	resp, closed, err := a.send(actx, cancel, c.transport)
 	if closed && actx.Err() == nil {
 		// The server closed an idle connection. That is neither a failure of the server nor an attempt: the request is sent again, on a
@@ -111,8 +111,8 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	case a.status >= 400:
 		body, _ := a.body.readAll(int(c.opts.Limits.MaxErrorBytes)) // a partial body is enough for an error
 		a.refusal = c.wire.ParseError(a.status, body)
-		if a.unreadable(a.refusal) {
-			a.endUnreadable()
+		if a.isUnreadableCall(a.refusal) {
+			a.endWithUnreadableCall()
 			return nil
 		}
 		return c.fromStatus(resp, a.refusal, body)
@@ -126,7 +126,7 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	case errors.Is(err, io.EOF):
 		return c.protocol(a.status, "the response is empty", nil)
 	case err != nil:
-		return a.broken(err)
+		return a.fromBody(err)
 	case first == '<' || isPage(resp.Header):
 		return c.protocol(a.status, "the response is a page, not an answer: is the base URL right?", nil)
 	case first == '{' || first == '[':
@@ -140,7 +140,7 @@ func (a *attempt) receive(ctx context.Context, resp *http.Response) error {
 	if a.body.from.err == nil {
 		a.watch.draining(drainTime)
 		rest, _ := a.body.readAll(drainBytes) // an error does not matter: the answer is complete
-		a.showRest(rest)
+		a.relayRest(rest)
 	}
 	a.finish.UpstreamRequestID = a.requestID
 	if a.finish.ProviderCost == nil {
@@ -157,8 +157,7 @@ func isPage(h http.Header) bool {
 // readStream yields the deltas of a stream as they arrive.
 func (a *attempt) readStream(ctx context.Context) error {
 	a.events = sse.NewReader(a.body, &a.v.c.events)
-	defer a.events.Release()
-	shows := a.shows(true)
+	shows := a.relays(true)
 	if shows {
 		a.events.KeepRaw()
 	}
@@ -175,23 +174,23 @@ func (a *attempt) readStream(ctx context.Context) error {
 			case ctx.Err() != nil && (ferr != nil || !errors.Is(context.Cause(ctx), errNoEnd)):
 				return ctx.Err()
 			case ferr == nil:
-				a.showRest(a.events.Rest())
+				a.relayRest(a.events.Rest())
 				a.end(fin)
 				return nil
 			case !clean:
-				return a.broken(err)
+				return a.fromBody(err)
 			}
 			return a.v.c.protocol(a.status, "the stream ended before the answer did", ferr)
 		}
 		deltas, err = a.answer.Append(deltas[:0], ev.Type, ev.Data)
 		if shows && err == nil {
-			a.show(ev.Type, deltas)
+			a.relayEvent(ev.Type, deltas)
 		}
-		if !a.hand(deltas) {
+		if !a.yieldDeltas(deltas) {
 			return nil
 		}
 		if err != nil {
-			return a.failed(err, ev.Data)
+			return a.endWithCodecError(err, ev.Data)
 		}
 		if a.answer.Finished() {
 			a.watch.finished()
@@ -199,24 +198,24 @@ func (a *attempt) readStream(ctx context.Context) error {
 	}
 	fin, err := a.answer.Finish(true)
 	if err != nil {
-		return a.told(err, nil)
+		return a.fromCodec(err, nil)
 	}
-	a.showRest(a.events.Rest())
+	a.relayRest(a.events.Rest())
 	a.end(fin)
 	return nil
 }
 
-// hand yields deltas to the consumer. It returns false once the consumer has stopped.
-func (a *attempt) hand(deltas []lathe.Delta) bool {
-	if a.follows && len(deltas) > 0 { // the text of this answer is a part of its own
-		a.follows = false
-		if !a.hand([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.v.c.wire.Wire())}}) {
+// yieldDeltas yields deltas to the consumer. It returns false once the consumer has stopped.
+func (a *attempt) yieldDeltas(deltas []lathe.Delta) bool {
+	if a.continues && len(deltas) > 0 { // the text of this answer is a part of its own
+		a.continues = false
+		if !a.yieldDeltas([]lathe.Delta{{Kind: lathe.DeltaTextEnd, Name: string(a.v.c.wire.Wire())}}) {
 			return false
 		}
 	}
 	for i := range deltas {
-		if !a.delta {
-			a.begun, a.delta = true, true
+		if !a.yielded {
+			a.visible, a.yielded = true, true
 			a.v.deadline = time.Time{}
 			a.watch.begun()
 		}
@@ -239,92 +238,19 @@ func (a *attempt) readWhole() error {
 	}
 	body, err := a.body.readAll(limit)
 	if err != nil {
-		return a.broken(err)
+		return a.fromBody(err)
 	}
 	deltas, fin, err := a.answer.Complete(nil, body)
 	if err != nil {
-		return a.failed(err, body)
+		return a.endWithCodecError(err, body)
 	}
-	if a.shows(false) {
+	if a.relays(false) {
 		a.relay.Take(&lathe.Raw{Bytes: body, Sound: a.answer.Sound() || a.relay.Opaque, Deltas: deltas})
 	}
-	if a.hand(deltas) {
+	if a.yieldDeltas(deltas) {
 		a.end(fin)
 	}
 	return nil
-}
-
-// failed ends an answer for which the codec returned err; body is the event or the body that it read.
-func (a *attempt) failed(err error, body []byte) error {
-	var api *wire.APIError
-	if errors.As(err, &api) && a.unreadable(api) {
-		a.endUnreadable()
-		return nil
-	}
-	return a.told(err, body)
-}
-
-// unreadable reports whether the server's error says that it could not parse the call that the model wrote, and the model may write it
-// again. If the client executes all calls, it receives the error instead, and so does a request without tools.
-func (a *attempt) unreadable(api *wire.APIError) bool {
-	req := &a.v.scratch
-	_, can := a.answer.(lenient)
-	return can && a.relay == nil && !req.ClientCalls && len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone && isOutputFault(api)
-}
-
-// endUnreadable ends the answer with an unreadable call, which is no failure of the attempt.
-func (a *attempt) endUnreadable() {
-	deltas, fin := a.answer.(lenient).Unreadable(nil)
-	if a.hand(deltas) {
-		a.finish = fin
-		fin.UpstreamRequestID = a.requestID
-	}
-}
-
-// told converts an error of the codec to the failure of the attempt: an error that the server reported in its answer, an answer above a
-// limit, or a response that is not an answer of the wire.
-func (a *attempt) told(err error, body []byte) error {
-	var api *wire.APIError
-	if errors.As(err, &api) {
-		a.refusal = api
-		e := a.v.c.fromInBand(api, body)
-		if e.Status == 0 {
-			e.Status = a.status
-		}
-		return e
-	}
-	if setting := limitOf(err); setting != "" {
-		return a.v.c.protocol(a.status, "the answer is above "+setting, err)
-	}
-	return a.v.c.protocol(a.status, "the response is not "+answers[a.v.c.wire.Wire()], err)
-}
-
-// limitOf returns the setting of the limit that err exceeds; "" if err is another error.
-func limitOf(err error) string {
-	switch {
-	case errors.Is(err, wire.ErrTooManyCalls):
-		return "max_answer_calls"
-	case errors.Is(err, wire.ErrTooManyBytes):
-		return "max_answer_bytes"
-	case errors.Is(err, sse.ErrLineTooLong):
-		return "max_line_bytes"
-	case errors.Is(err, sse.ErrEventTooLong), errors.Is(err, errWholeTooLarge):
-		return "max_event_bytes"
-	case errors.Is(err, errTooLarge):
-		return "max_response_bytes"
-	}
-	return ""
-}
-
-// broken converts an error of reading the body: a response above a limit is a protocol error, other errors are returned unchanged.
-func (a *attempt) broken(err error) error {
-	if setting := limitOf(err); setting != "" {
-		return a.v.c.protocol(a.status, "the response is above "+setting, err)
-	}
-	if errors.Is(err, errEncoding) {
-		return a.v.c.protocol(a.status, err.Error(), err)
-	}
-	return err
 }
 
 // costOf returns the cost in US dollars that LiteLLM reports in its header; nil if none exists.

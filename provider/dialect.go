@@ -221,8 +221,8 @@ func (t *textModel) writtenIn(d *dialect.Dialect, messages []lathe.Message) *dia
 	if d.Name() != "auto" {
 		return d
 	}
-	for i := range messages {
-		for _, c := range messages[i].Calls() {
+	for _, m := range messages {
+		for _, c := range m.Calls() {
 			if found, ok := dialect.Lookup(c.Dialect); ok {
 				return found
 			}

@@ -29,7 +29,7 @@ func (l *loading) told() int { return min(l.polls, 1) }
 func (l *loading) wait(v *modelCall, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	var up *lathe.UpstreamError
 	limit := v.c.opts.Timeouts.Loading
-	if limit <= 0 || a.begun || !errors.As(err, &up) {
+	if limit <= 0 || a.visible || !errors.As(err, &up) {
 		return 0, false
 	}
 	started := !l.until.IsZero()

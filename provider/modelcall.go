@@ -65,7 +65,7 @@ func (v *modelCall) generate(ctx context.Context, req *lathe.Request, yield func
 	var load loading
 	turn := pausedTurn{relayed: req.Relay != nil}
 	for n := 1; ; n++ {
-		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, begun: turn.whole != nil, follows: turn.whole != nil, delta: turn.delta}
+		a := attempt{v: v, answer: v.c.wire.NewAssembler(&v.c.assemble), lead: v.lead(req), yield: yield, relay: req.Relay, visible: turn.whole != nil, continues: turn.whole != nil, yielded: turn.delta}
 		err := a.run(ctx)
 		v.c.log(ctx, n, &a, err)
 		switch {
@@ -128,7 +128,7 @@ func (v *modelCall) answered(req *lathe.Request, a *attempt, turn *pausedTurn) (
 		v.finish(req, whole, a.yield)
 		return false
 	}
-	turn.delta = a.delta
+	turn.delta = a.yielded
 	more, err := turn.next(v.c, req)
 	if err == nil {
 		err = v.encodeRequest(more)
@@ -188,7 +188,7 @@ func (v *modelCall) noteBindings(m *lathe.Message) {
 func (v *modelCall) retry(n int, a *attempt, err *lathe.Error) (time.Duration, bool) {
 	r := &v.c.opts.Retry
 	var up *lathe.UpstreamError
-	if a.begun || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
+	if a.visible || n >= r.Attempts || !errors.As(err, &up) || !up.Retryable {
 		return 0, false
 	}
 	if up.Kind == lathe.UpstreamLoading && v.c.opts.Timeouts.Loading > 0 {

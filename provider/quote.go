@@ -90,8 +90,8 @@ func betweenMarks(s string) (out [][2]int) {
 
 // eachText calls f with each text of msgs: of users, of models and of tools.
 func eachText(msgs []lathe.Message, f func(string)) {
-	for i := range msgs {
-		for _, p := range msgs[i].Parts {
+	for _, m := range msgs {
+		for _, p := range m.Parts {
 			switch p := p.(type) {
 			case lathe.Text:
 				f(p.Text)

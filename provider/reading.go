@@ -120,8 +120,8 @@ func (r *reading) read(text string) {
 	}
 	if r.old != nil {
 		r.deltas = r.old.Append(r.deltas[:0], text)
-		for i := range r.deltas {
-			if r.deltas[i].Kind == lathe.DeltaCallStart && r.deltas[i].Deprecated {
+		for _, d := range r.deltas {
+			if d.Kind == lathe.DeltaCallStart && d.Deprecated {
 				r.deprecated++
 			}
 		}

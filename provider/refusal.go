@@ -11,7 +11,7 @@ import (
 // shortenIDs encodes the request again with short ids of calls and returns true, if the server refused the ids in the request. All later
 // requests to the server then have short ids. The bytes of a relayed request are not changed.
 func (v *modelCall) shortenIDs(req *lathe.Request, a *attempt, err *lathe.Error) bool {
-	if v.short || a.begun || v.raw || !refusesIDs(err) {
+	if v.short || a.visible || v.raw || !refusesIDs(err) {
 		return false
 	}
 	v.c.shortIDs.Store(true)
@@ -24,7 +24,7 @@ const maxRefused = 8
 // retryWithoutFeature encodes the request again without a feature and returns true, if the server refused that feature and the request has
 // it.
 func (v *modelCall) retryWithoutFeature(req *lathe.Request, a *attempt) bool {
-	if a.begun || a.refusal == nil {
+	if a.visible || a.refusal == nil {
 		return false
 	}
 	feature := refusedFeature(v.c.wire, a.refusal)

@@ -13,8 +13,8 @@ func (c *Chat) Relays() lathe.Wire { return c.wire.Wire() }
 // asksWhole reports whether the request asks for an answer that is not streamed.
 func asksWhole(r *lathe.Request) bool { return r.Relay != nil && !r.Relay.Stream }
 
-// shows reports whether the request has a relay for answers of that form: a stream, or a whole body.
-func (a *attempt) shows(stream bool) bool { return a.relay != nil && a.relay.Stream == stream }
+// relays reports whether the request has a relay for answers of that form: a stream, or a whole body.
+func (a *attempt) relays(stream bool) bool { return a.relay != nil && a.relay.Stream == stream }
 
 // maxOpening and maxOpeningBytes limit the events that are buffered at the beginning of a relayed stream.
 const (
@@ -34,9 +34,9 @@ func (a *attempt) opens(event string, deltas []lathe.Delta) bool {
 	return !slices.ContainsFunc(deltas, func(d lathe.Delta) bool { return d.Kind != lathe.DeltaText || d.Text != "" })
 }
 
-// show passes the event that was read, and all events before it, to the relay. The events that open the stream are buffered until the
+// relayEvent passes the event that was read, and all events before it, to the relay. The events that open the stream are buffered until the
 // answer begins, so that the call can be repeated if the server fails before. Once an event was passed on, the call is not repeated.
-func (a *attempt) show(event string, deltas []lathe.Delta) {
+func (a *attempt) relayEvent(event string, deltas []lathe.Delta) {
 	raw := &a.raw
 	*raw = lathe.Raw{Bytes: a.events.Raw(), Sound: a.answer.Sound() || a.relay.Opaque, Finished: a.answer.Finished(), Deltas: deltas}
 	raw.ID, raw.Model = a.answer.Names()
@@ -46,32 +46,32 @@ func (a *attempt) show(event string, deltas []lathe.Delta) {
 			raw.Deltas = append(began, deltas...)
 		}
 	}
-	if !a.begun && len(a.held) < maxOpening && a.heldBytes+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
+	if !a.visible && len(a.held) < maxOpening && a.heldBytes+len(raw.Bytes) <= maxOpeningBytes && !raw.Finished && a.opens(event, raw.Deltas) {
 		a.heldBytes += len(raw.Bytes)
 		raw.Bytes, raw.Deltas = bytes.Clone(raw.Bytes), slices.Clone(raw.Deltas)
 		a.held = append(a.held, *raw)
 		return
 	}
-	a.showHeld()
-	a.begun = true
+	a.relayHeld()
+	a.visible = true
 	a.relay.Take(raw)
 }
 
-// showHeld passes the buffered events to the relay.
-func (a *attempt) showHeld() {
+// relayHeld passes the buffered events to the relay.
+func (a *attempt) relayHeld() {
 	for i := range a.held {
-		a.begun = true
+		a.visible = true
 		a.relay.Take(&a.held[i])
 	}
 	a.held = nil
 }
 
-// showRest passes the bytes after the last event to the relay.
-func (a *attempt) showRest(b []byte) {
-	if !a.shows(true) {
+// relayRest passes the bytes after the last event to the relay.
+func (a *attempt) relayRest(b []byte) {
+	if !a.relays(true) {
 		return
 	}
-	a.showHeld()
+	a.relayHeld()
 	if len(b) > 0 {
 		a.relay.Take(&lathe.Raw{Bytes: b, Sound: true})
 	}

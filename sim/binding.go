@@ -51,24 +51,15 @@ func before(body []byte, i int) string {
 
 // appendUncached appends a JSON value without white space and without members named cache_control. It retains the order of members.
 func appendUncached(dst, v []byte) []byte {
-	switch v[0] {
-	case '{':
-		dst = append(dst, '{')
-		for key, value := range rawjson.Members(v) {
-			if !rawjson.EqualKey(key, "cache_control") {
-				dst = appendUncached(append(append(dst, key...), ':'), value)
-				dst = append(dst, ',')
-			}
-		}
-		return append(dst, '}')
-	case '[':
-		dst = append(dst, '[')
-		for value := range rawjson.Elements(v) {
-			dst = append(appendUncached(dst, value), ',')
-		}
-		return append(dst, ']')
+	if v[0] != '{' && v[0] != '[' {
+		return rawjson.AppendCompact(dst, v)
 	}
-	return rawjson.AppendCompact(dst, v)
+	return rawjson.AppendEach(dst, v, func(dst, key, value []byte) []byte {
+		if rawjson.EqualKey(key, "cache_control") {
+			return dst
+		}
+		return appendUncached(dst, value)
+	})
 }
 
 // refusedBinding returns the error of a request in which something before a block of thinking has changed, or nil.

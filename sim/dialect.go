@@ -161,9 +161,9 @@ func upTo(text, before, after string, isJSON bool) (content, rest string, ok boo
 // objects with a name and a schema.
 func readTools(messages []lathe.Message) []*lathe.ToolSpec {
 	var text strings.Builder
-	for i := range messages {
-		if r := messages[i].Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper {
-			text.WriteString(messages[i].Text())
+	for _, m := range messages {
+		if r := m.Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper {
+			text.WriteString(m.Text())
 			text.WriteByte('\n')
 		}
 	}

@@ -75,9 +75,9 @@ var (
 
 func readInstructions(req *lathe.Request) instructions {
 	var text strings.Builder
-	for i := range req.Messages {
-		if r := req.Messages[i].Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper || r == lathe.RoleUser {
-			text.WriteString(req.Messages[i].Text() + "\n")
+	for _, m := range req.Messages {
+		if r := m.Role; r == lathe.RoleSystem || r == lathe.RoleDeveloper || r == lathe.RoleUser {
+			text.WriteString(m.Text() + "\n")
 		}
 	}
 	prompt := text.String()
@@ -118,8 +118,8 @@ type progress struct {
 
 func readProgress(req *lathe.Request) progress {
 	var p progress
-	for i := range req.Messages {
-		for _, part := range req.Messages[i].Parts {
+	for _, m := range req.Messages {
+		for _, part := range m.Parts {
 			switch part := part.(type) {
 			case lathe.ToolCall:
 				p.calls++
@@ -144,8 +144,8 @@ func readProgress(req *lathe.Request) progress {
 
 // nameOf returns the name of the tool of a result. On the wire a result has only the id of its call.
 func nameOf(req *lathe.Request, r lathe.ToolResult) string {
-	for i := range req.Messages {
-		for _, p := range req.Messages[i].Parts {
+	for _, m := range req.Messages {
+		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok && c.ID == r.CallID {
 				return c.Name
 			}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -90,38 +91,38 @@ var (
 var rateLimited = &wire.APIError{Message: "Rate limit reached", Type: "requests", Code: "rate_limit_exceeded"}
 
 var faults = []Fault{
-	{Name: "index-missing", Does: "tool calls without index", Ends: answered, style: &style{index: noIndex}, Wires: chatOnly},
-	{Name: "index-minus-one", Does: "every call has index -1", Ends: answered, style: &style{index: constIndex("-1")}, Wires: chatOnly},
+	chatFault("index-missing", "tool calls without index", style{index: noIndex}),
+	chatFault("index-minus-one", "every call has index -1", style{index: constIndex("-1")}),
 	{Name: "index-repeated", Does: "every call, and every block, has index 0, with ids of their own", Ends: answered, style: &style{index: constIndex("0")}, edit: reindex(func(int) int { return 0 }), Wires: chatAndMessages},
-	{Name: "index-repeated-no-id", Does: "every call has index 0 and no id", Ends: answered, style: &style{index: constIndex("0"), id: noID}, Wires: chatOnly},
+	chatFault("index-repeated-no-id", "every call has index 0 and no id", style{index: constIndex("0"), id: noID}),
 	{Name: "index-sparse", Does: "indexes 0, 7, 14, …", Ends: answered, style: &style{index: func(i int) string { return itoa(7 * i) }}, edit: reindex(func(i int) int { return 7 * i }), Wires: notGemini},
-	{Name: "index-huge", Does: "indexes from a million on", Ends: answered, style: &style{index: func(i int) string { return itoa(1_000_000 + i) }}, Wires: chatOnly},
+	chatFault("index-huge", "indexes from a million on", style{index: func(i int) string { return itoa(1_000_000 + i) }}),
 	{Name: "id-missing", Does: "calls without id", Ends: answered, style: &style{id: noID}, edit: idMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireGemini}},
-	{Name: "id-empty", Does: "id is the empty string", Ends: answered, style: &style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}, Wires: chatOnly},
-	{Name: "id-late", Does: "id only in the last piece of a call", Ends: answered, style: &style{id: lateID}, Wires: chatOnly},
-	{Name: "id-changing", Does: "another id in every piece", Ends: answered, style: &style{id: changingID}, Wires: chatOnly},
+	chatFault("id-empty", "id is the empty string", style{id: func(int, int, bool, lathe.ToolCall) (string, bool) { return "", true }}),
+	chatFault("id-late", "id only in the last piece of a call", style{id: lateID}),
+	chatFault("id-changing", "another id in every piece", style{id: changingID}),
 	{Name: "id-repeated", Does: "every call has the same id", Ends: answered, turn: repeatID},
-	{Name: "name-repeated", Does: "the whole name in every piece", Ends: answered, style: &style{nameEvery: true}, Wires: chatOnly},
-	{Name: "name-split", Does: "the name in two pieces", Ends: answered, style: &style{nameSplit: true}, Wires: chatOnly},
-	{Name: "name-late", Does: "the name after the arguments", Ends: answered, style: &style{nameLate: true}, Wires: chatOnly},
-	{Name: "type-missing", Does: "calls without type", Ends: answered, style: &style{noType: true}, Wires: chatOnly},
-	{Name: "args-object", Does: "arguments as a JSON object instead of a string", Ends: answered, style: &style{args: argsObject}, Wires: chatOnly},
-	{Name: "args-empty-object-first", Does: "arguments \"{}\" first, then the real ones", Ends: answered, style: &style{args: argsBraces}, Wires: chatOnly},
-	{Name: "args-double-encoded", Does: "arguments are a JSON string that holds the JSON", Ends: answered, style: &style{args: argsDouble}, Wires: chatOnly},
-	{Name: "args-null", Does: "arguments null", Ends: answered, style: &style{args: argsNull}, Wires: chatOnly},
-	{Name: "args-missing", Does: "calls with no arguments member at all", Ends: answered, style: &style{args: argsNone}, Wires: chatOnly},
-	{Name: "one-chunk", Does: "each whole call in one chunk", Ends: answered, style: &style{whole: true}, Wires: chatOnly},
-	{Name: "two-in-one-chunk", Does: "all calls in one chunk", Ends: answered, style: &style{whole: true, together: true}, Wires: chatOnly},
-	{Name: "text-after-calls", Does: "text after the calls", Ends: answered, style: &style{textAfter: true}, Wires: chatOnly},
-	{Name: "text-with-calls", Does: "text and calls in one delta", Ends: answered, style: &style{textWith: true}, Wires: chatOnly},
+	chatFault("name-repeated", "the whole name in every piece", style{nameEvery: true}),
+	chatFault("name-split", "the name in two pieces", style{nameSplit: true}),
+	chatFault("name-late", "the name after the arguments", style{nameLate: true}),
+	chatFault("type-missing", "calls without type", style{noType: true}),
+	chatFault("args-object", "arguments as a JSON object instead of a string", style{args: argsObject}),
+	chatFault("args-empty-object-first", "arguments \"{}\" first, then the real ones", style{args: argsBraces}),
+	chatFault("args-double-encoded", "arguments are a JSON string that holds the JSON", style{args: argsDouble}),
+	chatFault("args-null", "arguments null", style{args: argsNull}),
+	chatFault("args-missing", "calls with no arguments member at all", style{args: argsNone}),
+	chatFault("one-chunk", "each whole call in one chunk", style{whole: true}),
+	chatFault("two-in-one-chunk", "all calls in one chunk", style{whole: true, together: true}),
+	chatFault("text-after-calls", "text after the calls", style{textAfter: true}),
+	chatFault("text-with-calls", "text and calls in one delta", style{textWith: true}),
 	{Name: "finish-stop", Does: "finish_reason stop with calls", Ends: answered, style: &style{finish: "stop"}, edit: stopReason("end_turn"), Wires: chatAndMessages},
-	{Name: "finish-empty", Does: "finish_reason is the empty string", Ends: answered, style: &style{finish: "\x00"}, Wires: chatOnly},
-	{Name: "finish-end-turn", Does: "finish_reason end_turn", Ends: answered, style: &style{finish: "end_turn"}, Wires: chatOnly},
+	chatFault("finish-empty", "finish_reason is the empty string", style{finish: "\x00"}),
+	chatFault("finish-end-turn", "finish_reason end_turn", style{finish: "end_turn"}),
 	{Name: "finish-tool-calls", Does: "finish_reason tool_calls without calls", Ends: answered, style: &style{finish: "tool_calls"}, edit: stopReason("tool_use"), Wires: chatAndMessages},
-	{Name: "finish-twice", Does: "two chunks with a finish_reason", Ends: answered, style: &style{finishTwice: true}, Wires: chatOnly},
-	{Name: "usage-every-chunk", Does: "cumulative usage in every chunk", Ends: answered, style: &style{usageEvery: true}, Wires: chatOnly},
+	chatFault("finish-twice", "two chunks with a finish_reason", style{finishTwice: true}),
+	chatFault("usage-every-chunk", "cumulative usage in every chunk", style{usageEvery: true}),
 	{Name: "no-done", Does: "no [DONE] at the end", Ends: answered, style: &style{noDone: true}, edit: doneMissing, Wires: []lathe.Wire{lathe.WireOpenAIChat, lathe.WireResponses}},
-	{Name: "n-choices", Does: "a second choice beside the first", Ends: answered, style: &style{secondChoice: true}, Wires: chatOnly},
+	chatFault("n-choices", "a second choice beside the first", style{secondChoice: true}),
 	{Name: "function-call", Does: "the legacy function_call member", Ends: answered, style: &style{legacy: true}, turn: oneCall, Wires: chatOnly},
 	{Name: "reasoning", Does: "thinks in the member reasoning", Ends: answered, style: &style{reasoning: "reasoning"}, turn: think, Wires: chatOnly},
 	{Name: "reasoning-content", Does: "thinks in the member reasoning_content", Ends: answered, style: &style{reasoning: "reasoning_content"}, turn: think, Wires: chatOnly},
@@ -168,6 +169,11 @@ var faults = []Fault{
 		turn: breakArgsBy(func() string { return `{"expression":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}` }), Wires: notGemini},
 	{Name: "args-huge", Does: "writes 300 KB of arguments once, then corrects itself", Ends: answered,
 		turn: breakArgsBy(func() string { return `{"expression":"` + strings.Repeat("1", 300_000) + `"}` })},
+}
+
+// chatFault returns a fault in the chunks of chat completions that clients must tolerate.
+func chatFault(name, does string, s style) Fault {
+	return Fault{Name: name, Does: does, Ends: answered, style: &s, Wires: chatOnly}
 }
 
 func oneCall(_ *lathe.Request, t *Turn) {
@@ -223,17 +229,25 @@ func asksForAnswer(m *lathe.Message) bool {
 	return false
 }
 
+// mayCall reports whether the request allows calls.
+func mayCall(req *lathe.Request) bool {
+	return len(req.Tools) > 0 && req.ToolChoice.Mode != lathe.ChoiceNone
+}
+
+// call replaces the turn by one call, after earlier calls in the conversation.
+func (t *Turn) call(earlier int, name, args string) {
+	t.Text, t.Calls = "", []lathe.ToolCall{{ID: "call_" + itoa(earlier+1), Name: name, Arguments: args}}
+}
+
 func inventTools(req *lathe.Request, t *Turn) {
-	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
-		return
+	if mayCall(req) {
+		n := readConversation(req).total
+		t.call(n, "invented_tool_"+itoa(n+1), "{}")
 	}
-	n := readConversation(req).total
-	t.Text = ""
-	t.Calls = []lathe.ToolCall{{ID: "call_" + itoa(n+1), Name: "invented_tool_" + itoa(n+1), Arguments: "{}"}}
 }
 
 func repeatCall(req *lathe.Request, t *Turn) {
-	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+	if !mayCall(req) {
 		return
 	}
 	conv := readConversation(req)
@@ -243,11 +257,8 @@ func repeatCall(req *lathe.Request, t *Turn) {
 			tool = named
 		}
 	}
-	if tool == nil {
-		tool = req.Tools[0]
-	}
-	t.Text = ""
-	t.Calls = []lathe.ToolCall{{ID: "call_" + itoa(conv.total+1), Name: tool.Name, Arguments: fillArguments(tool, conv.prompt)}}
+	tool = cmp.Or(tool, req.Tools[0])
+	t.call(conv.total, tool.Name, fillArguments(tool, conv.prompt))
 }
 
 // breakArgs replaces the arguments of the first call of a conversation by args. After the failed result, the call is repeated with
@@ -259,23 +270,19 @@ func breakArgs(args string) func(*lathe.Request, *Turn) {
 // breakArgsBy is breakArgs with arguments that are computed when they are needed, because they are long.
 func breakArgsBy(args func() string) func(*lathe.Request, *Turn) {
 	return func(req *lathe.Request, t *Turn) {
-		conv := readConversation(req)
-		if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+		if !mayCall(req) {
 			return
 		}
+		conv := readConversation(req)
 		plan := makePlan(conv.prompt, req.Tools, req.ToolChoice)
 		if len(plan) == 0 {
 			return
 		}
-		call := func(args string) {
-			t.Text = ""
-			t.Calls = []lathe.ToolCall{{ID: "call_" + itoa(conv.total+1), Name: plan[0].tool.Name, Arguments: args}}
-		}
 		switch conv.asked {
 		case 0:
-			call(args())
+			t.call(conv.total, plan[0].tool.Name, args())
 		case 1:
-			call(plan[0].args)
+			t.call(conv.total, plan[0].tool.Name, plan[0].args)
 		default:
 			conv.results = conv.results[1:]
 			*t = Turn{Text: answer(conv)}

@@ -21,18 +21,18 @@ var (
 var wireFaults = []Fault{
 	{Name: "end-missing", Does: "the stream ends in order, without the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: endMissing},
 	{Name: "cut-before-end", Does: "the connection breaks off before the event that ends an answer", Ends: lathe.ReasonUpstreamError, Wires: notChat, edit: cutBeforeEnd},
-	{Name: "event-nameless", Does: "events without their type in the line event:", Ends: answered, Wires: typed, edit: nameless},
-	{Name: "unknown-event", Does: "an event of an unknown type", Ends: answered, Wires: notChat, edit: unknownEvent},
-	{Name: "unknown-item", Does: "an item, block or part of an unknown type", Ends: answered, Wires: notChat, edit: unknownItem},
+	editFault("event-nameless", "events without their type in the line event:", typed, nameless),
+	editFault("unknown-event", "an event of an unknown type", notChat, unknownEvent),
+	editFault("unknown-item", "an item, block or part of an unknown type", notChat, unknownItem),
 	{Name: "keep-alive-flood", Does: "1000 keep-alives in the form of the wire", Ends: answered, Wires: notChat, flow: flow{keepAlives: 1000}},
-	{Name: "calls-interleaved", Does: "the pieces of parallel calls in turn", Ends: answered, Wires: typed, edit: interleave},
+	editFault("calls-interleaved", "the pieces of parallel calls in turn", typed, interleave),
 	{Name: "args-one-piece", Does: "the arguments of each call in one piece", Ends: answered, Wires: typed, flow: flow{wholeArgs: true}},
-	{Name: "args-at-once", Does: "arguments without any piece: in the head of the block, or in the end of the item", Ends: answered, Wires: typed, edit: argsAtOnce},
-	{Name: "args-partial", Does: "arguments as values with the paths of their places", Ends: answered, Wires: onGemini, edit: partialArgs},
-	{Name: "args-empty", Does: "no arguments at all in place of {}", Ends: answered, Wires: notChat, edit: argsEmpty},
-	{Name: "usage-missing", Does: "no usage", Ends: answered, Wires: notChat, edit: usageMissing},
-	{Name: "usage-split", Does: "input tokens in the first event, output tokens in the last", Ends: answered, Wires: onMessages, edit: usageSplit},
-	{Name: "usage-late", Does: "the usage in an event after the finish reason", Ends: answered, Wires: onGemini, edit: usageLate},
+	editFault("args-at-once", "arguments without any piece: in the head of the block, or in the end of the item", typed, argsAtOnce),
+	editFault("args-partial", "arguments as values with the paths of their places", onGemini, partialArgs),
+	editFault("args-empty", "no arguments at all in place of {}", notChat, argsEmpty),
+	editFault("usage-missing", "no usage", notChat, usageMissing),
+	editFault("usage-split", "input tokens in the first event, output tokens in the last", onMessages, usageSplit),
+	editFault("usage-late", "the usage in an event after the finish reason", onGemini, usageLate),
 	{Name: "signature-missing", Does: "thinks and does not sign it", Ends: answered, Wires: notChat, turn: thinkUnsigned},
 	{Name: "reasoning-hidden", Does: "thinks and shows the signature alone", Ends: answered, Wires: notChat, turn: thinkHidden},
 	{Name: "reasoning-redacted", Does: "thinks in blocks of type redacted_thinking", Ends: answered, Wires: onMessages, turn: thinkRedacted},
@@ -42,7 +42,7 @@ var wireFaults = []Fault{
 		Wires: onMessages, turn: thinkStrictly, strictSignatures: boundSignatures},
 	{Name: "pause-turn", Does: "stop_reason pause_turn where the answer ends, unless it continues one", Ends: answered, Wires: onMessages, edit: stopReason("pause_turn"), firstPart: true},
 	{Name: "malformed-call", Does: "MALFORMED_FUNCTION_CALL in place of each call", Ends: lathe.ReasonUpstreamError, Wires: onGemini, edit: malformedCall},
-	{Name: "terminal-differs", Does: "other arguments in the object that ends the response than in its events: the calls are not executed", Ends: answered, Wires: onResponses, edit: terminalDiffers},
+	editFault("terminal-differs", "other arguments in the object that ends the response than in its events: the calls are not executed", onResponses, terminalDiffers),
 	{Name: "error-flat", Does: "an error in the stream in the flat form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,
 		flow: flow{errorAfter: 2}, edit: errorFlat},
 	{Name: "error-nested", Does: "an error in the stream in the nested form alone, without response.failed", Ends: lathe.ReasonUpstreamError, Wires: onResponses,
@@ -56,6 +56,11 @@ var wireFaults = []Fault{
 		status: http.StatusTooManyRequests, once: true, fail: &wire.APIError{Message: "Resource has been exhausted", Type: "RESOURCE_EXHAUSTED", RetryAfter: 0.01}},
 	{Name: "status-400-context", Does: "400: the prompt is too long", Ends: lathe.ReasonUpstreamError, Wires: notChat, status: http.StatusBadRequest,
 		fail: &wire.APIError{Message: "prompt is too long: 250000 tokens > 200000 maximum", Type: "invalid_request_error", Code: lathe.CodeContextLength}},
+}
+
+// editFault returns a fault in the events of an answer that clients must tolerate.
+func editFault(name, does string, wires []lathe.Wire, e edit) Fault {
+	return Fault{Name: name, Does: does, Ends: answered, Wires: wires, edit: e}
 }
 
 func thinkUnsigned(req *lathe.Request, t *Turn) {

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/lazy"
@@ -234,45 +234,24 @@ func (s *source) named(name string) (string, bool) {
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// numbersIn returns the numbers in a clause as JSON numbers, in order.
+var number = lazy.Regexp(`(-?)0*([0-9]+(?:\.[0-9]+)?)`)
+
+// numbersIn returns the numbers in a clause as JSON numbers, in order. A minus is a sign at the beginning and after a space, = or (.
 func numbersIn(clause string) []string {
 	var out []string
-	for i := 0; i < len(clause); {
-		c := clause[i]
-		neg := c == '-' && i+1 < len(clause) && isDigit(clause[i+1]) && (i == 0 || clause[i-1] == ' ' || clause[i-1] == '=' || clause[i-1] == '(')
-		if !isDigit(c) && !neg || i > 0 && isWord(rune(clause[i-1])) {
-			i++
+	for _, m := range number().FindAllStringSubmatchIndex(clause, -1) {
+		sign, digits := clause[m[2]:m[3]], clause[m[4]:m[5]]
+		last, _ := utf8.DecodeLastRuneInString(clause[:m[0]])
+		next, _ := utf8.DecodeRuneInString(clause[m[1]:])
+		switch {
+		case isWord(next), sign == "" && isWord(last):
 			continue
+		case m[0] > 0 && !strings.ContainsRune(" =(", last):
+			sign = ""
 		}
-		j := i + 1
-		for j < len(clause) && (isDigit(clause[j]) || clause[j] == '.' && j+1 < len(clause) && isDigit(clause[j+1]) && !strings.Contains(clause[i:j], ".")) {
-			j++
-		}
-		if j == len(clause) || !isWord(rune(clause[j])) {
-			if n := jsonNumber(clause[i:j]); n != "" {
-				out = append(out, n)
-			}
-		}
-		i = j
+		out = append(out, sign+digits)
 	}
 	return out
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// jsonNumber removes leading zeros, which JSON does not allow; "" if s is no number.
-func jsonNumber(s string) string {
-	sign := ""
-	if s[0] == '-' {
-		sign, s = "-", s[1:]
-	}
-	for len(s) > 1 && s[0] == '0' && isDigit(s[1]) {
-		s = s[1:]
-	}
-	if _, err := strconv.ParseFloat(s, 64); err != nil {
-		return ""
-	}
-	return sign + s
 }
 
 // quotedIn returns the texts in double quotes or backquotes, in order.

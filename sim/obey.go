@@ -40,8 +40,8 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 	orders, words := readOrders(req, careful)
 	made := map[string]int{}
 	calls := 0
-	for i := range req.Messages {
-		for _, c := range req.Messages[i].Calls() {
+	for _, m := range req.Messages {
+		for _, c := range m.Calls() {
 			made[orderKey(c.Name, c.Arguments)]++
 			calls++
 		}
@@ -50,7 +50,7 @@ func obeyed(req *lathe.Request, careful bool) *Turn {
 		words = "Done."
 	}
 	t := &Turn{Text: words}
-	if len(req.Tools) == 0 || req.ToolChoice.Mode == lathe.ChoiceNone {
+	if !mayCall(req) {
 		return t // without tools the model cannot call
 	}
 	for _, o := range orders {

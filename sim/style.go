@@ -154,10 +154,8 @@ func (w *chunkWriter) calls(t *Turn) {
 		if len(t.Calls) > 0 {
 			c := t.Calls[0]
 			w.chunk(`{"function_call":{"name":`+quote(c.Name)+`,"arguments":""}}`, "")
-			for rest := c.Arguments; rest != ""; {
-				n := runeCut(rest, 16)
-				w.chunk(`{"function_call":{"arguments":`+quote(rest[:n])+`}}`, "")
-				rest = rest[n:]
+			for _, text := range cutText(c.Arguments) {
+				w.chunk(`{"function_call":{"arguments":`+quote(text)+`}}`, "")
 			}
 		}
 		return

@@ -60,7 +60,6 @@ func (c client) ask(t *testing.T, rt http.RoundTripper, req *lathe.Request, stre
 		return fin, err
 	}
 	r := sse.NewReader(resp.Body, &sse.Options{RawUTF8: true})
-	defer r.Release()
 	for !asm.Done() {
 		ev, err := r.Next()
 		if errors.Is(err, io.EOF) {

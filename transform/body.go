@@ -218,8 +218,8 @@ func stringIn(obj []byte, key string) string {
 }
 
 func isObject(text string) bool {
-	end, err := rawjson.Scan([]byte(text), 0)
-	return text[0] == '{' && err == nil && end == len(text)
+	_, ok := rawjson.Object([]byte(text))
+	return ok
 }
 
 // nameIn returns the tool name at the beginning of text, after leading white space. It returns "" if none exists.

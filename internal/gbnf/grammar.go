@@ -32,7 +32,7 @@ var errTooLarge = errors.New("the grammar is too large")
 
 // A Builder collects the rules of one grammar. It must not be used by several goroutines at once.
 type Builder struct {
-	rules  []rule
+	rules  []string          // the body of each rule
 	places map[string]int    // index in rules of each rule, by name
 	byBody map[string]string // name of the rule with a body
 	known  map[string]string // name of the rule of a text expression, by its key
@@ -42,8 +42,6 @@ type Builder struct {
 
 	loosened []string
 }
-
-type rule struct{ name, body string }
 
 // Fail stores the first error, which [Builder.Grammar] returns. Later errors are ignored.
 func (b *Builder) Fail(err error) {
@@ -106,13 +104,13 @@ func (b *Builder) reserve(hint string) string {
 		b.places = map[string]int{}
 	}
 	b.places[name] = len(b.rules)
-	b.rules = append(b.rules, rule{name: name})
+	b.rules = append(b.rules, "")
 	return name
 }
 
 func (b *Builder) define(name, body string) {
 	if i, ok := b.places[name]; ok { // false after reserve has failed
-		b.rules[i].body = body
+		b.rules[i] = body
 	}
 	if b.bytes += len(name) + len(body) + len(" ::= \n"); b.bytes > MaxBytes {
 		b.Fail(errTooLarge)
@@ -125,10 +123,6 @@ func (b *Builder) Grammar(root string) (string, error) {
 	if b.err != nil {
 		return "", b.err
 	}
-	bodies := make(map[string]string, len(b.rules))
-	for _, r := range b.rules {
-		bodies[r.name] = r.body
-	}
 	var text strings.Builder
 	text.WriteString("root ::= " + root + "\n")
 	seen := map[string]bool{}
@@ -139,10 +133,11 @@ func (b *Builder) Grammar(root string) (string, error) {
 			continue
 		}
 		seen[name] = true
-		body, ok := bodies[name]
-		if !ok || body == "" {
+		at, ok := b.places[name]
+		if !ok || b.rules[at] == "" {
 			return "", fmt.Errorf("the grammar has no rule %q", name)
 		}
+		body := b.rules[at]
 		text.WriteString(name + " ::= " + body + "\n")
 		queue = references(queue, body)
 	}

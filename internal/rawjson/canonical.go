@@ -23,9 +23,7 @@ func AppendCanonical(dst, b []byte) ([]byte, error) {
 
 // AppendCanonicalValid is [AppendCanonical] for a text that has passed [Check] with the default limits.
 func AppendCanonicalValid(dst, b []byte) []byte {
-	w := writer{form: canonicalForm}
-	dst, _ = w.value(dst, b, SkipSpace(b, 0))
-	return dst
+	return canonicalForm.value(dst, b[SkipSpace(b, 0):])
 }
 
 // Equal reports whether a and b pass [Check] with the default limits and are equal in the form of [AppendCanonical].
@@ -43,11 +41,10 @@ func AppendPython(dst, b []byte) ([]byte, error) {
 	if err := checkLoose(b); err != nil {
 		return dst, err
 	}
-	w := writer{form: pythonForm}
-	dst, _ = w.value(dst, b, SkipSpace(b, 0))
-	return dst, nil
+	return pythonForm.value(dst, b[SkipSpace(b, 0):]), nil
 }
 
+// A form is the form in which a checked text is written.
 type form uint8
 
 const (
@@ -55,166 +52,86 @@ const (
 	pythonForm
 )
 
-// A writer appends a checked text in the canonical or the Python form.
-type writer struct {
-	form  form
-	names []byte // decoded keys of open objects, if the keys have escapes
-}
+// A member is one member of an object, with its decoded key.
+type member struct{ name, key, value []byte }
 
-// A member describes one member of an object in the text: the offsets of its key literal, of its value and of the end of its value, and its
-// decoded key. It has no pointers, which makes sorting fast.
-type member struct {
-	key, value, end int
-	name            span // decoded key, in the text or in writer.names
-}
-
-// A span is text[start:end], or writer.names[^start:end] if start is negative.
-type span struct{ start, end int }
-
-func (w *writer) name(b []byte, s span) []byte {
-	if s.start < 0 {
-		return w.names[^s.start:s.end]
-	}
-	return b[s.start:s.end]
-}
-
-// compare compares two keys: by their UTF-16 units for RFC 8785, by their code points for Python.
-func (w *writer) compare(b []byte, x, y span) int {
-	if w.form == canonicalForm {
-		return compareUTF16(w.name(b, x), w.name(b, y))
-	}
-	return bytes.Compare(w.name(b, x), w.name(b, y))
-}
-
-// value appends the value at b[i] and returns its end. Its only recursive calls are direct: otherwise the compiler could not prove that dst does
-// not escape, and callers could not allocate dst on the stack.
-func (w *writer) value(dst, b []byte, i int) ([]byte, int) {
-	switch b[i] {
+// value appends the value v, which no white space precedes.
+func (f form) value(dst, v []byte) []byte {
+	switch v[0] {
 	case '[':
+		comma := ""
 		dst = append(dst, '[')
-		i = SkipSpace(b, i+1)
-		for first := true; b[i] != ']'; first = false {
-			if !first {
-				dst = w.comma(dst)
-			}
-			dst, i = w.value(dst, b, i)
-			if i = SkipSpace(b, i); b[i] == ',' {
-				i = SkipSpace(b, i+1)
-			}
+		for element := range Elements(v) {
+			dst = f.value(append(dst, comma...), element)
+			comma = f.comma()
 		}
-		return append(dst, ']'), i + 1
+		return append(dst, ']')
 	case '{':
-		var few [16]member
-		text := len(w.names)
-		members, end := w.sorted(few[:0], b, i)
+		comma := ""
 		dst = append(dst, '{')
-		for j, m := range members {
-			if j > 0 {
-				dst = w.comma(dst)
-			}
-			dst = w.string(dst, b[m.key:skipString(b, m.key)])
-			dst = append(dst, ':')
-			if w.form == pythonForm {
+		for _, m := range f.sorted(v) {
+			dst = append(f.string(append(dst, comma...), m.key), ':')
+			if f == pythonForm {
 				dst = append(dst, ' ')
 			}
-			if b[m.value] == '"' {
-				dst = w.string(dst, b[m.value:m.end]) // its end is known
-			} else {
-				dst, _ = w.value(dst, b, m.value)
-			}
+			dst = f.value(dst, m.value)
+			comma = f.comma()
 		}
-		w.names = w.names[:text]
-		return append(dst, '}'), end
+		return append(dst, '}')
+	case '"':
+		return f.string(dst, v[:skipString(v, 0)])
 	}
-	end := skip(b, i)
-	switch v := b[i:end]; {
-	case v[0] == '"':
-		dst = w.string(dst, v)
+	v = v[:skip(v, 0)]
+	switch {
 	case v[0] >= 'a': // true, false, null
-		dst = append(dst, v...)
-	case w.form == pythonForm:
-		dst = appendPythonNumber(dst, v)
-	default:
-		dst = appendNumber(dst, v)
+		return append(dst, v...)
+	case f == pythonForm:
+		return appendPythonNumber(dst, v)
 	}
-	return dst, end
+	return appendNumber(dst, v)
 }
 
-// sorted returns the members of the object at b[i] in key order, without duplicates: the last of equal keys counts. It uses the memory of
-// members if that is large enough. after is the end of the object.
-func (w *writer) sorted(members []member, b []byte, i int) (out []member, after int) {
-	inOrder := true
-	for i = SkipSpace(b, i+1); b[i] == '"'; {
-		end := skipString(b, i)
-		m := member{key: i, name: span{i + 1, end - 1}}
-		if bytes.IndexByte(b[i:end], '\\') >= 0 {
-			n := len(w.names)
-			w.names, _ = unquote(w.names, b[i:end], keepSurrogates)
-			m.name = span{^n, len(w.names)}
-		}
-		m.value = SkipSpace(b, SkipSpace(b, end)+1)
-		m.end = skip(b, m.value)
-		if n := len(members); inOrder && n > 0 {
-			inOrder = w.compare(b, members[n-1].name, m.name) < 0
-		}
-		members = append(members, m)
-		if i = SkipSpace(b, m.end); b[i] == ',' {
-			i = SkipSpace(b, i+1)
-		}
+func (f form) comma() string {
+	if f == pythonForm {
+		return ", "
 	}
-	if inOrder {
-		return members, i + 1
-	}
-	slices.SortStableFunc(members, func(x, y member) int { return w.compare(b, x.name, y.name) })
-	n := 0
-	for j, m := range members {
-		if j+1 == len(members) || w.compare(b, m.name, members[j+1].name) != 0 {
-			members[n] = m
-			n++
-		}
-	}
-	return members[:n], i + 1
+	return ","
 }
 
-func (w *writer) comma(dst []byte) []byte {
-	if w.form == pythonForm {
-		return append(dst, ',', ' ')
+// sorted returns the members of an object in key order, without duplicates: the last of equal keys counts.
+func (f form) sorted(obj []byte) []member {
+	var members []member
+	for key, value := range Members(obj) {
+		name := key[1 : len(key)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name, _ = unquote(nil, key, keepSurrogates)
+		}
+		members = append(members, member{name, key, value})
 	}
-	return append(dst, ',')
+	slices.SortStableFunc(members, func(x, y member) int {
+		if f == pythonForm {
+			return bytes.Compare(x.name, y.name)
+		}
+		return compareUTF16(x.name, y.name)
+	})
+	last := members[:0]
+	for i, m := range members {
+		if i+1 == len(members) || !bytes.Equal(m.name, members[i+1].name) {
+			last = append(last, m)
+		}
+	}
+	return last
 }
 
-func (w *writer) string(dst, quoted []byte) []byte {
-	if w.form == pythonForm {
+// string appends a valid string literal. The canonical form has no unnecessary escapes.
+func (f form) string(dst, quoted []byte) []byte {
+	switch {
+	case f == pythonForm:
 		return appendASCII(dst, quoted)
+	case bytes.IndexByte(quoted, '\\') < 0:
+		return append(dst, quoted...)
 	}
-	return appendShortest(dst, quoted)
-}
-
-// appendShortest appends a valid string literal without unnecessary escapes.
-func appendShortest(dst, quoted []byte) []byte {
-	start := 0
-	for {
-		n := bytes.IndexByte(quoted[start:], '\\')
-		if n < 0 {
-			return append(dst, quoted[start:]...)
-		}
-		i := start + n
-		dst = append(dst, quoted[start:i]...)
-		start = i + 2
-		switch c := quoted[i+1]; c {
-		case '/':
-			dst = append(dst, c)
-		case 'u':
-			start, _ = pairEscape(quoted, i, i+6)
-			if r := codePoint(quoted[i:start]); r < ' ' || r == '"' || r == '\\' {
-				dst = appendEscape(dst, byte(r))
-			} else {
-				dst = utf8.AppendRune(dst, r)
-			}
-		default:
-			dst = append(dst, '\\', c)
-		}
-	}
+	return AppendQuote(dst, Text(quoted))
 }
 
 // appendASCII appends a valid string literal with all characters other than printable ASCII escaped.

@@ -5,156 +5,144 @@ import "unicode/utf8"
 // Check returns nil if and only if b is exactly one JSON value according to RFC 8259, surrounded by at most white space, that all parsers
 // interpret in the same way: it is valid UTF-8 without byte order mark, no object has two keys that are equal after unescaping, and no string
 // has a lone surrogate. Numbers may have any size. A zero lim means the default limits. The error is a *[SyntaxError].
-func Check(b []byte, lim Limits) error {
-	c := checker{lim: lim.orDefault()}
-	if !c.run(b) {
-		return &SyntaxError{Offset: c.at, Kind: c.kind}
+func Check(b []byte, lim Limits) error { return check(b, lim, checkAll) }
+
+// checkLoose is Check without the rules on repeated keys and lone surrogates, with the default limits.
+func checkLoose(b []byte) error { return check(b, Limits{}, checkText) }
+
+func check(b []byte, lim Limits, rules rules) error {
+	c := checker{lim: lim.orDefault(), rules: rules}
+	i, kind := c.value(b, 0)
+	if kind == "" {
+		if i = SkipSpace(b, i); i < len(b) {
+			kind = KindTrailing
+		}
+	}
+	if kind != "" {
+		return &SyntaxError{Offset: i, Kind: kind}
 	}
 	return nil
 }
 
-// checkLoose is Check without the rules on repeated keys and lone surrogates.
-func checkLoose(b []byte) error {
-	c := checker{lim: Limits{}.orDefault(), loose: true}
-	if !c.run(b) {
-		return &SyntaxError{Offset: c.at, Kind: c.kind}
-	}
-	return nil
-}
+// rules select what a checker checks.
+type rules uint8
+
+const (
+	checkGrammar rules = iota // the grammar alone
+	checkText                 // also UTF-8, the depth and the number of keys
+	checkAll                  // also lone surrogates and repeated keys
+)
 
 // fewKeys is the number of keys of an object above which duplicates are found with a map.
 const fewKeys = 32
 
-// A checker checks a text in one pass.
+// A checker checks a value in one pass.
 type checker struct {
 	lim   Limits
-	loose bool
+	rules rules
 	keys  [64][]byte // keys of the open objects that have few keys, innermost object last
 	n     int        // number of elements of keys in use
-	at    int        // offset of the error
-	kind  string     // kind of the error
 }
 
-func (c *checker) run(b []byte) bool {
-	i := SkipSpace(b, 0)
-	if i == len(b) {
-		c.fail(i, KindEmpty)
-		return false
-	}
-	if i = c.value(b, i, 0); i < 0 {
-		return false
-	}
-	if i = SkipSpace(b, i); i < len(b) {
-		c.fail(i, KindTrailing)
-		return false
-	}
-	return true
+// An open container is an array or an object whose end was not read.
+type container struct {
+	bracket byte // the opening one
+	count   int  // number of keys
+	names   nameSet
 }
 
-func (c *checker) fail(at int, kind string) int {
-	c.at, c.kind = at, kind
-	return -1
-}
-
-// value checks the value at b[i] and returns its end, or -1 on error. depth is the number of enclosing containers.
-func (c *checker) value(b []byte, i, depth int) int {
-	if i >= len(b) {
-		return c.fail(i, KindEnd)
+// value checks the value at b[i], which white space may precede. It returns its end, or the offset and the kind of an error.
+func (c *checker) value(b []byte, i int) (at int, kind string) {
+	if i = SkipSpace(b, i); i >= len(b) {
+		return i, KindEmpty
 	}
-	switch b[i] {
-	case '"':
-		end, _ := c.str(b, i)
-		return end
-	case '{':
-		return c.object(b, i, depth+1)
-	case '[':
-		return c.array(b, i, depth+1)
-	}
-	end, kind := scanScalar(b, i)
-	if kind != "" {
-		return c.fail(end, kind)
-	}
-	return end
-}
-
-func (c *checker) array(b []byte, i, depth int) int {
-	if depth > c.lim.MaxDepth {
-		return c.fail(i, KindDeep)
-	}
-	i = SkipSpace(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1
-	}
+	var few [16]container
+	open := few[:0]
 	for {
-		if i = c.value(b, i, depth); i < 0 {
-			return i
+		if i = SkipSpace(b, i); i >= len(b) {
+			return i, KindEnd
 		}
-		i = SkipSpace(b, i)
-		if i >= len(b) {
-			return c.fail(i, KindEnd)
-		}
-		switch b[i] {
-		case ',':
+		switch bracket := b[i]; bracket {
+		case '{', '[':
+			if c.rules > checkGrammar && len(open) >= c.lim.MaxDepth {
+				return i, KindDeep
+			}
 			i = SkipSpace(b, i+1)
-		case ']':
-			return i + 1
+			if i < len(b) && b[i] == bracket+2 { // ']' and '}' are two above '[' and '{'
+				i++
+				break
+			}
+			open = append(open, container{bracket: bracket, names: nameSet{base: c.n}})
+			if bracket == '{' {
+				if i, kind = c.name(b, i, &open[len(open)-1]); kind != "" {
+					return i, kind
+				}
+			}
+			continue
+		case '"':
+			i, _, kind = c.string(b, i)
 		default:
-			return c.fail(i, KindCharacter)
+			i, kind = scanScalar(b, i)
+		}
+		for more := false; kind == "" && !more; {
+			if len(open) == 0 {
+				return i, ""
+			}
+			if i = SkipSpace(b, i); i >= len(b) {
+				return i, KindEnd
+			}
+			top := &open[len(open)-1]
+			switch b[i] {
+			case ',':
+				i, more = i+1, true
+				if top.bracket == '{' {
+					i, kind = c.name(b, SkipSpace(b, i), top)
+				}
+			case top.bracket + 2:
+				c.n = top.names.base
+				open = open[:len(open)-1]
+				i++
+			default:
+				kind = KindCharacter
+			}
+		}
+		if kind != "" {
+			return i, kind
 		}
 	}
 }
 
-func (c *checker) object(b []byte, i, depth int) int {
-	if depth > c.lim.MaxDepth {
-		return c.fail(i, KindDeep)
+// name checks the key of a member of o, and its colon.
+func (c *checker) name(b []byte, i int, o *container) (at int, kind string) {
+	if i >= len(b) {
+		return i, KindEnd
 	}
-	i = SkipSpace(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1
+	if b[i] != '"' {
+		return i, KindCharacter
 	}
-	names := nameSet{base: c.n}
-	for n := 1; ; n++ {
-		if i >= len(b) {
-			return c.fail(i, KindEnd)
-		}
-		if b[i] != '"' {
-			return c.fail(i, KindCharacter)
-		}
-		end, escaped := c.str(b, i)
-		if end < 0 {
-			return end
-		}
-		if n > c.lim.MaxKeys {
-			return c.fail(i, KindKeys)
-		}
+	end, escaped, kind := c.string(b, i)
+	if kind != "" {
+		return end, kind
+	}
+	if o.count++; c.rules > checkGrammar && o.count > c.lim.MaxKeys {
+		return i, KindKeys
+	}
+	if c.rules == checkAll {
 		key := b[i+1 : end-1]
 		if escaped {
 			key, _ = unquote(nil, b[i:end], keepSurrogates)
 		}
-		if !c.loose && !names.add(c, key) {
-			return c.fail(i, KindDuplicate)
-		}
-		end, kind := scanColon(b, end)
-		if kind != "" {
-			return c.fail(end, kind)
-		}
-		if i = c.value(b, SkipSpace(b, end), depth); i < 0 {
-			return i
-		}
-		i = SkipSpace(b, i)
-		if i >= len(b) {
-			return c.fail(i, KindEnd)
-		}
-		switch b[i] {
-		case ',':
-			i = SkipSpace(b, i+1)
-		case '}':
-			c.n = names.base
-			return i + 1
-		default:
-			return c.fail(i, KindCharacter)
+		if !o.names.add(c, key) {
+			return i, KindDuplicate
 		}
 	}
+	if i = SkipSpace(b, end); i >= len(b) {
+		return i, KindEnd
+	}
+	if b[i] != ':' {
+		return i, KindCharacter
+	}
+	return i + 1, ""
 }
 
 // A nameSet has the keys of one object: in checker.keys from base on or, if there are many, in a map.
@@ -187,36 +175,35 @@ func (s *nameSet) add(c *checker, key []byte) bool {
 	return len(s.many) > n
 }
 
-// str checks the string that begins at b[i]. It returns the end of the string, or -1 on error, and whether the string has escapes.
-func (c *checker) str(b []byte, i int) (end int, escaped bool) {
-	start, ascii := i+1, true
-	for i++; ; {
+// string checks the string that begins at b[i]. It returns the end of the string, or the offset and the kind of an error, and whether the
+// string has escapes.
+func (c *checker) string(b []byte, i int) (at int, escaped bool, kind string) {
+	i++
+	start, ascii := i, true
+	for {
 		end, plain := plainEnd(b, i)
-		ascii = ascii && plain
-		if end >= len(b) {
-			return c.fail(end, KindEnd), false
-		}
-		i = end
-		if b[i] == '"' {
-			break
-		}
-		if b[i] != '\\' {
-			return c.fail(i, KindControl), false
+		i, ascii = end, ascii && plain
+		switch {
+		case i >= len(b):
+			return i, false, KindEnd
+		case b[i] == '"':
+			if c.rules > checkGrammar && !ascii && !utf8.Valid(b[start:i]) {
+				return start + validPrefix(b[start:i]), false, KindUTF8
+			}
+			return i + 1, escaped, ""
+		case b[i] != '\\':
+			return i, false, KindControl
 		}
 		escaped = true
 		next, kind := scanEscape(b, i)
-		if kind == "" && !c.loose {
+		if kind == "" && c.rules == checkAll {
 			next, kind = pairEscape(b, i, next)
 		}
 		if kind != "" {
-			return c.fail(next, kind), false
+			return next, false, kind
 		}
 		i = next
 	}
-	if !ascii && !utf8.Valid(b[start:i]) {
-		return c.fail(start+validPrefix(b[start:i]), KindUTF8), false
-	}
-	return i + 1, escaped
 }
 
 // pairEscape returns the end of the valid escape b[i:end], or, if it is the first half of a surrogate pair, the end of the second half.

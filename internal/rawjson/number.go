@@ -1,8 +1,10 @@
 package rawjson
 
 import (
+	"bytes"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // A decimal is the number 0.digits × 10^point. digits have no leading or trailing zeros; they are empty for zero.
@@ -37,9 +39,7 @@ func parseDecimal(buf, b []byte) (d decimal, ok bool) {
 		}
 		d.digits = append(d.digits, b[i])
 	}
-	for len(d.digits) > 0 && d.digits[len(d.digits)-1] == '0' {
-		d.digits = d.digits[:len(d.digits)-1]
-	}
+	d.digits = bytes.TrimRight(d.digits, "0")
 	if len(d.digits) == 0 {
 		return decimal{digits: d.digits}, true
 	}
@@ -50,16 +50,11 @@ func parseDecimal(buf, b []byte) (d decimal, ok bool) {
 	if exp[0] == '+' || exp[0] == '-' {
 		exp, negExp = exp[1:], exp[0] == '-'
 	}
-	for len(exp) > 1 && exp[0] == '0' {
-		exp = exp[1:]
-	}
+	exp = bytes.TrimLeft(exp, "0")
 	if len(exp) > maxExponentDigits {
 		return d, false
 	}
-	n := 0
-	for _, c := range exp {
-		n = n*10 + int(c-'0')
-	}
+	n, _ := strconv.Atoi(string(exp)) // no digits are 0
 	if negExp {
 		n = -n
 	}
@@ -101,21 +96,10 @@ func appendES6(dst []byte, d decimal) []byte {
 	return strconv.AppendInt(dst, int64(n-1), 10)
 }
 
-func appendZeros(dst []byte, n int) []byte {
-	for range n {
-		dst = append(dst, '0')
-	}
-	return dst
-}
+func appendZeros(dst []byte, n int) []byte { return append(dst, strings.Repeat("0", n)...) }
 
 // appendNumber appends the valid JSON number b in the form of RFC 8785, with the exceptions that AppendCanonical documents.
 func appendNumber(dst, b []byte) []byte {
-	if isSmallInt(b) {
-		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
-			b = b[1:]
-		}
-		return append(dst, b...)
-	}
 	var exactBuf, shortBuf, text [64]byte
 	exact, ok := parseDecimal(exactBuf[:0], b)
 	if !ok {
@@ -132,36 +116,13 @@ func appendNumber(dst, b []byte) []byte {
 	return appendES6(dst, short)
 }
 
-// isSmallInt reports whether the number is an integer of at most 15 digits.
-func isSmallInt(b []byte) bool {
-	if b[0] == '-' {
-		b = b[1:]
-	}
-	if len(b) > 15 {
-		return false
-	}
-	for _, c := range b {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return true
-}
-
 // isInt reports whether the number has neither fraction nor exponent.
-func isInt(b []byte) bool {
-	for _, c := range b {
-		if c == '.' || c == 'e' || c == 'E' {
-			return false
-		}
-	}
-	return true
-}
+func isInt(b []byte) bool { return bytes.IndexAny(b, ".eE") < 0 }
 
 // appendPythonNumber appends the valid JSON number b as Python's json writes it after reading it.
 func appendPythonNumber(dst, b []byte) []byte {
 	if isInt(b) {
-		if len(b) == 2 && b[0] == '-' && b[1] == '0' {
+		if string(b) == "-0" {
 			b = b[1:]
 		}
 		return append(dst, b...)
@@ -204,9 +165,5 @@ func Integer(b []byte) (integer []byte, ok bool) {
 	if d.neg {
 		integer = append(integer, '-')
 	}
-	integer = append(integer, d.digits...)
-	for n := len(d.digits); n < d.point; n++ {
-		integer = append(integer, '0')
-	}
-	return integer, true
+	return appendZeros(append(integer, d.digits...), d.point-len(d.digits)), true
 }

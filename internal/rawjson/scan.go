@@ -1,129 +1,17 @@
 package rawjson
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // Scan returns the index after the JSON value that starts at b[i], which white space may precede. It checks only the grammar of RFC 8259:
 // keys may repeat, strings may contain any bytes from 0x20 up, and the depth is not limited. It does not check what follows the value,
 // except that no digit may follow a leading zero. A truncated value is an error of kind [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
-	end, kind := scan(b, i)
+	var c checker
+	end, kind := c.value(b, i)
 	if kind != "" {
 		return 0, &SyntaxError{Offset: end, Kind: kind}
 	}
 	return end, nil
-}
-
-// scan returns the end of the value at b[i], or the offset and kind of an error.
-func scan(b []byte, i int) (at int, kind string) {
-	var buf [64]byte
-	open := buf[:0] // open brackets
-	first := true
-	for {
-		i = SkipSpace(b, i)
-		if i >= len(b) {
-			if first {
-				return i, KindEmpty
-			}
-			return i, KindEnd
-		}
-		first = false
-		switch c := b[i]; c {
-		case '{', '[':
-			i = SkipSpace(b, i+1)
-			if i < len(b) && b[i] == c+2 { // ']' and '}' are two above '[' and '{'
-				i++
-				break
-			}
-			open = append(open, c)
-			if c == '{' {
-				if i, kind = scanName(b, i); kind != "" {
-					return i, kind
-				}
-			}
-			continue
-		case '"':
-			i, kind = scanString(b, i)
-		default:
-			i, kind = scanScalar(b, i)
-		}
-		if kind != "" {
-			return i, kind
-		}
-		for more := false; !more; {
-			if len(open) == 0 {
-				return i, ""
-			}
-			i = SkipSpace(b, i)
-			if i >= len(b) {
-				return i, KindEnd
-			}
-			top := open[len(open)-1]
-			switch b[i] {
-			case ',':
-				more = true
-				if top == '{' {
-					if i, kind = scanName(b, SkipSpace(b, i+1)); kind != "" {
-						return i, kind
-					}
-				} else {
-					i++
-				}
-			case top + 2:
-				open = open[:len(open)-1]
-				i++
-			default:
-				return i, KindCharacter
-			}
-		}
-	}
-}
-
-// scanName skips the name of a member and its colon.
-func scanName(b []byte, i int) (at int, kind string) {
-	if i >= len(b) {
-		return i, KindEnd
-	}
-	if b[i] != '"' {
-		return i, KindCharacter
-	}
-	if i, kind = scanString(b, i); kind != "" {
-		return i, kind
-	}
-	return scanColon(b, i)
-}
-
-func scanColon(b []byte, i int) (at int, kind string) {
-	i = SkipSpace(b, i)
-	if i >= len(b) {
-		return i, KindEnd
-	}
-	if b[i] != ':' {
-		return i, KindCharacter
-	}
-	return i + 1, ""
-}
-
-// scanString skips the string that begins at b[i].
-func scanString(b []byte, i int) (at int, kind string) {
-	i++
-	for {
-		i, _ = plainEnd(b, i)
-		if i >= len(b) {
-			return i, KindEnd
-		}
-		switch b[i] {
-		case '"':
-			return i + 1, ""
-		case '\\':
-			if i, kind = scanEscape(b, i); kind != "" {
-				return i, kind
-			}
-		default:
-			return i, KindControl
-		}
-	}
 }
 
 // scanEscape skips the escape whose backslash is b[i].

@@ -104,13 +104,12 @@ func flatBound(r *big.Rat, none int64) (n int64, fits bool) {
 
 // admits reports whether value is certainly valid. It may return false for a valid value.
 func (f *flat) admits(value []byte) bool {
-	start := rawjson.SkipSpace(value, 0)
-	end, err := rawjson.Scan(value, start)
-	if err != nil || value[start] != '{' || rawjson.SkipSpace(value, end) != len(value) {
+	object, ok := rawjson.Object(value)
+	if !ok {
 		return false
 	}
 	seen := uint64(0)
-	for key, v := range rawjson.Members(value[start:end]) {
+	for key, v := range rawjson.Members(object) {
 		m := f.members[string(key[1:len(key)-1])]
 		switch {
 		case m == nil:

@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -82,7 +83,7 @@ func describe(err *jsonschema.ValidationError, f *metadata) (keyword, message st
 	case *kind.Type:
 		return "type", fmt.Sprintf("must be %s, not %s", strings.Join(k.Want, " or "), k.Got)
 	case *kind.Enum:
-		return "enum", "must be one of " + list(k.Want)
+		return "enum", "must be one of " + joined(k.Want, quoted)
 	case *kind.Const:
 		return "const", "must be " + quoted(k.Want)
 	case *kind.Required:
@@ -175,12 +176,7 @@ func (f *metadata) allowed(location string) string {
 	if f == nil || f.byLocation[location] == nil || len(f.byLocation[location].Properties) == 0 {
 		return "only what the schema names is allowed"
 	}
-	known := make([]string, 0, len(f.byLocation[location].Properties))
-	for name := range f.byLocation[location].Properties {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	return "allowed are " + names(known)
+	return "allowed are " + names(slices.Sorted(maps.Keys(f.byLocation[location].Properties)))
 }
 
 func count(n int, noun string) string {
@@ -190,27 +186,16 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-func names(ss []string) string {
-	var b strings.Builder
-	for i, s := range ss {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Quote(s))
-		if b.Len() > MaxMessage {
-			break
-		}
-	}
-	return b.String()
-}
+func names(list []string) string { return joined(list, strconv.Quote) }
 
-func list(vs []any) string {
+// joined returns the texts of values, separated by commas, up to the one that exceeds MaxMessage.
+func joined[T any](values []T, text func(T) string) string {
 	var b strings.Builder
-	for i, v := range vs {
+	for i, v := range values {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(quoted(v))
+		b.WriteString(text(v))
 		if b.Len() > MaxMessage {
 			break
 		}

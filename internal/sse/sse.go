@@ -21,24 +21,15 @@ type Event struct {
 	Retry int
 }
 
-// Errors of [Reader.Next] and [Event.Check].
+// Errors of [Reader.Next].
 var (
 	// ErrLineTooLong is returned for a line of more than MaxLine bytes.
 	ErrLineTooLong = errors.New("sse: line is too long")
 	// ErrEventTooLong is returned for an event of more than MaxEvent bytes of data.
 	ErrEventTooLong = errors.New("sse: event is too long")
-	// ErrField is returned for a type or an id that cannot be written on one line.
-	ErrField = errors.New("sse: type or id holds CR, LF or NUL")
 )
 
-// Check returns [ErrField] if the event has a type or an id that cannot be written.
-func (e *Event) Check() error {
-	if !oneLine(e.Type) || !oneLine(e.ID) {
-		return ErrField
-	}
-	return nil
-}
-
+// oneLine reports whether s can be the type or the id of an event.
 func oneLine(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
 
 // replacement is U+FFFD in UTF-8.
@@ -46,6 +37,9 @@ const replacement = "\uFFFD"
 
 // appendValid appends b to dst and replaces each maximal part that is not UTF-8 by U+FFFD, as the decoder of the Encoding standard does.
 func appendValid(dst, b []byte) []byte {
+	if utf8.Valid(b) {
+		return append(dst, b...)
+	}
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
 		if r != utf8.RuneError || n > 1 {

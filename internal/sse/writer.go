@@ -3,43 +3,30 @@ package sse
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
 )
 
-// AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line: [Event.Check] reports
-// them. Data is written as by [appendData].
+// AppendEvent appends e with its closing blank line. It omits a type or an id that cannot be written on one line. Each line of data
+// becomes a data line, so that no data can end the event or add a field. A reader receives CR and CRLF as LF, and bytes that are not
+// UTF-8 as U+FFFD.
 func AppendEvent(dst []byte, e Event) []byte {
 	if e.Type != "" && e.Type != "message" && oneLine(e.Type) {
-		dst = append(dst, "event: "...)
-		dst = appendValid(dst, []byte(e.Type))
-		dst = append(dst, '\n')
+		dst = appendLines(dst, "event: ", []byte(e.Type))
 	}
 	if e.ID != "" && oneLine(e.ID) {
-		dst = append(dst, "id: "...)
-		dst = appendValid(dst, []byte(e.ID))
-		dst = append(dst, '\n')
+		dst = appendLines(dst, "id: ", []byte(e.ID))
 	}
 	if e.Retry > 0 {
-		dst = append(dst, "retry: "...)
-		dst = strconv.AppendInt(dst, int64(e.Retry), 10)
-		dst = append(dst, '\n')
+		dst = appendLines(dst, "retry: ", strconv.AppendInt(nil, int64(e.Retry), 10))
 	}
-	return appendData(dst, e.Data)
-}
-
-// appendData appends an event that has only data. Each line of data becomes a data line, so that no data can end the event or add a field.
-// A reader receives CR and CRLF as LF, and bytes that are not UTF-8 as U+FFFD.
-func appendData(dst, data []byte) []byte {
-	dst = appendLines(dst, "data: ", data)
-	return append(dst, '\n')
+	return append(appendLines(dst, "data: ", e.Data), '\n')
 }
 
 // AppendComment appends a comment and a blank line. Clients ignore it; it prevents that an idle connection is closed.
 func AppendComment(dst []byte, s string) []byte {
-	dst = appendLines(dst, ": ", []byte(s))
-	return append(dst, '\n')
+	return append(appendLines(dst, ": ", []byte(s)), '\n')
 }
 
+// appendLines appends each line of text as a field.
 func appendLines(dst []byte, field string, text []byte) []byte {
 	for {
 		line, rest := text, []byte(nil)
@@ -51,12 +38,7 @@ func appendLines(dst []byte, field string, text []byte) []byte {
 			}
 		}
 		dst = append(dst, field...)
-		if utf8.Valid(line) {
-			dst = append(dst, line...)
-		} else {
-			dst = appendValid(dst, line)
-		}
-		dst = append(dst, '\n')
+		dst = append(appendValid(dst, line), '\n')
 		if i < 0 {
 			return dst
 		}

@@ -157,12 +157,7 @@ func appendPath(dropped []string, at, part int) []string {
 
 // fits reports whether the wire has a form for each part of m.
 func (f *Fit) fits(m *lathe.Message) bool {
-	for _, p := range m.Parts {
-		if !f.Codec.HasForm(m, p) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return !f.Codec.HasForm(m, p) })
 }
 
 // Dropped returns the paths that Message returns for all of the messages.
@@ -174,11 +169,7 @@ func (f *Fit) Dropped(msgs []lathe.Message) (dropped []string) {
 }
 
 func (f *Fit) marker(p lathe.Part) string {
-	marker := f.Marker
-	if marker == "" {
-		marker = DefaultMarker
-	}
-	return strings.ReplaceAll(marker, "{type}", typeOf(p))
+	return strings.ReplaceAll(cmp.Or(f.Marker, DefaultMarker), "{type}", typeOf(p))
 }
 
 // isDocument reports whether a part is a text document, which is sent as text.
@@ -189,15 +180,8 @@ func isDocument(m *lathe.Message, p lathe.Part) bool {
 
 // unsaid reports whether m is an answer from another wire of which nothing is sent, because it has only reasoning.
 func (f *Fit) unsaid(m *lathe.Message) bool {
-	if m.Role != lathe.RoleAssistant || f.own(m) || len(m.Parts) == 0 {
-		return false
-	}
-	for _, p := range m.Parts {
-		if f.says(m, p) {
-			return false
-		}
-	}
-	return true
+	return m.Role == lathe.RoleAssistant && !f.own(m) && len(m.Parts) > 0 &&
+		!slices.ContainsFunc(m.Parts, func(p lathe.Part) bool { return f.says(m, p) })
 }
 
 func (f *Fit) own(m *lathe.Message) bool {
@@ -247,20 +231,13 @@ func changesRequest(p lathe.Part) bool {
 func withoutItems(m *lathe.Message) lathe.Message {
 	out := *m
 	isItem := func(x lathe.Member) bool { return x.Name == ItemMember }
-	if slices.ContainsFunc(m.Extra, isItem) {
-		out.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
-	}
-	copied := false
-	for j, p := range m.Parts {
-		c, ok := p.(lathe.ToolCall)
-		if !ok || !slices.ContainsFunc(c.Extra, isItem) {
-			continue
+	out.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
+	out.Parts = slices.Clone(m.Parts)
+	for j, p := range out.Parts {
+		if c, ok := p.(lathe.ToolCall); ok {
+			c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
+			out.Parts[j] = c
 		}
-		if !copied {
-			out.Parts, copied = slices.Clone(m.Parts), true
-		}
-		c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
-		out.Parts[j] = c
 	}
 	return out
 }

@@ -88,20 +88,16 @@ func (j JSON) Val(name string, value []byte) JSON { return append(j.Key(name), v
 // Members appends members unchanged, except for those without a value and those for whose names except returns true. Of members with equal
 // names it appends the last. A nil except excludes none.
 func (j JSON) Members(members []lathe.Member, except func(name string) bool) JSON {
-	for _, m := range last(members) {
-		if except == nil || !except(m.Name) {
-			j = j.Val(m.Name, m.Value)
-		}
+	for _, m := range last(members, except) {
+		j = j.Val(m.Name, m.Value)
 	}
 	return j
 }
 
 // Extra does what Members does, with compact values, so that the result has no line breaks within an event.
 func (j JSON) Extra(members []lathe.Member, except func(name string) bool) JSON {
-	for _, m := range last(members) {
-		if except == nil || !except(m.Name) {
-			j = j.Key(m.Name).Compact(m.Value)
-		}
+	for _, m := range last(members, except) {
+		j = j.Key(m.Name).Compact(m.Value)
 	}
 	return j
 }

@@ -87,14 +87,15 @@ func OtherMembers(obj []byte, names ...string) (out []lathe.Member) {
 	return out
 }
 
-// last returns the members that have a value, in their order. Of members with equal names it returns the last.
-func last(members []lathe.Member) (kept []lathe.Member) {
+// last returns the members that have a value, in their order, without those for whose names except, if not nil, returns true. Of members
+// with equal names it returns the last.
+func last(members []lathe.Member, except func(name string) bool) (kept []lathe.Member) {
 	at := map[string]int{}
 	for i, m := range members {
 		at[m.Name] = i
 	}
 	for i, m := range members {
-		if len(m.Value) > 0 && at[m.Name] == i {
+		if len(m.Value) > 0 && at[m.Name] == i && (except == nil || !except(m.Name)) {
 			kept = append(kept, m)
 		}
 	}
@@ -103,9 +104,9 @@ func last(members []lathe.Member) (kept []lathe.Member) {
 
 // MemberValue returns the value of the last member with the name, or nil if none exists.
 func MemberValue(members []lathe.Member, name string) json.RawMessage {
-	for i := len(members) - 1; i >= 0; i-- {
-		if members[i].Name == name {
-			return members[i].Value
+	for _, m := range slices.Backward(members) {
+		if m.Name == name {
+			return m.Value
 		}
 	}
 	return nil
@@ -113,12 +114,7 @@ func MemberValue(members []lathe.Member, name string) json.RawMessage {
 
 // Named reports whether a member has the name.
 func Named(members []lathe.Member, name string) bool {
-	for i := range members {
-		if members[i].Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(members, func(m lathe.Member) bool { return m.Name == name })
 }
 
 // BlobNote returns the text that replaces, in a tool result, a blob that the wire cannot send: its type and size.

@@ -19,7 +19,7 @@ func TestMembersKeepTheLastOfEqualNames(t *testing.T) {
 			m := lathe.Member{Name: fmt.Sprint("x", i), Value: []byte("0")}
 			members, want = append(members, m), append(want, m)
 		}
-		if diff := cmp.Diff(want, last(members)); diff != "" {
+		if diff := cmp.Diff(want, last(members, nil)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", n, diff)
 		}
 		got := string(JSON("{").Members(members, func(name string) bool { return strings.HasPrefix(name, "x") }))

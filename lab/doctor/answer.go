@@ -137,7 +137,6 @@ func (x *examiner) readStream(a *answer, e *exchange) {
 	x.judgeLines(e.body)
 	asm := openai.NewAssembler(nil)
 	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
-	defer r.Release()
 	for {
 		ev, err := r.Next()
 		if err != nil {

@@ -68,7 +68,6 @@ func (x *examiner) readEvents(a *answer, e *exchange, asm wire.Assembler) error 
 	}
 	x.judgeLines(e.body)
 	r := sse.NewReader(bytes.NewReader(e.body), &sse.Options{MaxLine: x.opts.MaxBytes, MaxEvent: x.opts.MaxBytes, RawUTF8: true})
-	defer r.Release()
 	clean := true
 	for !asm.Done() {
 		ev, err := r.Next()

@@ -67,7 +67,6 @@ func (l *Lean) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
 	events := sse.NewReader(resp.Body, nil)
 	events.KeepRaw()
-	defer events.Release()
 	for !a.Done() {
 		e, err := events.Next()
 		if err != nil {

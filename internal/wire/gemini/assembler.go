@@ -11,10 +11,8 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-const (
-	// partSize is the number of bytes that each part counts against MaxBytes in addition to its content.
-	partSize = 16
-)
+// partSize is the number of bytes that each part counts against MaxBytes in addition to its content.
+const partSize = 16
 
 // An Assembler implements [wire.Assembler]. It joins the texts of consecutive parts, unless a signature is between them.
 type Assembler struct {
@@ -22,7 +20,7 @@ type Assembler struct {
 
 	parts []lathe.Part
 	begun int             // parts before the chunk that is read
-	text  strings.Builder // of the last part, not in parts yet; deltas share its memory
+	text  strings.Builder // of the last part, not in parts yet
 	open  lathe.DeltaKind // kind of text: DeltaText, DeltaReasoning, or 0 for none
 
 	calls   int             // number of calls begun
@@ -162,72 +160,75 @@ func (a *Assembler) takeCandidate(candidate []byte, first bool) {
 	}
 }
 
-// takePart reads a part. A fast path reads parts that have only text.
+// takePart reads a part.
 func (a *Assembler) takePart(part []byte) {
 	if rawjson.Kind(part) != '{' {
 		a.Damage(faultUnknownContent)
 		return
 	}
 	a.Grow(partSize)
-	var text, signature []byte
-	thought := false
-	for key, v := range rawjson.Members(part) {
-		switch string(key) {
-		case `"text"`:
-			text = v
-		case `"thought"`:
-			thought = string(v) == "true"
-		case `"thoughtSignature"`, `"thought_signature"`:
-			signature = v
-		default:
-			a.takeOther(part)
-			return
-		}
-	}
-	if text == nil && signature == nil {
+	p, ok := partOf(part)
+	if !ok {
+		a.Damage(faultUnknownContent)
+		a.close()
+		a.Grow(len(part))
+		a.addPart(lathe.Opaque{JSON: compact(part)})
 		return
 	}
-	a.addText(text, thought, rawjson.Text(signature), nil)
-}
-
-// addText adds a part with text, which is a JSON string or nil. A part with a signature or other members is not joined with other parts.
-func (a *Assembler) addText(quoted []byte, thought bool, signature string, extra []lathe.Member) {
-	of := lathe.DeltaText
-	if thought {
-		of = lathe.DeltaReasoning
+	for _, m := range p.rest {
+		a.Grow(len(m.Name) + len(m.Value))
 	}
-	if signature == "" && len(extra) == 0 {
-		text := rawjson.Text(quoted)
-		if text == "" {
+	switch {
+	case p.data == "text", p.data == "" && len(p.rest) == 0:
+		a.addText(&p)
+		return
+	case p.data == "functionCall":
+		a.takeCall(&p)
+		return
+	}
+	a.close()
+	a.Grow(len(part) + len(p.signature))
+	a.addSignature(p.signature)
+	if !p.thought && p.hasBlob() {
+		if b, ok := blobOf(&p); ok {
+			a.addPart(b)
 			return
 		}
-		a.Grow(len(text))
+		a.Damage(faultUnknownContent)
+	}
+	a.addPart(lathe.Opaque{JSON: compact(p.raw())})
+}
+
+// addText adds a part with text. A part with a signature or other members is not joined with other parts.
+func (a *Assembler) addText(p *rawPart) {
+	of := lathe.DeltaText
+	if p.thought {
+		of = lathe.DeltaReasoning
+	}
+	a.Grow(len(p.text) + len(p.signature))
+	switch {
+	case p.signature == "" && len(p.rest) == 0:
+		if p.text == "" {
+			return
+		}
 		if a.open != of {
 			a.close()
 			a.open = of
 		}
-		start := a.text.Len()
-		a.text.WriteString(text)
-		a.Emit(lathe.Delta{Kind: of, Text: a.text.String()[start:]})
-		return
-	}
-	text := rawjson.Text(quoted)
-	a.Grow(len(text) + len(signature))
-	a.close()
-	if thought {
-		if text != "" {
-			a.Emit(lathe.Delta{Kind: of, Text: text})
+		a.text.WriteString(p.text)
+		a.EmitText(of, 0, p.text)
+	case p.thought:
+		a.close()
+		a.EmitText(of, 0, p.text)
+		if p.signature != "" {
+			a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThought, Text: p.signature})
 		}
-		if signature != "" {
-			a.Emit(lathe.Delta{Kind: lathe.DeltaReasoningData, Name: fieldThought, Text: signature})
-		}
-		a.parts = appendThought(a.parts, text, signature)
-		return
-	}
-	a.addSignature(signature)
-	a.parts = append(a.parts, lathe.Text{Text: text, Extra: extra})
-	if text != "" {
-		a.Emit(lathe.Delta{Kind: of, Text: text})
+		a.parts = appendThought(a.parts, p.text, p.signature)
+	default:
+		a.close()
+		a.addSignature(p.signature)
+		a.parts = append(a.parts, lathe.Text{Text: p.text, Extra: p.rest})
+		a.EmitText(of, 0, p.text)
 	}
 }
 
@@ -250,43 +251,6 @@ func (a *Assembler) close() {
 	}
 	a.open = 0
 	a.text.Reset()
-}
-
-// takeOther reads a part that has members other than text, thought and signature.
-func (a *Assembler) takeOther(part []byte) {
-	p, ok := partOf(part)
-	if !ok {
-		a.Damage(faultUnknownContent)
-		a.close()
-		a.Grow(len(part))
-		a.addPart(lathe.Opaque{JSON: compact(part)})
-		return
-	}
-	for i := range p.rest {
-		a.Grow(len(p.rest[i].Name) + len(p.rest[i].Value))
-	}
-	switch {
-	case p.data == "text":
-		a.addText(rawjson.AppendQuote(nil, p.text), p.thought, p.signature, p.rest)
-		return
-	case p.data == "functionCall":
-		a.takeCall(&p)
-		return
-	case p.data == "" && len(p.rest) == 0:
-		a.addText(nil, p.thought, p.signature, nil)
-		return
-	}
-	a.close()
-	a.Grow(len(part) + len(p.signature))
-	a.addSignature(p.signature)
-	if !p.thought && p.hasBlob() {
-		if b, ok := blobOf(&p); ok {
-			a.addPart(b)
-			return
-		}
-		a.Damage(faultUnknownContent)
-	}
-	a.addPart(lathe.Opaque{JSON: compact(p.raw())})
 }
 
 // addPart adds a part without text.

@@ -138,13 +138,11 @@ func (a *Assembler) endPartial(cut bool) {
 		cut = true
 	}
 	i := len(a.parts) - 1
-	for {
-		if _, ok := a.parts[i].(lathe.ToolCall); ok {
-			break
-		}
+	call, ok := a.parts[i].(lathe.ToolCall)
+	for !ok {
 		i--
+		call, ok = a.parts[i].(lathe.ToolCall)
 	}
-	call := a.parts[i].(lathe.ToolCall)
 	if call.Arguments, call.Incomplete = p.arguments(), cut; cut { // without the }, no client can parse and execute it
 		call.Arguments = strings.TrimSuffix(call.Arguments, "}")
 	}

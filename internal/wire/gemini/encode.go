@@ -95,14 +95,14 @@ func (e *encoder) noteMessage(m *lathe.Message, at string) {
 
 // noteExtra records members of another wire as dropped.
 func (e *encoder) noteExtra(members []lathe.Member, at string) {
-	for i := range members {
-		if members[i].Name == "function" && rawjson.Kind(members[i].Value) == '{' {
-			for key := range rawjson.Members(members[i].Value) {
+	for _, m := range members {
+		if m.Name == "function" && rawjson.Kind(m.Value) == '{' {
+			for key := range rawjson.Members(m.Value) {
 				e.d.add(wire.Join(at, rawjson.Text(key)))
 			}
 			continue
 		}
-		e.d.add(wire.Join(at, members[i].Name))
+		e.d.add(wire.Join(at, m.Name))
 	}
 }
 

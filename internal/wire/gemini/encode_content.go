@@ -265,11 +265,11 @@ func sentName(name string) string {
 
 // appendInnerMembers appends those members of the object named name in extra that are not in known.
 func appendInnerMembers(dst wire.JSON, extra []lathe.Member, name string, known *nameSet) wire.JSON {
-	for i := range extra {
-		if extra[i].Name != name {
+	for _, m := range extra {
+		if m.Name != name {
 			continue
 		}
-		for key, v := range rawjson.Members(extra[i].Value) {
+		for key, v := range rawjson.Members(m.Value) {
 			if _, claimed := known.spellings()[rawjson.Text(key)]; !claimed {
 				dst = dst.Pair(key, v)
 			}

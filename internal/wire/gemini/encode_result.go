@@ -81,11 +81,11 @@ func (e *encoder) appendResult(dst wire.JSON, m *lathe.Message, r *lathe.ToolRes
 // keptResponse returns the response object that the client sent if it has more than one text and the result still has the same content;
 // otherwise nil.
 func keptResponse(r *lathe.ToolResult) []byte {
-	for i := range r.Extra {
-		if r.Extra[i].Name != "functionResponse" {
+	for _, m := range r.Extra {
+		if m.Name != "functionResponse" {
 			continue
 		}
-		raw := get(r.Extra[i].Value, "response")
+		raw := get(m.Value, "response")
 		if raw == nil {
 			return nil
 		}

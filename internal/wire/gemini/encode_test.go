@@ -175,9 +175,9 @@ func TestAppendRelayed(t *testing.T) {
 		{&lathe.Request{Model: "gemini-x"}, body},
 		{&lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceAuto}}, body},
 		{&lathe.Request{Tools: tools, ToolChoice: lathe.ToolChoice{Mode: lathe.ChoiceNone}},
-			`{"contents":[ {"parts":[{"text":"a"}]} ],"tool_config":{"x":1,"functionCallingConfig":{"mode":"NONE"}},"generation_config":{"topK": 1, "n": 2.50}}`},
+			`{ "contents": [ {"parts":[{"text":"a"}]} ], "tool_config":{"x":1,"functionCallingConfig":{"mode":"NONE"}}, "generation_config": {"topK": 1, "n": 2.50} }`},
 		{&lathe.Request{Overrides: []lathe.Member{{Name: "safetySettings", Value: raw("[]")}, {Name: "generationConfig", Value: raw(`{"top_k":9}`)}, {Name: "contents", Value: raw("[]")}}},
-			`{"contents":[ {"parts":[{"text":"a"}]} ],"tool_config":{"functionCallingConfig":{"mode":"AUTO"},"x":1},"generation_config":{"n":2.50,"top_k":9},"safetySettings":[]}`},
+			`{ "contents": [ {"parts":[{"text":"a"}]} ], "tool_config":{"functionCallingConfig":{"mode":"AUTO"},"x":1}, "generation_config": {"n":2.50,"top_k":9},"safetySettings":[] }`},
 	} {
 		if got := string(Codec{}.AppendRelayed([]byte("x"), []byte(body), c.req, nil)); got != "x"+c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)

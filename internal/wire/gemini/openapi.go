@@ -31,7 +31,8 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 		name := rawjson.Text(key)
 		switch name {
 		case "type":
-			dst, nullable, typed = s.appendUpperTypes(dst, v, nullable)
+			dst, nullable = s.appendUpperTypes(dst, v, nullable)
+			typed = true
 		case "format", "title", "description", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern",
 			"minProperties", "maxProperties", "required", "propertyOrdering", "default":
 			dst = dst.Key(name).Compact(v)
@@ -79,10 +80,10 @@ func (s *subset) appendOpenAPI(dst wire.JSON, schema []byte) wire.JSON {
 }
 
 // appendUpperTypes appends the type in v in upper case. Of several types it appends the first, and notes that the others are left out. null
-// among them makes the value nullable. The last result is always true: there is a type.
-func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool, bool) {
+// among them makes the value nullable.
+func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.JSON, bool) {
 	if rawjson.Kind(v) == '"' {
-		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable, true
+		return dst.Str("type", strings.ToUpper(rawjson.Text(v))), nullable
 	}
 	var types []string
 	for el := range rawjson.Elements(v) {
@@ -92,21 +93,20 @@ func (s *subset) appendUpperTypes(dst wire.JSON, v []byte, nullable bool) (wire.
 			types = append(types, t)
 		}
 	}
-	switch len(types) {
-	case 0:
-		return dst.Str("type", "NULL"), nullable, true
-	case 1:
-		return dst.Str("type", types[0]), nullable, true
+	if len(types) == 0 {
+		types = []string{"NULL"}
 	}
-	s.note("type")
-	return dst.Str("type", types[0]), nullable, true
+	if len(types) > 1 {
+		s.note("type")
+	}
+	return dst.Str("type", types[0]), nullable
 }
 
 // withoutNull returns the alternatives without {"type":"null"}, and nullable or true if there was one.
 func withoutNull(v []byte, nullable bool) ([]byte, bool) {
 	out := wire.JSON("[")
 	for el := range rawjson.Elements(v) {
-		if t, ok := rawjson.Get(el, "type"); ok && rawjson.EqualKey(t, "null") {
+		if rawjson.TextAt(el, "type") == "null" {
 			nullable = true
 			continue
 		}

@@ -53,24 +53,22 @@ func (p *partialCall) add(piece []byte) bool {
 			return false
 		}
 	}
+	text := get(piece, "stringValue")
+	number, boolean := get(piece, "numberValue"), get(piece, "boolValue")
 	switch {
-	case get(piece, "stringValue") != nil:
+	case text != nil:
 		if n.kind != 0 && n.kind != '"' {
 			return false
 		}
 		n.kind = '"'
-		n.text = rawjson.AppendUnquoteLossy(n.text, get(piece, "stringValue"))
-	case get(piece, "numberValue") != nil:
-		return n.set(get(piece, "numberValue"))
-	case get(piece, "boolValue") != nil:
-		return n.set(get(piece, "boolValue"))
+		n.text = rawjson.AppendUnquoteLossy(n.text, text)
+	case number != nil:
+		return n.set(number)
+	case boolean != nil:
+		return n.set(boolean)
+	case rawjson.At(piece, "nullValue") != nil, rawjson.At(piece, "null_value") != nil:
+		return n.set([]byte("null"))
 	default:
-		if rawjson.At(piece, "nullValue") != nil {
-			return n.set([]byte("null"))
-		}
-		if rawjson.At(piece, "null_value") != nil {
-			return n.set([]byte("null"))
-		}
 		if n.kind == 0 && string(get(piece, "willContinue")) != "true" { // the empty piece that ends a string may lack the member
 			n.kind = '"'
 		}

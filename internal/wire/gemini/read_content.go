@@ -105,8 +105,8 @@ func (c *conversation) addModelPart(m *lathe.Message, p *rawPart) {
 			c.r.Drop("")
 			return
 		}
-		for i := range p.rest {
-			c.r.Drop(p.rest[i].Name)
+		for _, m := range p.rest {
+			c.r.Drop(m.Name)
 		}
 		m.Parts = appendThought(m.Parts, p.text, p.signature)
 		return
@@ -202,8 +202,8 @@ func (c *conversation) addUser(o wire.Object, extra []lathe.Member) {
 	if len(m.Parts) > 0 {
 		c.after = append(c.after, m)
 	} else {
-		for i := range extra {
-			c.r.Drop(extra[i].Name)
+		for _, m := range extra {
+			c.r.Drop(m.Name)
 		}
 	}
 	if !seen {

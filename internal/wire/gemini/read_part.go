@@ -211,8 +211,8 @@ func (p *rawPart) extra(inner []lathe.Member) []lathe.Member {
 		return p.rest
 	}
 	size := len("{}")
-	for i := range inner {
-		size += len(inner[i].Name) + len(inner[i].Value) + len(`"":,`)
+	for _, m := range inner {
+		size += len(m.Name) + len(m.Value) + len(`"":,`)
 	}
 	value := make(wire.JSON, 0, size).Lit("{").Members(inner, nil).Lit("}")
 	return append(p.rest, lathe.Member{Name: p.data, Value: json.RawMessage(value)})

@@ -1,67 +1,47 @@
 package gemini
 
 import (
-	"bytes"
-
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
 // AppendRelayed implements [wire.Upstream]. It replaces the model's name if the body has one, the overrides, and the tool choice if that of
-// req differs. If nothing is replaced, it appends body unchanged, otherwise an object in which all other values are unchanged.
-func (Codec) AppendRelayed(to, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
-	dst := wire.JSON(to)
-	need := map[string][]byte{}
+// req differs. All other bytes are unchanged.
+func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
+	var changes wire.Changes
+	set := func(name string, v []byte) { changes.Set(spelling(body, name), v) }
+	config := get(body, "toolConfig")
 	for _, m := range req.Overrides {
-		if reserved(m.Name) || len(m.Value) == 0 {
+		v := []byte(m.Value)
+		switch {
+		case reserved(m.Name) || len(v) == 0:
 			continue
+		case m.Name == "toolConfig":
+			config = merged(config, v)
+			v = config
+		case m.Name == "generationConfig":
+			v = merged(get(body, m.Name), v)
 		}
-		need[m.Name] = m.Value
-		if given := get(body, m.Name); m.Name == "generationConfig" || m.Name == "toolConfig" {
-			need[m.Name] = merged(given, m.Value)
-		}
+		set(m.Name, v)
 	}
 	if given := get(body, "model"); given != nil && req.Model != "" {
-		need["model"] = rawjson.AppendQuote(nil, req.Model)
-	}
-	config := get(body, "toolConfig")
-	if override, ok := need["toolConfig"]; ok {
-		config = override
+		set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" && !sameChoice(config, req.ToolChoice) {
-		need["toolConfig"] = merged(config, appendChoice([]byte{'{'}, req.ToolChoice, nil).Lit("}"))
+		set("toolConfig", merged(config, appendChoice([]byte{'{'}, req.ToolChoice, nil).Lit("}")))
 	}
-	for name, v := range need {
-		if bytes.Equal(get(body, name), v) {
-			delete(need, name)
+	return changes.Append(dst, body, nil)
+}
+
+// spelling returns the camel case name of a member of a request as body spells it.
+func spelling(body []byte, name string) string {
+	for key := range rawjson.Members(body) {
+		if written := rawjson.Text(key); requestNames.spellings()[written] == name {
+			return written
 		}
 	}
-	if len(need) == 0 {
-		return dst.Raw(body)
-	}
-	dst = dst.Lit("{")
-	for key, v := range rawjson.Members(body) {
-		name := rawjson.Text(key)
-		if camel, ok := requestNames.spellings()[name]; ok {
-			name = camel
-		}
-		if to, ok := need[name]; ok {
-			v = to
-			delete(need, name)
-		}
-		dst = dst.Pair(key, v)
-	}
-	for _, m := range req.Overrides { // in the order of the overrides
-		if v, ok := need[m.Name]; ok {
-			dst = dst.Val(m.Name, v)
-			delete(need, m.Name)
-		}
-	}
-	if v, ok := need["toolConfig"]; ok {
-		dst = dst.Val("toolConfig", v)
-	}
-	return dst.Lit("}")
+	return name
 }
 
 // merged returns the object given with the members of the object with added, which replace members with the same name. If one of them is no

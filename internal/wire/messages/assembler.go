@@ -52,11 +52,8 @@ func (a *assembler) fault(kind string) {
 type eventData struct{ typ, index, message, block, delta, usage []byte }
 
 func takeApart(data []byte) (e eventData, ok bool) {
-	end, err := rawjson.Scan(data, 0)
-	if err != nil || rawjson.SkipSpace(data, end) != len(data) || data[rawjson.SkipSpace(data, 0)] != '{' {
-		return e, false
-	}
-	for key, v := range rawjson.Members(data) {
+	object, ok := rawjson.Object(data)
+	for key, v := range rawjson.Members(object) {
 		switch string(key) {
 		case `"type"`:
 			e.typ = v
@@ -72,7 +69,7 @@ func takeApart(data []byte) (e eventData, ok bool) {
 			e.usage = v
 		}
 	}
-	return e, true
+	return e, ok
 }
 
 // Append implements [wire.Assembler].

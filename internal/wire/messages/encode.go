@@ -180,8 +180,8 @@ func (e *encoder) stop(dst wire.JSON) wire.JSON {
 // usedTools returns the names of the tools that calls in the history use, each once.
 func usedTools(msgs []lathe.Message) (names []string) {
 	seen := map[string]bool{}
-	for i := range msgs {
-		for _, p := range msgs[i].Parts {
+	for _, m := range msgs {
+		for _, p := range m.Parts {
 			if c, ok := p.(lathe.ToolCall); ok && !seen[c.Name] {
 				seen[c.Name] = true
 				names = append(names, shortName(c.Name))

@@ -51,13 +51,6 @@ type Assembler struct {
 	soundness
 }
 
-// An adder is the destination of a string: a text, its delta kind and, for arguments, its call.
-type adder struct {
-	t    *text
-	kind lathe.DeltaKind
-	c    *call // for DeltaCallArgs
-}
-
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func NewAssembler(opts *AssemblerOptions) *Assembler {
 	return &Assembler{Assembly: wire.NewAssembly(opts)}
@@ -78,7 +71,7 @@ func (a *Assembler) Append(dst []lathe.Delta, data []byte) ([]lathe.Delta, error
 	case !a.walked:
 		a.takeOther(bytes.TrimSpace(data))
 	case a.done:
-		a.Fault(FaultAfterDone)
+		a.Fault(faultAfterDone)
 	default:
 		a.line++
 		a.commit(data)
@@ -92,14 +85,14 @@ func (a *Assembler) takeOther(line []byte) {
 	a.Unsound = a.Unsound || !a.finishSeen || string(line) != "[DONE]"
 	switch {
 	case len(line) == 0:
-		a.Fault(FaultEmptyLine)
+		a.Fault(faultEmptyLine)
 	case a.done:
-		a.Fault(FaultAfterDone)
+		a.Fault(faultAfterDone)
 	case string(line) == "[DONE]":
 		a.done = true
 		a.endCalls()
 	default:
-		a.Fault(FaultBadLine)
+		a.Fault(faultBadLine)
 	}
 }
 
@@ -107,13 +100,13 @@ func (a *Assembler) takeOther(line []byte) {
 func (a *Assembler) commit(data []byte) {
 	in := &a.chunk
 	a.Faults = wire.CountFault(a.Faults, FaultDuplicateMember, in.dups)
-	a.Faults = wire.CountFault(a.Faults, FaultExtraChoice, in.extraChoices)
-	a.Faults = wire.CountFault(a.Faults, FaultCallsMalformed, in.badCalls)
+	a.Faults = wire.CountFault(a.Faults, faultExtraChoice, in.extraChoices)
+	a.Faults = wire.CountFault(a.Faults, faultCallsMalformed, in.badCalls)
 	if a.Err = a.inBandError(data); a.Err != nil {
 		return
 	}
 	if !in.hasChoices && !in.usage.ok() {
-		a.Fault(FaultBadLine)
+		a.Fault(faultBadLine)
 	}
 	if in.id.ok() && a.ID == "" {
 		a.ID = a.keep(in.id)
@@ -167,13 +160,13 @@ func (a *Assembler) takeChoice() {
 	a.takeReasoning()
 	if in.content.ok() {
 		if in.content.isString() {
-			a.add(adder{&a.text, lathe.DeltaText, nil}, in.content)
+			a.add(&a.text, lathe.DeltaText, in.content)
 		} else {
 			a.takeParts(in.content)
 		}
 	}
 	if in.refusal.isString() {
-		a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, in.refusal)
+		a.add(&a.refusal, lathe.DeltaRefusal, in.refusal)
 	}
 	for i := range in.pieces {
 		a.takePiece(&in.pieces[i], i)
@@ -189,18 +182,12 @@ func (a *Assembler) takeChoice() {
 	}
 }
 
-// add adds the text of a JSON string, or nothing if v is no string or empty.
-func (a *Assembler) add(to adder, v value) {
-	if !v.full() {
-		return
+// add adds the text of a JSON string to t, or nothing if v is no string or empty.
+func (a *Assembler) add(t *text, kind lathe.DeltaKind, v value) {
+	if v.full() {
+		a.Grow(len(v.body()))
+		a.EmitText(kind, 0, t.add(v.body(), &a.damage))
 	}
-	body := v.body()
-	a.Grow(len(body))
-	if to.c != nil {
-		a.addArgs(to.c, body, (*text).add)
-		return
-	}
-	a.EmitText(to.kind, 0, to.t.add(body, &a.damage))
 }
 
 func (a *Assembler) takeFinish(raw []byte) {
@@ -215,11 +202,11 @@ func (a *Assembler) takeFinish(raw []byte) {
 	}
 	if a.finishSeen && len(raw) > 2 {
 		if rawjson.EqualKey(raw, a.finish) {
-			a.Fault(FaultFinishRepeated)
+			a.Fault(faultFinishRepeated)
 			return
 		}
 		if a.finish != "" {
-			a.Fault(FaultFinishRepeated)
+			a.Fault(faultFinishRepeated)
 		}
 	}
 	a.finishSeen = true

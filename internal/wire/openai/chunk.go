@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"bytes"
+	"slices"
 
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
@@ -38,8 +38,6 @@ type parsedChunk struct {
 
 	taken bool // a choice was read
 	choice
-	piece   piece // the piece that is being read
-	escaped bool  // the chunk contains escapes
 }
 
 // A choice contains the members that are read from the first choice.
@@ -71,54 +69,37 @@ type extraMember struct {
 
 // read parses the members of b. It returns false if b is not one JSON object; the values must then not be used.
 func (c *parsedChunk) read(b []byte) bool {
-	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}, escaped: bytes.IndexByte(b, '\\') >= 0}
-	end, err := rawjson.Scan(b, 0)
-	if err != nil || b[rawjson.SkipSpace(b, 0)] != '{' || rawjson.SkipSpace(b, end) != len(b) {
-		return false
-	}
-	c.members(b, (*parsedChunk).top)
+	*c = parsedChunk{choice: choice{pieces: c.pieces[:0], extra: c.extra[:0]}}
+	object, ok := rawjson.Object(b)
+	c.members(object, nil, []place{{"choices", &c.choices}, {"id", &c.id}, {"model", &c.model}, {"usage", &c.usage}, {"error", &c.failure},
+		{"object", &c.object}, {"x_groq", &c.xgroq}})
 	c.hasChoices = kind(c.choices) == '['
 	for el := range rawjson.Elements(c.choices) {
 		c.element(el)
 	}
-	return true
+	return ok
 }
 
-// members calls take for each member of a valid object, with its unescaped name.
-func (c *parsedChunk) members(obj []byte, take func(c *parsedChunk, name []byte, v value)) {
+// A place is the name of a member that is read, and the place of its value.
+type place struct {
+	name string
+	to   *value
+}
+
+// members sets the values of the known members of a valid object, and counts repeated ones. If rest is not nil, it appends the other members
+// that are not null to rest.
+func (c *parsedChunk) members(obj []byte, rest *[]extraMember, known []place) {
 	for key, v := range rawjson.Members(obj) {
-		name := key[1 : len(key)-1]
-		if c.escaped && bytes.IndexByte(name, '\\') >= 0 {
-			name = unquoted(key)
+		i := slices.IndexFunc(known, func(p place) bool { return rawjson.EqualKey(key, p.name) })
+		switch {
+		case i >= 0:
+			if *known[i].to != nil {
+				c.dups++
+			}
+			*known[i].to = v
+		case rest != nil && value(v).ok():
+			*rest = append(*rest, extraMember{rawjson.Text(key), v})
 		}
-		take(c, name, v)
-	}
-}
-
-// set sets a member, and counts it as repeated if it was set before.
-func (c *parsedChunk) set(to *value, v value) {
-	if *to != nil {
-		c.dups++
-	}
-	*to = v
-}
-
-func (c *parsedChunk) top(name []byte, v value) {
-	switch string(name) {
-	case "choices":
-		c.set(&c.choices, v)
-	case "id":
-		c.set(&c.id, v)
-	case "model":
-		c.set(&c.model, v)
-	case "usage":
-		c.set(&c.usage, v)
-	case "error":
-		c.set(&c.failure, v)
-	case "object":
-		c.set(&c.object, v)
-	case "x_groq":
-		c.set(&c.xgroq, v)
 	}
 }
 
@@ -128,9 +109,10 @@ func (c *parsedChunk) element(v value) {
 		c.extraChoices++
 		return
 	}
-	c.members(v, (*parsedChunk).inChoice)
+	c.members(v, nil, []place{{"delta", &c.delta}, {"message", &c.message}, {"index", &c.index}, {"finish_reason", &c.finish},
+		{"usage", &c.choiceUsage}, {"error", &c.choiceError}})
 	if c.index.ok() && string(c.index.body()) != "0" {
-		c.choice = choice{pieces: c.pieces[:0], extra: c.extra[:0]}
+		c.choice = choice{}
 		c.extraChoices++
 		return
 	}
@@ -141,7 +123,10 @@ func (c *parsedChunk) element(v value) {
 	if c.whole {
 		c.delta = c.message
 	}
-	c.members(c.delta, (*parsedChunk).inDelta)
+	var index, name value // which have no meaning
+	c.members(c.delta, &c.extra, []place{{"content", &c.content}, {"tool_calls", &c.toolCalls}, {reasoningFields[0], &c.reasoning[0]},
+		{reasoningFields[1], &c.reasoning[1]}, {reasoningFields[2], &c.reasoning[2]}, {"refusal", &c.refusal}, {"function_call", &c.functionCall},
+		{"role", &c.role}, {"index", &index}, {"name", &name}})
 	if kind(c.functionCall) == '{' {
 		legacy := c.function(c.functionCall)
 		c.legacy = &legacy
@@ -159,63 +144,14 @@ func (c *parsedChunk) element(v value) {
 	}
 }
 
-func (c *parsedChunk) inChoice(name []byte, v value) {
-	switch string(name) {
-	case "delta":
-		c.set(&c.delta, v)
-	case "message":
-		c.set(&c.message, v)
-	case "index":
-		c.set(&c.index, v)
-	case "finish_reason":
-		c.set(&c.finish, v)
-	case "usage":
-		c.set(&c.choiceUsage, v)
-	case "error":
-		c.set(&c.choiceError, v)
-	}
-}
-
-func (c *parsedChunk) inDelta(name []byte, v value) {
-	switch string(name) {
-	case "content":
-		c.set(&c.content, v)
-	case "tool_calls":
-		c.set(&c.toolCalls, v)
-	case "reasoning_content":
-		c.set(&c.reasoning[0], v)
-	case "reasoning":
-		c.set(&c.reasoning[1], v)
-	case "thinking":
-		c.set(&c.reasoning[2], v)
-	case "refusal":
-		c.set(&c.refusal, v)
-	case "function_call":
-		c.set(&c.functionCall, v)
-	case "role":
-		c.set(&c.role, v)
-	case "index", "name":
-	default:
-		c.extra = appendExtra(c.extra, name, v)
-	}
-}
-
-func appendExtra(extra []extraMember, name []byte, v value) []extraMember {
-	if !v.ok() {
-		return extra
-	}
-	return append(extra, extraMember{string(name), v})
-}
-
 // call reads one element of tool_calls.
 func (c *parsedChunk) call(v value) {
 	if kind(v) != '{' {
 		c.badCalls++
 		return
 	}
-	c.piece = piece{}
-	c.members(v, (*parsedChunk).inPiece)
-	p := c.piece
+	var p piece
+	c.members(v, &p.extra, []place{{"index", &p.index}, {"id", &p.id}, {"type", &p.typ}, {"function", &p.function}, {"name", &p.name}, {"arguments", &p.args}})
 	if kind(p.function) == '{' {
 		fn := c.function(p.function)
 		if fn.name != nil {
@@ -229,30 +165,9 @@ func (c *parsedChunk) call(v value) {
 }
 
 // function returns the name and the arguments in a function object. Other members are ignored.
-func (c *parsedChunk) function(v value) piece {
-	c.piece = piece{}
-	c.members(v, (*parsedChunk).inPiece)
-	return piece{name: c.piece.name, args: c.piece.args}
-}
-
-func (c *parsedChunk) inPiece(name []byte, v value) {
-	p := &c.piece
-	switch string(name) {
-	case "index":
-		c.set(&p.index, v)
-	case "id":
-		c.set(&p.id, v)
-	case "type":
-		c.set(&p.typ, v)
-	case "function":
-		c.set(&p.function, v)
-	case "name":
-		c.set(&p.name, v)
-	case "arguments":
-		c.set(&p.args, v)
-	default:
-		p.extra = appendExtra(p.extra, name, v)
-	}
+func (c *parsedChunk) function(v value) (p piece) {
+	c.members(v, nil, []place{{"name", &p.name}, {"arguments", &p.args}})
+	return p
 }
 
 // emptyDelta reports whether the choice has a delta without members.

@@ -32,11 +32,6 @@ func (Upstream) AppendRequest(dst []byte, req *lathe.Request, opts *EncodeOption
 	return body, appendDropped(droppedOfHead(req, opts, dropped), req.Messages, opts)
 }
 
-// AppendRelayed appends the body of a client's request. See the function [AppendRelayed].
-func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
-	return AppendRelayed(dst, body, req, opts)
-}
-
 // NewAssembler returns an Assembler for one answer. opts may be nil.
 func (Upstream) NewAssembler(opts *wire.AssemblerOptions) wire.Assembler {
 	return &eventAssembler{NewAssembler(opts)}

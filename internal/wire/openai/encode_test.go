@@ -203,7 +203,7 @@ func TestParseCompletion(t *testing.T) {
 	if d := cmp.Diff(want, f.Message.Calls()); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if f.Reason != lathe.FinishToolCalls || faultsOf(f)[FaultIndexMissing] != 0 {
+	if f.Reason != lathe.FinishToolCalls || faultsOf(f)[faultIndexMissing] != 0 {
 		t.Errorf("reason %q, faults %v", f.Reason, f.Faults)
 	}
 	legacy, err := ParseCompletion([]byte(`{"choices":[{"message":{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"[1]"}},"finish_reason":"function_call"}]}`), nil)

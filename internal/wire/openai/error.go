@@ -20,15 +20,20 @@ type APIError = wire.APIError
 
 // AppendError appends the body of an error response.
 func AppendError(to []byte, e *APIError) []byte {
-	typ := "server_error"
-	if e.Status >= 400 && e.Status < 500 {
-		typ = "invalid_request_error"
-	}
 	return wire.JSON(to).Raw(wire.ObjectOf("error",
-		wire.ObjectOf("message", e.Message, "type", cmp.Or(e.Type, typ), "param", orNull(e.Param), "code", orNull(e.Code))))
+		wire.ObjectOf("message", e.Message, "type", ErrorType(e), "param", OrNull(e.Param), "code", OrNull(e.Code))))
 }
 
-func orNull(text string) wire.JSON {
+// ErrorType returns the type of an error or, if it has none, the one for its status.
+func ErrorType(e *APIError) string {
+	if e.Type == "" && e.Status >= 400 && e.Status < 500 {
+		return "invalid_request_error"
+	}
+	return cmp.Or(e.Type, "server_error")
+}
+
+// OrNull returns text as a JSON string, or null if it is empty.
+func OrNull(text string) wire.JSON {
 	if text == "" {
 		return wire.JSON("null")
 	}

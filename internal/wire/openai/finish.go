@@ -25,7 +25,7 @@ func finishReason(raw string) (lathe.FinishReason, bool) {
 // reason returns the internal finish reason of the complete answer.
 func (a *Assembler) reason() lathe.FinishReason {
 	if a.finish == "" {
-		a.Fault(FaultFinishMissing)
+		a.Fault(faultFinishMissing)
 		if len(a.calls) > 0 {
 			return lathe.FinishToolCalls
 		}
@@ -33,18 +33,18 @@ func (a *Assembler) reason() lathe.FinishReason {
 	}
 	r, known := finishReason(a.finish)
 	if !known {
-		a.Fault(FaultFinishUnknown)
+		a.Fault(faultFinishUnknown)
 	}
 	switch {
 	case r == lathe.FinishLength || r == lathe.FinishContentFilter:
 		return r
 	case len(a.calls) > 0:
 		if r != lathe.FinishToolCalls {
-			a.Fault(FaultFinishMismatch)
+			a.Fault(faultFinishMismatch)
 		}
 		return lathe.FinishToolCalls
 	case r == lathe.FinishToolCalls:
-		a.Fault(FaultFinishMismatch)
+		a.Fault(faultFinishMismatch)
 		return lathe.FinishStop
 	}
 	return r
@@ -92,9 +92,9 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	switch {
 	case a.done:
 	case cleanEOF:
-		a.Fault(FaultDoneMissing)
+		a.Fault(faultDoneMissing)
 	default:
-		a.Fault(FaultCutAfterFinish)
+		a.Fault(faultCutAfterFinish)
 	}
 	var ps []lathe.Part
 	if s := a.reasoning.b.String(); s != "" {
@@ -111,7 +111,7 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 	}
 	for _, c := range a.calls {
 		if c.id == "" {
-			a.Fault(FaultIDMissing)
+			a.Fault(faultIDMissing)
 		}
 		if c.name == "" {
 			a.Fault(FaultNameMissing)
@@ -129,7 +129,7 @@ func (a *Assembler) assemble(cleanEOF bool) *lathe.Finish {
 // ParseError set, the others are Incomplete. If there is no call, a call without a name is added.
 func (a *Assembler) Unreadable(dst []lathe.Delta) ([]lathe.Delta, *lathe.Finish) {
 	a.Err, a.done, a.cutOff = nil, true, true
-	a.Fault(FaultUnreadableCall)
+	a.Fault(faultUnreadableCall)
 	a.Out = dst
 	a.endCalls()
 	dst = a.Take()

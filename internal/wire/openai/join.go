@@ -95,7 +95,7 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 	}
 	c := a.find(p, id, name, index, hasIndex, pos)
 	if c == nil && len(id)+len(name)+len(a.announced) == 0 && (!p.args.ok() || string(p.args) == `""`) {
-		a.Fault(FaultCallsMalformed) // an empty piece begins no call
+		a.Fault(faultCallsMalformed) // an empty piece begins no call
 		return
 	}
 	if c == nil {
@@ -104,14 +104,14 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 			return
 		}
 		a.endWhole()
-		c = a.newCall()
+		c = &call{n: len(a.calls)}
 		c.index, c.hasIndex, c.name = index, hasIndex, a.announced
 		a.announced = ""
 		if !hasIndex && !in.whole {
-			a.Fault(FaultIndexMissing)
+			a.Fault(faultIndexMissing)
 		}
 		if len(id) > 0 && a.byID(id) != nil {
-			a.Fault(FaultIDDuplicate)
+			a.Fault(faultIDDuplicate)
 		}
 		a.calls = append(a.calls, c)
 	}
@@ -127,15 +127,15 @@ func (a *Assembler) takePiece(p *piece, pos int) {
 
 func (a *Assembler) takeArgs(c *call, p *piece) {
 	switch {
-	case !p.args.ok():
-		return
+	case !p.args.ok(), string(p.args) == `""`:
 	case p.args.isString():
-		a.add(adder{kind: lathe.DeltaCallArgs, c: c}, p.args)
-		return
+		a.Grow(len(p.args.body()))
+		a.addArgs(c, p.args.body(), (*text).add)
+	default:
+		a.Fault(faultArgsNotText)
+		a.Grow(len(p.args))
+		a.addArgs(c, p.args, (*text).addRaw)
 	}
-	a.Fault(FaultArgsNotText)
-	a.Grow(len(p.args))
-	a.addArgs(c, p.args, (*text).addRaw)
 }
 
 // wireIndex returns the index of a piece; false if it is missing or not valid.
@@ -144,33 +144,26 @@ func (a *Assembler) wireIndex(p *piece) (int64, bool) {
 		return 0, false
 	}
 	raw := p.index.body()
-	if len(raw) == 1 && raw[0] >= '0' && raw[0] <= '9' {
-		return int64(raw[0] - '0'), true
-	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < 0 {
-		a.Fault(FaultIndexInvalid)
+		a.Fault(faultIndexInvalid)
 		return 0, false
 	}
 	return n, true
 }
 
-func (a *Assembler) newCall() *call {
-	return &call{n: len(a.calls)}
-}
-
 func (a *Assembler) byID(id []byte) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if a.calls[i].id == string(id) {
-			return a.calls[i]
+	for _, c := range slices.Backward(a.calls) {
+		if c.id == string(id) {
+			return c
 		}
 	}
 	return nil
 }
 
 func (a *Assembler) byIndex(index int64) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		if c := a.calls[i]; c.hasIndex && c.index == index {
+	for _, c := range slices.Backward(a.calls) {
+		if c.hasIndex && c.index == index {
 			return c
 		}
 	}
@@ -186,7 +179,7 @@ func (a *Assembler) find(p *piece, id, name []byte, index int64, hasIndex bool, 
 	if hasIndex {
 		if c := a.byIndex(index); c != nil {
 			if a.begins(c, p, id, name) {
-				a.Fault(FaultIndexReused)
+				a.Fault(faultIndexReused)
 				return nil
 			}
 			return a.announce(c, p, id, name)
@@ -239,7 +232,7 @@ func (a *Assembler) announce(c *call, p *piece, id, name []byte) *call {
 	case len(name) > 0:
 		c.again = c.name == string(name)
 	case c.again && a.beginsArgs(p):
-		a.Fault(FaultIndexReused)
+		a.Fault(faultIndexReused)
 		a.announced = c.name
 		return nil
 	}
@@ -299,12 +292,12 @@ func (a *Assembler) takeID(c *call, p *piece, id []byte) {
 	case len(id) == 0 || c.id == string(id):
 	case c.id == "":
 		if c.started || c.name != "" {
-			a.Fault(FaultIDLate)
+			a.Fault(faultIDLate)
 		}
 		c.id = a.keep(p.id)
 	case bytes.IndexByte(id, '\\') >= 0 && c.id == string(unquoted(p.id)):
 	default:
-		a.Fault(FaultIDChanged)
+		a.Fault(faultIDChanged)
 	}
 }
 
@@ -313,18 +306,18 @@ func (a *Assembler) takeName(c *call, p *piece, name []byte) {
 	case len(name) == 0:
 	case c.name == "":
 		if c.started || c.braces {
-			a.Fault(FaultNameLate)
+			a.Fault(faultNameLate)
 		}
 		c.name = a.keep(p.name)
 	case c.name == string(name):
-		a.Fault(FaultNameRepeated)
+		a.Fault(faultNameRepeated)
 	default:
 		more := a.keep(p.name)
 		if more == c.name {
-			a.Fault(FaultNameRepeated)
+			a.Fault(faultNameRepeated)
 			return
 		}
-		a.Fault(FaultNameSplit)
+		a.Fault(faultNameSplit)
 		if strings.HasPrefix(more, c.name) {
 			c.name = more
 		} else {
@@ -343,7 +336,7 @@ func (a *Assembler) addArgs(c *call, body []byte, add func(*text, []byte, *damag
 		}
 		if c.braces {
 			c.braces = false
-			a.Fault(FaultArgsReplaced)
+			a.Fault(faultArgsReplaced)
 		}
 	}
 	a.start(c)
@@ -373,9 +366,9 @@ func (a *Assembler) endWhole() {
 
 // endCalls ends all calls, and emits all text that is buffered.
 func (a *Assembler) endCalls() {
-	for _, to := range []adder{{&a.reasoning, lathe.DeltaReasoning, nil}, {&a.text, lathe.DeltaText, nil}, {&a.refusal, lathe.DeltaRefusal, nil}} {
-		a.EmitText(to.kind, 0, to.t.flush(&a.damage))
-	}
+	a.EmitText(lathe.DeltaReasoning, 0, a.reasoning.flush(&a.damage))
+	a.EmitText(lathe.DeltaText, 0, a.text.flush(&a.damage))
+	a.EmitText(lathe.DeltaRefusal, 0, a.refusal.flush(&a.damage))
 	if i := slices.IndexFunc(a.extra, func(m lathe.Member) bool { return m.Name == "annotations" }); i >= 0 && !a.cited && a.text.b.Len() > 0 {
 		a.cited = true
 		t := lathe.Text{Text: a.text.b.String(), Extra: a.extra[i : i+1]}
@@ -416,8 +409,8 @@ func (a *Assembler) incomplete(c *call) bool {
 func (a *Assembler) takeLegacy() {
 	in := &a.chunk
 	if len(a.calls) == 0 {
-		a.Fault(FaultFunctionCall)
-		c := a.newCall()
+		a.Fault(faultFunctionCall)
+		c := &call{n: len(a.calls)}
 		c.id = "call_1"
 		a.calls = append(a.calls, c)
 		a.current = c

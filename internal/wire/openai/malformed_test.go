@@ -13,7 +13,7 @@ func TestMalformedToolCallsAreCounted(t *testing.T) {
 			}
 			got := 0
 			for _, x := range f.Faults {
-				if x.Kind == FaultCallsMalformed {
+				if x.Kind == faultCallsMalformed {
 					got = x.Count
 				}
 			}

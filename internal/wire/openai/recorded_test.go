@@ -83,7 +83,7 @@ func TestRecordedStreams(t *testing.T) {
 				}
 				for _, ft := range f.Faults {
 					switch ft.Kind {
-					case FaultDoneMissing, FaultIndexMissing: // the recordings leave [DONE] out, Mistral the index
+					case faultDoneMissing, faultIndexMissing: // the recordings leave [DONE] out, Mistral the index
 					default:
 						t.Errorf("%s: fault %s", how, ft.Kind)
 					}

@@ -16,7 +16,7 @@ func Cut(body []byte, drop func(name string) bool) []byte {
 // AppendRelayed appends the body of a client's request for the model server. It is unchanged except for the model's name; the members of
 // req.Overrides; stream_options, so that the server sends the usage; the name of the token limit, if opts sets it; and tool_choice and
 // parallel_tool_calls, if those of req differ. body must be valid.
-func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
+func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
 	for _, m := range req.Overrides {
@@ -49,7 +49,7 @@ func AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []
 	})
 }
 
-// withUsage returns the value of stream_options given with include_usage set.
+// withUsage returns given, the value of stream_options, with include_usage set to true.
 func withUsage(given []byte) []byte {
 	if string(rawjson.At(given, "include_usage")) == "true" {
 		return given

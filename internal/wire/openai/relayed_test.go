@@ -33,7 +33,7 @@ func TestAppendRelayedChangesWhatMustDiffer(t *testing.T) {
 		"a set choice":  {`{"model":"m"}`, `{"model":"up","tool_choice":"required","parallel_tool_calls":false}`, lathe.Request{Model: "up", Tools: tool, ToolChoice: lathe.ToolChoice{Mode: "required"}, ParallelToolCalls: &no}, EncodeOptions{}},
 		"another count": {`{"parallel_tool_calls":true,"model":"m"}`, `{"parallel_tool_calls":true,"model":"up"}`, lathe.Request{Model: "up", Tools: tool, ParallelToolCalls: &yes}, EncodeOptions{}},
 	} {
-		if got := string(AppendRelayed([]byte("x"), []byte(c.body), &c.req, &c.opts)); got != "x"+c.want {
+		if got := string(Upstream{}.AppendRelayed([]byte("x"), []byte(c.body), &c.req, &c.opts)); got != "x"+c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got[1:], c.want)
 		}
 	}
@@ -65,7 +65,7 @@ func FuzzAppendRelayed(f *testing.F) {
 			return
 		}
 		cut := Cut([]byte(body), func(name string) bool { return name == "store" || name == "user" })
-		out := AppendRelayed(nil, cut, &lathe.Request{Model: "up"}, &EncodeOptions{Stream: true, IncludeUsage: true, MaxCompletionTokens: true})
+		out := Upstream{}.AppendRelayed(nil, cut, &lathe.Request{Model: "up"}, &EncodeOptions{Stream: true, IncludeUsage: true, MaxCompletionTokens: true})
 		if !json.Valid(cut) || !json.Valid(out) {
 			t.Fatalf("%s becomes %s and %s", body, cut, out)
 		}

@@ -20,13 +20,13 @@ type soundness struct {
 	shown, told    int  // shown: calls begun on the wire; told: those that AppendShown has emitted
 }
 
-// judge reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first, calls
-// follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the content. It returns false for deviations that at least one
-// official client cannot read.
+// judge reports whether every client can read the last chunk without a change: no fault was tolerated, the role was received first,
+// calls follow one another with id and name, whose further pieces clients join as they join arguments, and the finish reason matches the
+// content. It returns false for deviations that at least one official client cannot read.
 func (a *Assembler) judge() bool {
 	in := &a.chunk
 	switch {
-	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != FaultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
+	case slices.ContainsFunc(a.Faults, func(f lathe.Fault) bool { return f.Kind != faultNameSplit }), a.Err != nil, a.damage != (damage{}), a.holdsBack():
 		return false
 	case in.whole:
 		return a.judgeWhole()

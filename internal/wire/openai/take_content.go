@@ -38,7 +38,7 @@ func (a *Assembler) takeReasoning() {
 	if a.reasoningField == "" {
 		a.reasoningField = reasoningFields[best]
 	}
-	a.add(adder{&a.reasoning, lathe.DeltaReasoning, nil}, in.reasoning[best])
+	a.add(&a.reasoning, lathe.DeltaReasoning, in.reasoning[best])
 }
 
 // takeParts adds content that is an array of parts.
@@ -50,9 +50,9 @@ func (a *Assembler) takeParts(parts []byte) {
 	for part := range rawjson.Elements(parts) {
 		switch string(rawjson.At(part, "type")) {
 		case `"text"`, `"output_text"`:
-			a.add(adder{&a.text, lathe.DeltaText, nil}, rawjson.At(part, "text"))
+			a.add(&a.text, lathe.DeltaText, rawjson.At(part, "text"))
 		case `"refusal"`:
-			a.add(adder{&a.refusal, lathe.DeltaRefusal, nil}, rawjson.At(part, "refusal"))
+			a.add(&a.refusal, lathe.DeltaRefusal, rawjson.At(part, "refusal"))
 		case `"thinking"`, `"reasoning"`:
 			a.takeThinking(part)
 		case `"image_url"`, `"input_audio"`, `"file"`:
@@ -76,13 +76,9 @@ func (a *Assembler) takeThinking(part []byte) {
 		if v == nil {
 			continue
 		}
-		to := adder{&a.reasoning, lathe.DeltaReasoning, nil}
-		if kind(v) != '[' {
-			a.add(to, v)
-			return
-		}
+		a.add(&a.reasoning, lathe.DeltaReasoning, v)
 		for el := range rawjson.Elements(v) {
-			a.add(to, rawjson.At(el, "text"))
+			a.add(&a.reasoning, lathe.DeltaReasoning, rawjson.At(el, "text"))
 		}
 		return
 	}

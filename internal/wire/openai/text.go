@@ -49,11 +49,7 @@ func (t *text) decode(body []byte, d *damage) {
 		}
 		if i > 0 {
 			t.dropHigh(d)
-			if t.n == 0 && utf8.Valid(body[:i]) {
-				t.b.Write(body[:i])
-			} else {
-				t.bytes(body[:i], d)
-			}
+			t.bytes(body[:i], d)
 			body = body[i:]
 			continue
 		}

@@ -83,45 +83,23 @@ var knownInFunction = rawjson.NewNames("name", "description", "parameters", "arg
 // that are data and not schemas, and whatever is nested deeper than depth levels, are only compacted.
 func appendSchema(dst wire.JSON, schema []byte, depth int) wire.JSON {
 	schema = schema[rawjson.SkipSpace(schema, 0):]
-	if depth == 0 || kind(schema) != '{' && kind(schema) != '[' {
+	if depth <= 0 || kind(schema) != '{' && kind(schema) != '[' {
 		return dst.Compact(schema)
 	}
-	if schema[0] == '[' {
-		dst = dst.Lit("[")
-		for el := range rawjson.Elements(schema) {
-			dst = appendSchema(dst.Next(), el, depth-1)
-		}
-		return dst.Lit("]")
-	}
-	dst = dst.Lit("{")
-	for key, value := range rawjson.Members(schema) {
+	return rawjson.AppendEach(dst, schema, func(dst, key, value []byte) []byte {
 		if rawjson.EqualKey(key, "required") && wire.EmptyArray(value) {
-			continue
+			return dst
 		}
-		dst = dst.Next().Raw(key).Lit(":")
 		switch string(key) {
 		case `"enum"`, `"const"`, `"default"`, `"examples"`, `"example"`:
-			dst = dst.Compact(value)
+			return rawjson.AppendCompact(dst, value)
 		case `"properties"`, `"patternProperties"`, `"$defs"`, `"definitions"`, `"dependentSchemas"`, `"dependencies"`:
-			dst = appendSchemaMap(dst, value, depth-1)
-		default:
-			dst = appendSchema(dst, value, depth-1)
+			if depth > 1 && kind(value) == '{' { // its names are arbitrary
+				return rawjson.AppendEach(dst, value, func(dst, _, value []byte) []byte { return appendSchema(dst, value, depth-2) })
+			}
 		}
-	}
-	return dst.Lit("}")
-}
-
-// appendSchemaMap appends an object whose member names are arbitrary and whose values are schemas.
-func appendSchemaMap(dst wire.JSON, obj []byte, depth int) wire.JSON {
-	if depth <= 0 || kind(obj) != '{' {
-		return dst.Compact(obj)
-	}
-	dst = dst.Lit("{")
-	for key, value := range rawjson.Members(obj) {
-		dst = dst.Next().Raw(key).Lit(":")
-		dst = appendSchema(dst, value, depth-1)
-	}
-	return dst.Lit("}")
+		return appendSchema(dst, value, depth-1)
+	})
 }
 
 func appendToolChoice(dst wire.JSON, c lathe.ToolChoice) wire.JSON {

@@ -62,18 +62,6 @@ func (a *Assembler) takeUsage(raw []byte) {
 
 // tokens parses a number of tokens, which may also be a string or a float. It returns false if it is negative or not a number.
 func tokens(v []byte) (int64, bool) {
-	if len(v) > 0 && len(v) <= 18 { // only digits, too few to overflow
-		var n int64
-		for i, c := range v {
-			if c-'0' > 9 {
-				break
-			}
-			n = n*10 + int64(c-'0')
-			if i == len(v)-1 {
-				return n, true
-			}
-		}
-	}
 	if kind(v) == '"' && len(v) > 2 {
 		v = v[1 : len(v)-1]
 	}

@@ -184,8 +184,8 @@ func (e *encoder) message(dst wire.JSON, m *lathe.Message, at string) wire.JSON 
 
 // members records members of another wire as dropped.
 func (e *encoder) members(extra []lathe.Member, at string) {
-	for i := range extra {
-		e.drop(at + "." + extra[i].Name)
+	for _, m := range extra {
+		e.drop(at + "." + m.Name)
 	}
 }
 

@@ -63,14 +63,3 @@ func errorCode(e *wire.APIError) string {
 	}
 	return "server_error"
 }
-
-// errorType returns the type of an error, the same as that which [openai.AppendError] writes.
-func errorType(e *wire.APIError) string {
-	switch {
-	case e.Type != "":
-		return e.Type
-	case e.Status >= 400 && e.Status < 500:
-		return "invalid_request_error"
-	}
-	return "server_error"
-}

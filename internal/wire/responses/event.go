@@ -4,8 +4,8 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// An ev is an event: the encoded values of the members that the assembler reads. A value is nil if the member is absent or null.
-type ev struct {
+// A streamEvent is an event: the encoded values of the members that the assembler reads. A value is nil if the member is absent or null.
+type streamEvent struct {
 	typ                         []byte
 	index, content, summary, id []byte
 	delta, text                 []byte // delta: a piece of text; text: the complete text
@@ -13,21 +13,18 @@ type ev struct {
 }
 
 // read parses an event. It returns false if data is not a JSON object.
-func (e *ev) read(data []byte) bool {
-	end, err := rawjson.Scan(data, 0)
-	if err != nil || rawjson.SkipSpace(data, end) != len(data) || data[rawjson.SkipSpace(data, 0)] != '{' {
-		return false
-	}
-	for key, v := range rawjson.Members(data) {
+func (e *streamEvent) read(data []byte) bool {
+	object, ok := rawjson.Object(data)
+	for key, v := range rawjson.Members(object) {
 		if v[0] != 'n' {
 			e.set(key, v)
 		}
 	}
-	return true
+	return ok
 }
 
 // set sets the field for a member, if there is one.
-func (e *ev) set(key, v []byte) {
+func (e *streamEvent) set(key, v []byte) {
 	switch string(key) {
 	case `"type"`:
 		if v[0] == '"' {

@@ -25,7 +25,7 @@ func (a *Assembler) end(response []byte, status string) {
 		}
 		i++
 	}
-	a.ended, a.status = true, status
+	a.terminal, a.status = true, status
 	if status == statusIncomplete {
 		a.reason = text(get(response, "incomplete_details"), "reason")
 		a.Grow(len(a.reason))
@@ -115,7 +115,7 @@ func (a *Assembler) Finish(bool) (*lathe.Finish, error) {
 	if a.Err != nil {
 		return nil, a.Err
 	}
-	if !a.ended {
+	if !a.terminal {
 		return nil, wire.ErrIncomplete
 	}
 	f := &lathe.Finish{Usage: a.usage, Model: a.Model, ResponseID: a.ID, ProviderCost: a.cost, RawReason: a.status}
@@ -196,12 +196,10 @@ func (a *Assembler) parts() (parts []lathe.Part) {
 // Complete implements [wire.Assembler].
 func (a *Assembler) Complete(dst []lathe.Delta, body []byte) ([]lathe.Delta, *lathe.Finish, error) {
 	a.Out = dst
-	start := rawjson.SkipSpace(body, 0)
-	end, err := rawjson.Scan(body, start)
-	if err != nil || rawjson.SkipSpace(body, end) != len(body) || rawjson.Kind(body[start:]) != '{' {
+	body, ok := rawjson.Object(body)
+	if !ok {
 		return dst, nil, wire.ErrNoAnswer
 	}
-	body = body[start:end]
 	status := text(body, "status")
 	switch {
 	case rawjson.Kind(get(body, "output")) != '[' && status != statusFailed:

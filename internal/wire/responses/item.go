@@ -64,7 +64,7 @@ type item struct {
 	index int
 	id    string
 	kind  itemKind
-	done  bool
+	done  bool // its end was read
 	// settled is set once the item was compared with its form in the response object.
 	settled bool
 
@@ -88,9 +88,9 @@ type item struct {
 // hasCallID reports whether the server has sent the call id of the item. Until then the id of the item takes its place.
 func (it *item) hasCallID() bool { return it.callID != "" && it.callID != it.id }
 
-// isAnnounced reports whether raw announces the item again. Calls are compared by their call ids. Other items have the same id, and the first
-// must be open: some servers give all items one id.
-func (it *item) isAnnounced(raw []byte) bool {
+// announcesAgain reports whether raw announces the item again. Calls are compared by their call ids. Other items have the same id, and
+// the first must be open: some servers give all items one id.
+func (it *item) announcesAgain(raw []byte) bool {
 	if callID := text(raw, "call_id"); callID != "" && it.hasCallID() {
 		return callID == it.callID
 	}
@@ -124,7 +124,7 @@ func rest(b *strings.Builder, whole string) (string, bool) {
 }
 
 // readText handles an event with a piece of a content part or, if whole is set, with its complete text.
-func (a *Assembler) readText(e *ev, kind partKind, v []byte, whole bool) {
+func (a *Assembler) readText(e *streamEvent, kind partKind, v []byte, whole bool) {
 	it := a.itemOf(e, itemMessage, "message")
 	if it == nil {
 		return
@@ -196,7 +196,7 @@ func (a *Assembler) cite(p *part, v []byte) {
 }
 
 // readReasoning handles an event with a piece of a text of a reasoning item. Complete texts are ignored.
-func (a *Assembler) readReasoning(e *ev, from string, index, v []byte, whole bool) {
+func (a *Assembler) readReasoning(e *streamEvent, from string, index, v []byte, whole bool) {
 	it := a.itemOf(e, itemReasoning, "reasoning")
 	if it == nil || whole { // the end of the item contains all texts
 		return
@@ -221,7 +221,7 @@ func (a *Assembler) appendReasoning(it *item, from string, index int, text strin
 }
 
 // readArguments handles an event with a piece of the arguments of a call or, if whole is set, with all of them.
-func (a *Assembler) readArguments(e *ev, kind itemKind, v []byte, whole bool) {
+func (a *Assembler) readArguments(e *streamEvent, kind itemKind, v []byte, whole bool) {
 	typ := "function_call"
 	if kind == itemCustom {
 		typ = "custom_tool_call"
@@ -290,7 +290,7 @@ func (it *item) start(a *Assembler) {
 }
 
 // finished handles response.output_item.done.
-func (a *Assembler) finished(e *ev) {
+func (a *Assembler) finished(e *streamEvent) {
 	if rawjson.Kind(e.item) != '{' {
 		a.Damage(faultBadLine)
 		return
@@ -298,8 +298,7 @@ func (a *Assembler) finished(e *ev) {
 	it := a.find(e)
 	if it == nil {
 		a.Damage(faultEventOrder)
-		index := number(e.index, len(a.items))
-		if it = a.begin(index, e.item); it == nil {
+		if it = a.begin(number(e.index, len(a.items)), e.item); it == nil {
 			return
 		}
 	}

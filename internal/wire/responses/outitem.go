@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"slices"
 	"unicode/utf8"
 
@@ -70,17 +71,12 @@ func (w *writer) done(index int, item wire.JSON) {
 
 // keep stores the JSON of an item for the response object at the end of the stream.
 func (w *writer) keep(index int, item []byte) {
-	if n := len(w.output); n > 0 && w.output[n-1].index > index {
-		w.unordered = true
-	}
 	w.output = append(w.output, outDone{index, item})
 }
 
 // items returns the completed items in the order of their output indexes.
 func (w *writer) items() []outDone {
-	if w.unordered {
-		slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
-	}
+	slices.SortStableFunc(w.output, func(a, b outDone) int { return a.index - b.index })
 	return w.output
 }
 
@@ -310,13 +306,16 @@ func (it *outItem) call(status string) wire.JSON {
 	return wire.JSON(nil).Raw(it.head).Fields(name, it.quoted(), "status", status).Lit("}")
 }
 
+// defaultServer is the server_label of calls to tools that are not from a named server.
+const defaultServer = "lathe"
+
 // serverCall writes a call that this server executed.
 func (w *writer) serverCall(c *wire.ServerCall) {
 	it := &outItem{kind: itemOpaque, index: w.take()}
 	it.id = w.res.itemID(prefixServer, it.index)
 	args := orEmptyObject(c.Arguments)
 	item := func(args, status string, output, failure wire.JSON) wire.JSON {
-		return wire.ObjectOf("id", it.id, "type", "mcp_call", "server_label", label(c.Server), "name", c.Name, "arguments", args,
+		return wire.ObjectOf("id", it.id, "type", "mcp_call", "server_label", cmp.Or(c.Server, defaultServer), "name", c.Name, "arguments", args,
 			"output", output, "error", failure, "status", status)
 	}
 	status, null := statusCompleted, wire.JSON("null")
@@ -330,14 +329,6 @@ func (w *writer) serverCall(c *wire.ServerCall) {
 	w.of("response.mcp_call_arguments.done", it, "arguments", args)
 	w.of("response.mcp_call."+status, it)
 	w.done(it.index, item(args, status, output, failure))
-}
-
-// label returns the server_label of a call; the default is "lathe".
-func label(server string) string {
-	if server == "" {
-		return "lathe"
-	}
-	return server
 }
 
 func orEmptyObject(arguments string) string {

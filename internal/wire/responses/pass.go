@@ -27,10 +27,9 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 			w.ended, w.closed = true, true
 			continue
 		}
-		var e ev
+		var e streamEvent
 		if e.read(data) {
-			w.passEvent(&e, data)
-			if w.ended && e.response != nil && string(e.typ) != `"response.failed"` && len(w.output) > 0 && wire.EmptyArray(orEmpty(get(e.response, "output"))) {
+			if w.passEvent(&e, data); w.ended && len(w.output) > 0 && lacksOutput(&e) {
 				out = bytes.Replace(out, data, filled(data, w.items()), 1)
 			}
 		}
@@ -54,42 +53,22 @@ func (w *writer) Pass(raw *lathe.Raw) []byte {
 	return out
 }
 
-// orEmpty returns v, or an empty array if v is nil.
-func orEmpty(v []byte) []byte {
-	if v == nil {
-		return []byte("[]")
-	}
-	return v
+// lacksOutput reports whether an event contains a response that did not fail and has no output.
+func lacksOutput(e *streamEvent) bool {
+	output := get(e.response, "output")
+	return e.response != nil && string(e.typ) != `"response.failed"` && (output == nil || wire.EmptyArray(output))
 }
 
 // filled returns the data of an event with items as the output of its response.
 func filled(data []byte, items []outDone) []byte {
-	fill := func(dst []byte) []byte {
-		dst = wire.JSON(dst).Lit("[")
-		for _, it := range items {
-			dst = wire.JSON(dst).Next().Raw(it.json)
-		}
-		return wire.JSON(dst).Lit("]")
+	output := wire.JSON("[")
+	for _, it := range items {
+		output = output.Next().Raw(it.json)
 	}
-	inResponse := func(name string, value []byte) (key, to []byte, keep bool) {
-		if name == "output" {
-			return nil, fill(nil), true
-		}
-		return nil, value, true
-	}
-	inEvent := func(name string, value []byte) (key, to []byte, keep bool) {
-		if name == "response" {
-			missing := func(dst []byte) []byte {
-				if rawjson.At(value, "output") != nil {
-					return dst
-				}
-				return fill(wire.JSON(dst).Key("output"))
-			}
-			return nil, rawjson.AppendEdited(nil, value, inResponse, missing), true
-		}
-		return nil, value, true
-	}
-	return rawjson.AppendEdited(nil, data, inEvent, nil)
+	var response, event wire.Changes
+	response.Set("output", output.Lit("]"))
+	event.Set("response", response.Append(nil, get(data, "response"), nil))
+	return event.Append(nil, data, nil)
 }
 
 // passCall records the call that a relayed event has begun.
@@ -114,7 +93,7 @@ func (w *writer) drain() {
 }
 
 // passEvent records one relayed event.
-func (w *writer) passEvent(e *ev, data []byte) {
+func (w *writer) passEvent(e *streamEvent, data []byte) {
 	w.seq++
 	if n, err := strconv.Atoi(string(get(data, "sequence_number"))); err == nil && n >= 0 {
 		w.seq = n + 1
@@ -160,13 +139,10 @@ func (w *writer) passEvent(e *ev, data []byte) {
 }
 
 // appendCharacters appends text as the characters of a JSON string, without quotes.
-func appendCharacters(dst wire.JSON, text string) wire.JSON {
-	quoted := rawjson.AppendQuote(nil, text)
-	return dst.Raw(quoted[1 : len(quoted)-1])
-}
+func appendCharacters(dst wire.JSON, text string) wire.JSON { return dst.Lit(quoted(text)) }
 
 // passed returns the open item to which a relayed event belongs, or nil.
-func (w *writer) passed(e *ev) *outItem {
+func (w *writer) passed(e *streamEvent) *outItem {
 	index := number(e.index, -1)
 	for _, it := range w.open {
 		if it.index == index {
@@ -176,7 +152,7 @@ func (w *writer) passed(e *ev) *outItem {
 	return nil
 }
 
-func (w *writer) passAdded(e *ev) {
+func (w *writer) passAdded(e *streamEvent) {
 	it := &outItem{index: number(e.index, w.next), id: text(e.item, "id"), kind: kindOf(text(e.item, "type"))}
 	if it.index < 0 || it.index > maxItems || len(w.open) == maxItems {
 		return
@@ -195,7 +171,7 @@ func (w *writer) passAdded(e *ev) {
 	w.next = max(w.next, it.index+1)
 }
 
-func (w *writer) passDone(e *ev) {
+func (w *writer) passDone(e *streamEvent) {
 	index := number(e.index, -1)
 	for i, it := range w.open {
 		if it.index == index {

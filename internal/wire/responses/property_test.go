@@ -503,13 +503,13 @@ func FuzzWriter(f *testing.F) {
 
 func TestEventsThatAreNoObjects(t *testing.T) {
 	for _, data := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":1 "b":2}`, `{"a":01}`, `{"a":1}}`, `{"a":1} x`, `[]`, `1`, `{"a":"\q"}`, `{a:1}`, `{,}`, `{"a"1}`, `{"a":}`} {
-		var e ev
+		var e streamEvent
 		if e.read([]byte(data)) {
 			t.Errorf("%s was read", data)
 		}
 	}
 	for _, data := range []string{`{}`, ` { } `, `{"a":1}`, "{\n\"type\" : \"x\" ,\"delta\":[{}]\t}\n"} {
-		var e ev
+		var e streamEvent
 		if !e.read([]byte(data)) {
 			t.Errorf("%s was not read", data)
 		}

@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
@@ -42,12 +43,9 @@ func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, opts *wire.Enco
 			changes.Set("tool_choice", e.choice(nil, req.ToolChoice))
 		}
 		if p := req.ParallelToolCalls; p != nil && !e.taken("parallel_tool_calls") {
-			v := "false"
-			if *p {
-				v = "true"
-			}
-			if given := get(settings, "parallel_tool_calls"); string(given) != v && (given != nil || !*p) {
-				changes.Set("parallel_tool_calls", []byte(v))
+			v := strconv.AppendBool(nil, *p)
+			if given := get(settings, "parallel_tool_calls"); !bytes.Equal(given, v) && (given != nil || !*p) {
+				changes.Set("parallel_tool_calls", v)
 			}
 		}
 	}
@@ -66,21 +64,17 @@ func joined(given, more []byte) []byte {
 // relayedInclude returns the new value of include, or nil if it does not change. add is set if reasoning is to be requested as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
-	names := func(v []byte) bool {
-		return slices.ContainsFunc(slices.Collect(rawjson.Elements(v)), func(el []byte) bool { return rawjson.EqualKey(el, includeEncrypted) })
-	}
-	override := wire.MemberValue(e.req.Overrides, "include")
-	for el := range rawjson.Elements(given) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
+	encrypted, asked := e.has(FeatureEncrypted), false
+	elements := slices.Collect(rawjson.Elements(given))
+	elements = slices.AppendSeq(elements, rawjson.Elements(wire.MemberValue(e.req.Overrides, "include")))
+	for _, el := range elements {
+		isEncrypted := rawjson.EqualKey(el, includeEncrypted)
+		asked = asked || isEncrypted
+		if encrypted || !isEncrypted {
 			list = list.Next().Raw(el)
 		}
 	}
-	for el := range rawjson.Elements(override) {
-		if e.has(FeatureEncrypted) || !rawjson.EqualKey(el, includeEncrypted) {
-			list = list.Next().Raw(el)
-		}
-	}
-	if add && e.has(FeatureEncrypted) && !names(given) && !names(override) {
+	if add && encrypted && !asked {
 		list = list.Next().Quote(includeEncrypted)
 	}
 	list = list.Lit("]")

@@ -6,6 +6,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
 // A resource writes the response objects of one answer. They always have all members, since clients distinguish absent members from null.
@@ -35,7 +36,7 @@ func newResource(head *wire.AnswerHead) *resource {
 		body = []byte("{}")
 	}
 	body = rawjson.Without(body, "input") // the input is not repeated and may be long
-	r.head = wire.JSON("{").Val("previous_response_id", orNull(req.PreviousID))
+	r.head = wire.JSON("{").Val("previous_response_id", openai.OrNull(req.PreviousID))
 	r.head = r.echo(r.head, body, "instructions", '"', "null")[1:]
 	r.settings = r.appendSettings([]byte{'{'}, req, body)[1:]
 	l := r.echo([]byte{'{'}, body, "max_output_tokens", '0', "null")
@@ -75,7 +76,7 @@ func (r *resource) appendSettings(dst wire.JSON, req *wire.ClientRequest, body [
 	for _, m := range [...]struct{ name, other string }{{"top_p", "1"}, {"presence_penalty", "0"}, {"frequency_penalty", "0"}, {"top_logprobs", "0"}, {"temperature", "1"}} {
 		dst = r.echo(dst, body, m.name, '0', m.other)
 	}
-	return dst.Obj("reasoning").Fields("effort", orNull(req.Sampling.ReasoningEffort), "summary", orNull(req.Sampling.ReasoningSummary)).Lit("}")
+	return dst.Obj("reasoning").Fields("effort", openai.OrNull(req.Sampling.ReasoningEffort), "summary", openai.OrNull(req.Sampling.ReasoningSummary)).Lit("}")
 }
 
 // appendTool appends a tool as the response repeats it: a function with all its members, and other tools unchanged except that members with
@@ -174,8 +175,8 @@ func (r *resource) append(dst wire.JSON, s *state) wire.JSON {
 	}
 	dst = dst.Lit("{").Fields("id", r.id, "object", "response", "created_at", r.created, "completed_at", completed, "status", s.status,
 		"incomplete_details", details, "model", r.model).Lit(",").Raw(r.head).Arr("output")
-	for i := range s.output {
-		dst = dst.Next().Raw(s.output[i].json)
+	for _, done := range s.output {
+		dst = dst.Next().Raw(done.json)
 	}
 	return dst.Lit("]").Val("error", failure).Lit(",").Raw(r.settings).Val("usage", usage).Lit(",").Raw(r.limits).Extra(s.extra, resourceNames.Has).Lit("}")
 }

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
+	"github.com/lathe-run/lathe/internal/wire/openai"
 )
 
 // Prefixes of the ids of items.
@@ -26,19 +28,18 @@ const (
 // and calls without an id or a name, are queued. The input of a custom tool is written when it is complete.
 type writer struct {
 	eventWriter
-	res       *resource
-	names     map[string]wire.ToolName
-	next      int        // output index of the next item
-	open      []*outItem // items begun by the writer (at most one) or passed on
-	output    []outDone
-	calls     []*outCall
-	queue     []op
-	started   int // number of startEvents that were sent
-	ended     bool
-	closed    bool // [DONE] was sent
-	failed    bool // an `error` event was passed on
-	lastCall  *outItem
-	unordered bool
+	res      *resource
+	names    map[string]wire.ToolName
+	next     int        // output index of the next item
+	open     []*outItem // items begun by the writer (at most one) or passed on
+	output   []outDone
+	calls    []*outCall
+	queue    []op
+	started  int // number of startEvents that were sent
+	ended    bool
+	closed   bool // [DONE] was sent
+	failed   bool // an `error` event was passed on
+	lastCall *outItem
 }
 
 // An eventWriter writes events, which it numbers.
@@ -291,7 +292,7 @@ func (w *writer) AppendApproval(dst []byte, a *wire.Approval) []byte {
 	approval := *a
 	return w.later(dst, func() {
 		index := w.take()
-		item := wire.ObjectOf("id", prefixApproval+approval.ID, "type", "mcp_approval_request", "server_label", label(approval.Server),
+		item := wire.ObjectOf("id", prefixApproval+approval.ID, "type", "mcp_approval_request", "server_label", cmp.Or(approval.Server, defaultServer),
 			"name", approval.Name, "arguments", orEmptyObject(approval.Arguments))
 		w.added(index, item)
 		w.done(index, item)
@@ -405,13 +406,6 @@ func (w *writer) terminal(dst []byte, typ string, s *state) []byte {
 	})
 }
 
-func orNull(text string) wire.JSON {
-	if text == "" {
-		return wire.JSON("null")
-	}
-	return wire.Quoted(text)
-}
-
 // AppendError implements [wire.Writer]. It writes an `error` event with both forms of the error, and response.failed.
 func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	if w.ended {
@@ -419,8 +413,8 @@ func (w *writer) AppendError(dst []byte, e *wire.APIError) []byte {
 	}
 	dst = w.write(dst, func() {
 		if w.start(); !w.failed {
-			members := []any{"code", orNull(e.Code), "message", e.Message, "param", orNull(e.Param)}
-			w.event("error", append(members, "error", wire.ObjectOf(append([]any{"type", errorType(e)}, members...)...))...)
+			members := []any{"code", openai.OrNull(e.Code), "message", e.Message, "param", openai.OrNull(e.Param)}
+			w.event("error", append(members, "error", wire.ObjectOf(append([]any{"type", openai.ErrorType(e)}, members...)...))...)
 		}
 	})
 	w.queue, w.open = nil, nil
