@@ -67,9 +67,10 @@ func (f form) value(dst, v []byte) []byte {
 		}
 		return append(dst, ']')
 	case '{':
+		var few [8]member
 		comma := ""
 		dst = append(dst, '{')
-		for _, m := range f.sorted(v) {
+		for _, m := range f.sorted(few[:0], v) {
 			dst = append(f.string(append(dst, comma...), m.key), ':')
 			if f == pythonForm {
 				dst = append(dst, ' ')
@@ -98,9 +99,9 @@ func (f form) comma() string {
 	return ","
 }
 
-// sorted returns the members of an object in key order, without duplicates: the last of equal keys counts.
-func (f form) sorted(obj []byte) []member {
-	var members []member
+// sorted returns the members of an object in key order, without duplicates: the last of equal keys counts. members is empty, and its array is
+// used if it is large enough.
+func (f form) sorted(members []member, obj []byte) []member {
 	for key, value := range Members(obj) {
 		name := key[1 : len(key)-1]
 		if bytes.IndexByte(name, '\\') >= 0 {

@@ -22,11 +22,12 @@ type Options struct {
 const (
 	defaultMaxLine  = 1 << 20
 	defaultMaxEvent = 8 << 20
+	usualLine       = 512 // bytes for which there is room at first
 )
 
 // A Reader reads events from a stream. Only one goroutine at a time may use it.
 type Reader struct {
-	src  *bufio.Reader
+	src  bufio.Reader
 	opts Options
 	err  error // the error that every further Next returns
 
@@ -44,7 +45,9 @@ type Reader struct {
 
 // NewReader returns a Reader of src. nil opts mean the defaults.
 func NewReader(src io.Reader, opts *Options) *Reader {
-	r := &Reader{src: bufio.NewReader(src)}
+	room := make([]byte, 2*usualLine)
+	r := &Reader{line: room[:0:usualLine], data: room[usualLine:usualLine]}
+	r.src.Reset(src)
 	if opts != nil {
 		r.opts = *opts
 	}
