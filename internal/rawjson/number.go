@@ -117,7 +117,7 @@ func appendNumber(dst, b []byte) []byte {
 }
 
 // isInt reports whether the number has neither fraction nor exponent.
-func isInt(b []byte) bool { return bytes.IndexAny(b, ".eE") < 0 }
+func isInt(b []byte) bool { return !bytes.ContainsAny(b, ".eE") }
 
 // appendPythonNumber appends the valid JSON number b as Python's json writes it after reading it.
 func appendPythonNumber(dst, b []byte) []byte {
