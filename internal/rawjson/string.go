@@ -3,6 +3,7 @@ package rawjson
 import (
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // A strictness is how unquote handles invalid text.
@@ -39,11 +40,20 @@ func Text(raw []byte) string {
 	if end, ascii := plainEnd(raw, 1); ascii && end == len(raw)-1 && raw[end] == '"' {
 		return string(raw[1:end])
 	}
-	return string(AppendUnquoteLossy(make([]byte, 0, len(raw)), raw))
+	return textOf(AppendUnquoteLossy(make([]byte, 0, len(raw)), raw))
 }
 
 // CompactText returns the result of [AppendCompact] as a string.
-func CompactText(raw []byte) string { return string(AppendCompact(make([]byte, 0, len(raw)), raw)) }
+func CompactText(raw []byte) string { return textOf(AppendCompact(make([]byte, 0, len(raw)), raw)) }
+
+// textOf returns b as a string. It shares the memory of b, which must not be used afterwards, or copies b if b uses less than three
+// quarters of its memory.
+func textOf(b []byte) string {
+	if len(b) < cap(b)-cap(b)/4 {
+		return string(b)
+	}
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
 
 func unquote(dst, q []byte, mode strictness) ([]byte, *SyntaxError) {
 	fail := func(at int, kind string) ([]byte, *SyntaxError) {

@@ -234,7 +234,7 @@ func withoutItems(m *lathe.Message) lathe.Message {
 	out.Extra = slices.DeleteFunc(slices.Clone(m.Extra), isItem)
 	out.Parts = slices.Clone(m.Parts)
 	for j, p := range out.Parts {
-		if c, ok := p.(lathe.ToolCall); ok {
+		if c, ok := p.(lathe.ToolCall); ok && slices.ContainsFunc(c.Extra, isItem) {
 			c.Extra = slices.DeleteFunc(slices.Clone(c.Extra), isItem)
 			out.Parts[j] = c
 		}
