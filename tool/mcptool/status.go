@@ -109,8 +109,8 @@ func capabilitiesOf(c *mcp.ServerCapabilities) []string {
 		return nil
 	}
 	var out []string
-	for name, declared := range map[string]bool{"completions": c.Completions != nil, "logging": c.Logging != nil, "prompts": c.Prompts != nil,
-		"resources": c.Resources != nil, "tools": c.Tools != nil} {
+	for name, declared := range map[string]bool{"completions": c.Completions != nil, "prompts": c.Prompts != nil, "resources": c.Resources != nil,
+		"tools": c.Tools != nil, "logging": c.Logging != nil} { //nolint:staticcheck // deprecated, and what older servers declare
 		if declared {
 			out = append(out, name)
 		}
