@@ -218,6 +218,11 @@ func TestSubscriptionBeginsWithKeptDeltas(t *testing.T) {
 	b.Emit(t.Context(), event.Event{RunID: "run_1", ID: 3, Data: &event.ModelCallStarted{}})
 	emit(2, &event.TextDelta{Text: "without the first"})
 	read()
+	b.Emit(t.Context(), event.Event{RunID: "run_1", ID: 4, Data: &event.ModelCallStarted{}})
+	for i := range int64(600) { // no two consecutive ones belong together
+		emit(i+1, &event.ToolCallDelta{Index: int(i % 2), Text: "x"})
+	}
+	read()
 	drop()
 	emit(1, &event.TextDelta{Text: "not kept"})
 	read()

@@ -6,8 +6,11 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// maxKept bounds the text that a bus retains of one model call, in bytes. Of a longer one it retains nothing more.
-const maxKept = 1 << 20
+// What a bus retains of one model call. Of a longer one it retains nothing more.
+const (
+	maxKept       = 1 << 20 // bytes of text
+	maxKeptDeltas = 500
+)
 
 // kept is what a bus retains of the current model call of a run: its deltas from the first on, consecutive ones of one kind as one.
 type kept struct {
@@ -49,6 +52,10 @@ func (k *kept) add(e *event.Event, text string) {
 	k.n = e.N
 	if n := len(k.deltas); n > 0 && continues(k.deltas[n-1].Data, e.Data) {
 		k.text = append(k.text, text...)
+		return
+	}
+	if len(k.deltas) == maxKeptDeltas {
+		k.holed, k.deltas, k.text = true, nil, nil
 		return
 	}
 	k.flush()
@@ -99,7 +106,7 @@ func (k *kept) read() (deltas []event.Event, fewer int64) {
 }
 
 // Keep retains the deltas of the current model call of a run, so that later subscriptions to the run begin with them. It retains at most 1
-// MiB of text; of a longer call, and of one whose first deltas were published before Keep, it retains none. The caller must call drop once the
+// MiB of text in 500 deltas, where consecutive ones of one kind are one; of a longer call, and of one whose first deltas were published before Keep, it retains none. The caller must call drop once the
 // run has ended or is executed elsewhere; drop may be called more than once. A second Keep for the same run discards what is retained, and the
 // first drop ends both.
 func (b *Bus) Keep(runID string) (drop func()) {

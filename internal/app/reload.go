@@ -29,7 +29,9 @@ func (a *App) reloadFor(ctx context.Context, by string) error {
 // restartKeys are the settings, and the sections of settings, that Reload does not change.
 var restartKeys = []string{"approval.webhook", "audit", "cluster", "serve.addr", "serve.advertise", "serve.console", "serve.keep_alive", "serve.max_body_bytes",
 	"serve.max_calls", "serve.max_concurrent", "serve.max_idle_connections", "serve.max_inflight_bytes", "serve.max_messages", "serve.max_parts", "serve.max_runs",
-	"serve.max_text", "serve.max_tools", "serve.max_watchers", "serve.metrics_addr", "serve.repeat_window", "serve.retry_window", "serve.store", "serve.usage", "telemetry"}
+	"serve.max_text", "serve.max_tools", "serve.max_watchers", "serve.metrics_addr", "serve.previous_seal_key", "serve.repeat_window", "serve.retry_window",
+	"serve.seal_key", "serve.store", "serve.usage", "serve.worker_lease", "telemetry.args_preview_hash", "telemetry.args_preview_key", "telemetry.baggage",
+	"telemetry.content", "telemetry.content_url", "telemetry.metric_names", "telemetry.otlp_endpoint"}
 
 // needsRestart reports whether a setting keeps its value until the process ends.
 func needsRestart(key string) bool {

@@ -55,7 +55,7 @@ func TestStateOfTheServer(t *testing.T) {
 		want
 	}{
 		"settings with their docs": {root, "GET", "/api/config", "", want{200, []string{`"key":"serve.addr","value":"127.0.0.1:8700","origin":"default","about":"Address to listen on.`, `"default":"127.0.0.1:8700","restart":true}`,
-			`"key":"policy.tools.calculator","value":"ask","origin":`}, []string{`"about":"","`}}},
+			`"key":"policy.tools.calculator","value":"ask","origin":`, `"default":"10s","restart":true}`, `"default":"false"}`}, []string{`"about":"","`}}},
 		"servers of an admin":      {root, "GET", "/api/servers", "", want{200, []string{`"name":"gone"`, `"problem":"program"`, `"last_error":`, `"target":"/does/not/exist`}, nil}},
 		"servers of a key":         {ann, "GET", "/api/servers", "", want{200, nil, []string{"last_error", "target", "exist"}}},
 		"an unknown server":        {root, "POST", "/api/servers/other/reconnect", "", want{404, nil, nil}},

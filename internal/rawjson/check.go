@@ -44,11 +44,10 @@ type checker struct {
 	n     int        // number of elements of keys in use
 }
 
-// An open container is an array or an object whose end was not read.
-type container struct {
-	bracket byte // the opening one
-	count   int  // number of keys
-	names   nameSet
+// An object is one whose end was not read.
+type object struct {
+	count int // number of keys
+	names nameSet
 }
 
 // value checks the value at b[i], which white space may precede. It returns its end, or the offset and the kind of an error.
@@ -56,8 +55,9 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 	if i = SkipSpace(b, i); i >= len(b) {
 		return i, KindEmpty
 	}
-	var few [16]container
-	open := few[:0]
+	var shallow [64]byte
+	var few [16]object
+	open, objects := shallow[:0], few[:0] // the brackets of the values whose end was not read; the objects, one at most without rules about keys
 	for {
 		if i = SkipSpace(b, i); i >= len(b) {
 			return i, KindEnd
@@ -72,15 +72,18 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 				i++
 				break
 			}
-			open = append(open, container{bracket: bracket, names: nameSet{base: c.n}})
+			open = append(open, bracket)
 			if bracket == '{' {
-				if i, kind = c.name(b, i, &open[len(open)-1]); kind != "" {
+				if c.rules > checkGrammar || len(objects) == 0 {
+					objects = append(objects, object{names: nameSet{base: c.n}})
+				}
+				if i, kind = c.name(b, i, &objects[len(objects)-1]); kind != "" {
 					return i, kind
 				}
 			}
 			continue
 		case '"':
-			i, _, kind = c.string(b, i)
+			i, _, kind = c.rules.string(b, i)
 		default:
 			i, kind = scanScalar(b, i)
 		}
@@ -91,15 +94,17 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 			if i = SkipSpace(b, i); i >= len(b) {
 				return i, KindEnd
 			}
-			top := &open[len(open)-1]
+			top := open[len(open)-1]
 			switch b[i] {
 			case ',':
 				i, more = i+1, true
-				if top.bracket == '{' {
-					i, kind = c.name(b, SkipSpace(b, i), top)
+				if top == '{' {
+					i, kind = c.name(b, SkipSpace(b, i), &objects[len(objects)-1])
 				}
-			case top.bracket + 2:
-				c.n = top.names.base
+			case top + 2:
+				if n := len(objects) - 1; top == '{' && c.rules > checkGrammar {
+					c.n, objects = objects[n].names.base, objects[:n]
+				}
 				open = open[:len(open)-1]
 				i++
 			default:
@@ -113,26 +118,26 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 }
 
 // name checks the key of a member of o, and its colon.
-func (c *checker) name(b []byte, i int, o *container) (at int, kind string) {
+func (c *checker) name(b []byte, i int, o *object) (at int, kind string) {
 	if i >= len(b) {
 		return i, KindEnd
 	}
 	if b[i] != '"' {
 		return i, KindCharacter
 	}
-	end, escaped, kind := c.string(b, i)
+	end, escaped, kind := c.rules.string(b, i)
 	if kind != "" {
 		return end, kind
 	}
-	if o.count++; c.rules > checkGrammar && o.count > c.lim.MaxKeys {
-		return i, KindKeys
-	}
-	if c.rules == checkAll {
+	if c.rules > checkGrammar {
+		if o.count++; o.count > c.lim.MaxKeys {
+			return i, KindKeys
+		}
 		key := b[i+1 : end-1]
-		if escaped {
+		if escaped && c.rules == checkAll {
 			key, _ = unquote(nil, b[i:end], keepSurrogates)
 		}
-		if !o.names.add(c, key) {
+		if c.rules == checkAll && !o.names.add(c, key) {
 			return i, KindDuplicate
 		}
 	}
@@ -177,7 +182,7 @@ func (s *nameSet) add(c *checker, key []byte) bool {
 
 // string checks the string that begins at b[i]. It returns the end of the string, or the offset and the kind of an error, and whether the
 // string has escapes.
-func (c *checker) string(b []byte, i int) (at int, escaped bool, kind string) {
+func (r rules) string(b []byte, i int) (at int, escaped bool, kind string) {
 	i++
 	start, ascii := i, true
 	for {
@@ -187,7 +192,7 @@ func (c *checker) string(b []byte, i int) (at int, escaped bool, kind string) {
 		case i >= len(b):
 			return i, false, KindEnd
 		case b[i] == '"':
-			if c.rules > checkGrammar && !ascii && !utf8.Valid(b[start:i]) {
+			if r > checkGrammar && !ascii && !utf8.Valid(b[start:i]) {
 				return start + validPrefix(b[start:i]), false, KindUTF8
 			}
 			return i + 1, escaped, ""
@@ -196,7 +201,7 @@ func (c *checker) string(b []byte, i int) (at int, escaped bool, kind string) {
 		}
 		escaped = true
 		next, kind := scanEscape(b, i)
-		if kind == "" && c.rules == checkAll {
+		if kind == "" && r == checkAll {
 			next, kind = pairEscape(b, i, next)
 		}
 		if kind != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -250,8 +251,16 @@ func TestCheckIsLinear(t *testing.T) {
 	if err := Check(append(text, '}'), Limits{MaxKeys: 200_000}); err != nil {
 		t.Error(err)
 	}
-	if end, err := Scan(nested("[", "", "]", 1_000_000), 0); err != nil || end != 2_000_000 {
+	deep := nested("[", "", "]", 1_000_000)
+	if end, err := Scan(deep, 0); err != nil || end != 2_000_000 {
 		t.Errorf("Scan of a million arrays = %d, %v", end, err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _ = Scan(deep, 0)
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 { // other tests allocate meanwhile
+		t.Errorf("Scan of a million arrays takes %d bytes", got)
 	}
 }
 

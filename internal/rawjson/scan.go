@@ -6,8 +6,12 @@ import "math/bits"
 // keys may repeat, strings may contain any bytes from 0x20 up, and the depth is not limited. It does not check what follows the value,
 // except that no digit may follow a leading zero. A truncated value is an error of kind [KindEnd].
 func Scan(b []byte, i int) (end int, err error) {
-	var c checker
-	end, kind := c.value(b, i)
+	var kind string
+	if i = SkipSpace(b, i); i < len(b) && b[i] == '"' {
+		end, _, kind = checkGrammar.string(b, i)
+	} else {
+		end, kind = (&checker{}).value(b, i)
+	}
 	if kind != "" {
 		return 0, &SyntaxError{Offset: end, Kind: kind}
 	}

@@ -104,7 +104,7 @@ type Status struct {
 }
 
 // capabilitiesOf returns the names of the capabilities that a server declares.
-func capabilitiesOf(c *mcp.ServerCapabilities) []string {
+func capabilitiesOf(c *mcp.ServerCapabilities, secrets []secret.Secret) []string {
 	if c == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func capabilitiesOf(c *mcp.ServerCapabilities) []string {
 		}
 	}
 	for name := range c.Extensions {
-		out = append(out, text.Clip(plain(name, nil), 100))
+		out = append(out, text.Clip(plain(name, secrets), 100))
 	}
 	slices.Sort(out)
 	return out[:min(len(out), 32)]

@@ -141,7 +141,7 @@ func (s *supervisor) serve(ctx context.Context, x *session, pause *backoff) erro
 			if info.ServerInfo != nil {
 				st.Software = text.Clip(plain(info.ServerInfo.Name+" "+info.ServerInfo.Version, nil), 100)
 			}
-			st.Capabilities, st.Instructions = capabilitiesOf(info.Capabilities), text.Clip(plain(info.Instructions, s.conf.secrets()), 4096)
+			st.Capabilities, st.Instructions = capabilitiesOf(info.Capabilities, s.conf.secrets()), text.Clip(plain(info.Instructions, s.conf.secrets()), 4096)
 		}
 		s.session = x
 	})

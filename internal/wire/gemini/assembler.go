@@ -170,6 +170,9 @@ func (a *Assembler) takePart(part []byte) {
 	p, ok := partOf(part)
 	if !ok {
 		a.Damage(faultUnknownContent)
+		p, ok = looseText(part)
+	}
+	if !ok {
 		a.close()
 		a.Grow(len(part))
 		a.addPart(lathe.Opaque{JSON: compact(part)})

@@ -123,6 +123,18 @@ func TestAssemblerKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+// The text of a part counts even if other members of it are not what they should be.
+func TestAssemblerReadsTextOfInvalidParts(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{`{"text":"Hi","thought":"true"}`, `{"text":"Ho","text":"Hi"}`, `{"text":"Hi","thoughtSignature":1}`,
+		`{"text":"Hi","thoughtSignature":"s","thought_signature":"s"}`} {
+		_, f := mustAssemble(t, []string{`{"candidates":[{"content":{"parts":[` + part + `]},"finishReason":"STOP"}]}`})
+		if got := f.Message.Text(); got != "Hi" || len(f.Faults) == 0 {
+			t.Errorf("%s: %q, faults %v", part, got, f.Faults)
+		}
+	}
+}
+
 func TestAssemblerIsBounded(t *testing.T) {
 	t.Parallel()
 	feed := func(part string, n int) (err error) {

@@ -81,6 +81,24 @@ func partOf(v []byte) (p rawPart, ok bool) {
 	return p, err == nil
 }
 
+// looseText reads a part that partOf refuses although it is text: a member of another type counts as empty, and the last of equal members
+// counts. ok is false if the part has other members.
+func looseText(part []byte) (p rawPart, ok bool) {
+	for key, v := range rawjson.Members(part) {
+		switch string(key) {
+		case `"text"`:
+			p.data, p.text = "text", rawjson.Text(v)
+		case `"thought"`:
+			p.thought = string(v) == "true"
+		case `"thoughtSignature"`, `"thought_signature"`:
+			p.signature = rawjson.Text(v)
+		default:
+			return rawPart{}, false
+		}
+	}
+	return p, true
+}
+
 // raw returns a copy of the part without its signature.
 func (p *rawPart) raw() json.RawMessage {
 	if p.signature == "" {

@@ -11,21 +11,22 @@ import (
 func (Codec) AppendRelayed(dst, body []byte, req *lathe.Request, _ *wire.EncodeOptions) []byte {
 	var changes wire.Changes
 	set := func(name string, v []byte) { changes.Set(spelling(body, name), v) }
-	config := get(body, "toolConfig")
+	given := get(body, "toolConfig")
+	config := given
 	for _, m := range req.Overrides {
 		v := []byte(m.Value)
 		switch {
 		case reserved(m.Name) || len(v) == 0:
 			continue
 		case m.Name == "toolConfig":
-			config = merged(config, v)
+			config = merged(given, v)
 			v = config
 		case m.Name == "generationConfig":
 			v = merged(get(body, m.Name), v)
 		}
 		set(m.Name, v)
 	}
-	if given := get(body, "model"); given != nil && req.Model != "" {
+	if get(body, "model") != nil && req.Model != "" {
 		set("model", rawjson.AppendQuote(nil, req.Model))
 	}
 	if len(req.Tools) > 0 && req.ToolChoice.Mode != "" && !sameChoice(config, req.ToolChoice) {

@@ -104,31 +104,31 @@ func (a *Assembler) Append(dst []lathe.Delta, event string, data []byte) ([]lath
 	return a.Take(), a.Err
 }
 
-// take handles one event. data is its JSON text. In the names below, a dot at the end is that of `.delta` or `.done`.
+// take handles one event. data is its JSON text.
 func (a *Assembler) take(e *streamEvent, data []byte) {
-	name, whole := strings.CutSuffix(rawjson.Text(e.typ), "done")
-	text := e.text
-	if !whole {
-		name, text = strings.TrimSuffix(name, "delta"), e.delta
+	name, text := rawjson.Text(e.typ), e.delta
+	whole := strings.HasSuffix(name, ".done")
+	if whole {
+		text = e.text
 	}
 	switch name {
-	case "response.output_text.":
+	case "response.output_text.delta", "response.output_text.done":
 		a.readText(e, partText, text, whole)
-	case "response.refusal.":
+	case "response.refusal.delta", "response.refusal.done":
 		a.readText(e, partRefusal, text, whole)
-	case "response.function_call_arguments.":
+	case "response.function_call_arguments.delta", "response.function_call_arguments.done":
 		a.readArguments(e, itemCall, text, whole)
-	case "response.custom_tool_call_input.":
+	case "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done":
 		a.readArguments(e, itemCustom, text, whole)
-	case "response.reasoning_summary_text.":
+	case "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done":
 		a.readReasoning(e, thoughtSummary, e.summary, text, whole)
-	case "response.reasoning_text.", "response.reasoning.":
+	case "response.reasoning_text.delta", "response.reasoning_text.done", "response.reasoning.delta", "response.reasoning.done":
 		a.readReasoning(e, thoughtContent, e.content, text, whole)
 	case "response.output_item.added":
 		a.added(e)
-	case "response.output_item.":
+	case "response.output_item.done":
 		a.finished(e)
-	case "response.content_part.added", "response.content_part.":
+	case "response.content_part.added", "response.content_part.done":
 		a.readPart(e, whole)
 	case "response.created", "response.in_progress", "response.queued":
 		a.created = true
@@ -142,7 +142,7 @@ func (a *Assembler) take(e *streamEvent, data []byte) {
 	case "error":
 		a.Err = Codec{}.ParseError(0, data)
 	case "keepalive", "ping", "response.output_text.annotation.added":
-	case "response.reasoning_summary_part.added", "response.reasoning_summary_part.": // the pieces and the end of the item have the same content
+	case "response.reasoning_summary_part.added", "response.reasoning_summary_part.done": // the pieces and the end of the item have the same content
 	default:
 		if it := a.find(e); it == nil || it.kind != itemOpaque { // other events about an opaque item report only its progress
 			a.Fault(faultUnknownEvent)

@@ -154,6 +154,20 @@ func checkDeltas(t *testing.T, deltas []lathe.Delta, f *lathe.Finish) {
 	}
 }
 
+// An event whose type is nearly a known one is unknown, and nothing of it becomes part of the answer.
+func TestUnknownEventTypesChangeNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"response.output_text.", "response.output_item.delta", "response.content_part.delta", "response.completeddone", "errordone"} {
+		_, f, _, err := assemble([]event{
+			{"", []byte(`{"type":"` + name + `","delta":"x","text":"x","item":{"type":"message"},"response":{"status":"completed","output":[]}}`)},
+			{"", []byte(`{"type":"response.completed","response":{"status":"completed","output":[]}}`)},
+		})
+		if err != nil || len(f.Message.Parts) != 0 || len(f.Faults) != 1 || f.Faults[0].Kind != faultUnknownEvent {
+			t.Errorf("%s: %v, %+v", name, err, f)
+		}
+	}
+}
+
 // TestW5_RecordedStreamsEqualTheirWhole: what the pieces of a stream give is what its whole gives.
 func TestW5_RecordedStreamsEqualTheirWhole(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(testdata.Dir(t, "recorded-streams"), "openai__responses__*.chunks.txt"))
