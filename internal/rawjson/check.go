@@ -57,7 +57,7 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 	}
 	var shallow [64]byte
 	var few [16]object
-	open, objects := shallow[:0], few[:0] // the brackets of the values whose end was not read; the objects, one at most without rules about keys
+	open, objects := shallow[:0], few[:0] // the brackets of the values whose end was not read; of the objects, their keys
 	for {
 		if i = SkipSpace(b, i); i >= len(b) {
 			return i, KindEnd
@@ -74,9 +74,7 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 			}
 			open = append(open, bracket)
 			if bracket == '{' {
-				if c.rules > checkGrammar || len(objects) == 0 {
-					objects = append(objects, object{names: nameSet{base: c.n}})
-				}
+				objects = c.begin(objects)
 				if i, kind = c.name(b, i, &objects[len(objects)-1]); kind != "" {
 					return i, kind
 				}
@@ -102,9 +100,7 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 					i, kind = c.name(b, SkipSpace(b, i), &objects[len(objects)-1])
 				}
 			case top + 2:
-				if n := len(objects) - 1; top == '{' && c.rules > checkGrammar {
-					c.n, objects = objects[n].names.base, objects[:n]
-				}
+				objects = c.end(top, objects)
 				open = open[:len(open)-1]
 				i++
 			default:
@@ -115,6 +111,24 @@ func (c *checker) value(b []byte, i int) (at int, kind string) {
 			return i, kind
 		}
 	}
+}
+
+// begin adds an object to those that are open. Without rules about keys, one stands for all.
+func (c *checker) begin(objects []object) []object {
+	if c.rules == checkGrammar && len(objects) > 0 {
+		return objects
+	}
+	return append(objects, object{names: nameSet{base: c.n}})
+}
+
+// end removes the innermost object if the value that ends is one.
+func (c *checker) end(bracket byte, objects []object) []object {
+	if c.rules == checkGrammar || bracket != '{' {
+		return objects
+	}
+	n := len(objects) - 1
+	c.n = objects[n].names.base
+	return objects[:n]
 }
 
 // name checks the key of a member of o, and its colon.
