@@ -80,7 +80,10 @@ export default function Eval({ params }: ScreenProps) {
   const changes = (c: Case) => models.map((m) => changeOf(c.runs.get(m), runsBefore(c.scenario, m)));
   const show = param("show"), failing = show === "failed", changed = show === "changed" && Boolean(was), text = param("q").toLowerCase(), scenario = param("case"), name = param("run");
   const cases = useMemo(() => casesOf(data?.runs ?? []), [data]);
-  const models = useMemo(() => [...new Set((data?.runs ?? []).map(nameOf))], [data]);
+  const models = useMemo(() => { // in the order of the table of models
+    const ran = new Set((data?.runs ?? []).map(nameOf));
+    return [...new Set([...(data?.models ?? []).map(nameOf), ...ran])].filter((m) => ran.has(m));
+  }, [data]);
   const moved = was ? cases.map(changes) : [], changedCases = (of: Change) => moved.filter((c) => c.includes(of)).length;
   const rows = cases.filter((c) => (!changed || changes(c).some((x) => x === "better" || x === "worse")) && (!failing || [...c.runs.values()].flat().some((r) => !r.ok)) && (!text || `${c.scenario} ${c.category ?? ""}`.toLowerCase().includes(text)));
   const link = (values: Record<string, string>) => {

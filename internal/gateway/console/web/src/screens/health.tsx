@@ -10,7 +10,8 @@ import { Spark } from "../components/Spark";
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
 import type { Run } from "../run/types";
-import { count, duration, moment, words } from "../text/format";
+import { failureName } from "../state";
+import { count, duration, moment } from "../text/format";
 import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
@@ -96,5 +97,5 @@ function Why({ run }: { run: Run }) {
     return () => { over = true; };
   }, [run.run_id]);
   if (cause === undefined) return <span class="soft small">…</span>;
-  return <div class="health-why">{cause ? <CauseLines cause={cause} /> : <span>{words(run.error_code ?? "")}</span>}</div>;
+  return <div class="health-why">{cause ? <CauseLines cause={cause} /> : <span>{failureName(run.error_code ?? "")}</span>}</div>;
 }

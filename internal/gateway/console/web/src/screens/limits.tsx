@@ -6,7 +6,7 @@ import { isGone } from "../api";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge, Time } from "../components/basics";
 import type { Run, RunPage } from "../run/types";
 import { useResource } from "../resource";
-import { ofRun } from "../state";
+import { failureName, ofRun } from "../state";
 import { count, duration, words } from "../text/format";
 import { Bars } from "../components/Spark";
 import { param, setParams } from "../router";
@@ -33,7 +33,7 @@ export function useLastRuns(): { of: (m: Model) => Run | undefined; show: (m: Mo
     const run = of(m);
     if (!data) return "…";
     if (!run) return <span class="soft">{data.next ? `none of the newest ${newest} runs` : "none"}</span>;
-    return <><StateBadge of={ofRun(run)} /> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={words(run.error_code)} /></>}</>;
+    return <><StateBadge of={ofRun(run)} /> <Link to={`/runs/${encodeURIComponent(run.run_id)}`}><Time at={run.started} /></Link>{run.error_code && <>: <Seen text={failureName(run.error_code)} /></>}</>;
   } };
 }
 

@@ -13,7 +13,7 @@ interface Setting { key: string; value: string; origin: string; about?: string; 
 
 const columns: Column<Setting>[] = [
   { key: "key", title: "Key", cell: (s) => <Seen text={s.key} />, width: "minmax(9rem, 1.4fr)" },
-  { key: "value", title: "Value", cell: (s) => <span title={visible(s.value)}><Seen text={s.value} /></span>, phone: 2 },
+  { key: "value", title: "Value", cell: (s) => s.value ? <span title={visible(s.value)}><Seen text={s.value} /></span> : <span class="soft">none</span>, phone: 2 },
   { key: "origin", title: "From", cell: (s) => <Seen text={s.origin} />, width: "minmax(5rem, .8fr)", phone: 2 },
   { key: "change", title: "A change needs", cell: needs, width: "9rem" },
 ];
