@@ -7,8 +7,8 @@ import (
 )
 
 // All returns a policy with the strictest verdict of several policies, whatever their order: Deny before Ask before Allow. If several
-// verdicts have this decision, that of a [Trifecta] or, if there is none, of a [Taint] is returned, else the one whose rule and reason sort
-// first. It denies if there are no policies, or if one is nil.
+// verdicts have this decision, it returns that of a [Trifecta], else that of a [Taint], else the one whose rule and reason sort first. It
+// denies if there are no policies, or if one is nil.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy

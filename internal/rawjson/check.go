@@ -44,7 +44,7 @@ type checker struct {
 	n     int        // number of elements of keys in use
 }
 
-// An object is one whose end was not read.
+// An object is what the checker knows of a JSON object whose end was not read.
 type object struct {
 	count int // number of keys
 	names nameSet

@@ -80,8 +80,8 @@ func (r *Reader) Rest() []byte {
 // take moves the reader past n bytes that are in its buffer.
 func (r *Reader) take(n int) {
 	if r.keep {
-		bytes, _ := r.src.Peek(n)
-		r.raw = append(r.raw, bytes...)
+		next, _ := r.src.Peek(n)
+		r.raw = append(r.raw, next...)
 	}
 	_, _ = r.src.Discard(n) // never fails for bytes in the buffer
 }

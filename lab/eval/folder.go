@@ -165,8 +165,8 @@ func readRun(path string) (*Run, error) {
 }
 
 // Load reads the files of runs in a folder (MODEL__SCENARIO__trial_NN.json; other files are ignored), sorted by model and then by file name. It
-// returns the error of the first file that cannot be read, and an error that wraps [fs.ErrNotExist] if there is none. Suite and Skipped of the
-// report are not set.
+// returns the error of the first file that cannot be read, and an error that wraps [fs.ErrNotExist] if the folder has no such file. Suite and
+// Skipped of the report are not set.
 func Load(dir string) (*Report, error) {
 	rep := &Report{}
 	entries, err := os.ReadDir(dir)

@@ -144,7 +144,7 @@ func differences(at string, want, got json.RawMessage, found []string) []string 
 }
 
 // Play returns a model that answers with these turns, in order. If a call fails, the model repeats it, at most twice, and then continues. After
-// the last turn it repeats the last text, or says "Done." if there is none. It answers a request without tools with the texts of the turns,
+// the last turn it repeats the last text, or says "Done." if no turn has a text. It answers a request without tools with the texts of the turns,
 // without their calls. The model has no state: the answer depends on the request alone. It may be used from several goroutines at once.
 func Play(turns []GoldTurn) lathe.Model { return player(turns) }
 
