@@ -80,7 +80,7 @@ func (c *parsedChunk) read(b []byte) bool {
 	return ok
 }
 
-// A place is the name of a member that is read, and the place of its value.
+// A place says where the value of the member with this name is stored.
 type place struct {
 	name string
 	to   *value
