@@ -195,6 +195,20 @@ func ends(t *testing.T, s store.Store, id string) (reason lathe.Reason, n int) {
 	return reason, n
 }
 
+// resultCode returns the code of the first result of a tool in the log of a run; "": it succeeded, or there is none.
+func resultCode(t *testing.T, s store.Store, id string) lathe.Code {
+	t.Helper()
+	for e, err := range s.Read(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := e.Data.(*event.ToolCallResult); ok {
+			return lathe.Code(r.ErrorType)
+		}
+	}
+	return ""
+}
+
 func status(t *testing.T, s store.RunIndex, id string) string {
 	t.Helper()
 	rows, _, err := s.Runs(t.Context(), &store.RunFilter{RunID: id})
@@ -385,7 +399,8 @@ func TestF13_CancelFromAfar(t *testing.T) {
 }
 
 // A stored answer is applied whenever it arrives: before the run parks, while it parks, after that, and after the end of the
-// process that received the answer.
+// process that received the answer. A process that ends while the run parks may leave the call planned and its request unstored: the
+// tool may have been called then, so that it is not called again.
 func TestF2_SignalsAreApplied(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Duration{time.Second, 5 * time.Second, time.Minute} {
@@ -406,8 +421,12 @@ func TestF2_SignalsAreApplied(t *testing.T) {
 					newHost(t, kept, ask(time.Second))
 				}
 				time.Sleep(2 * time.Minute)
-				if reason, n := ends(t, kept, "run_1"); reason != lathe.ReasonAnswered || n != 1 || c.count() != 1 {
-					t.Errorf("at %v, dies %v: %s, %d ends, the tool ran %d times", at, dies, reason, n, c.count())
+				calls := 1
+				if dies && at == 5*time.Second && resultCode(t, kept, "run_1") == lathe.CodeInterrupted {
+					calls = 0
+				}
+				if reason, n := ends(t, kept, "run_1"); reason != lathe.ReasonAnswered || n != 1 || c.count() != calls {
+					t.Errorf("at %v, dies %v: %s, %d ends, the tool ran %d times, not %d", at, dies, reason, n, c.count(), calls)
 				}
 				if dies {
 					first.free()
