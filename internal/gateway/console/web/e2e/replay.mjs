@@ -15,7 +15,7 @@ export default async function ({ page, base, check, axe, shot }) {
 
   // The same model gives the same run, and no tool is called.
   await page.getByRole("button", { name: "Run again" }).press("Enter");
-  await page.getByText("Both runs say the same.").waitFor();
+  await page.getByText(/None of \d+ items? differ\./).waitFor();
   await page.getByText(/^The new run gives the same answer\./).waitFor();
   const first = new URL(page.url()).searchParams.get("with");
   check("the new run names the recorded one", JSON.parse(await call(base, "GET", `api/runs/${first}`)).replays, id);
@@ -30,7 +30,7 @@ export default async function ({ page, base, check, axe, shot }) {
   const sent = page.waitForRequest((r) => r.method() === "POST" && r.url().endsWith("/replay"));
   await page.getByRole("button", { name: "Run again" }).press("Enter");
   check("what is sent", JSON.parse((await sent).postData()), { tools: "recorded", model: "sim/script-other", settings: { temperature: 0.5 } });
-  await page.getByText(/items? of \d+ differ\./).waitFor();
+  await page.getByText(/\d+ of \d+ items? differs?\./).waitFor();
   await page.getByRole("region", { name: /^New \d+: calculator, Arguments/ }).waitFor();
   const part = (name) => page.getByRole("region", { name }).locator("ins, del").allTextContents();
   check("what is new", (await part(/^New \d+: calculator, Arguments/)).join(""), "357");
@@ -51,7 +51,7 @@ export default async function ({ page, base, check, axe, shot }) {
   check("equal items are left out", await page.locator(".compare-row:not(.changed)").count(), 0);
   const address = page.url();
   await page.reload();
-  await page.getByText(/items? of \d+ differ\./).waitFor();
+  await page.getByText(/\d+ of \d+ items? differs?\./).waitFor();
   check("the address shows the same again", page.url(), address);
   await page.getByRole("link", { name: new URL(address).searchParams.get("with") }).press("Enter");
   await page.getByRole("link", { name: "Compare with the recorded run" }).press("Enter");

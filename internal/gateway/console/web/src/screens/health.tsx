@@ -81,9 +81,9 @@ function ModelServers({ stats }: { stats?: Stats }) {
     {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <code>lathe doctor</code> tests one now.</p>
     <PlainTable label="Calls of each model server" head={["Entry", "State", "Last run", "Calls", "Failed", "p50", "p95", "First token", "Address"]} ends={[false, false, false, true, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
       const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
-      return <Fragment key={m.name}><tr class={last?.error_code ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
+      return <Fragment key={m.name}><tr class={last?.status === "failed" ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
         <td class="num end">{calls?.calls.toLocaleString() ?? 0}</td><td class="num end">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num end">{calls ? duration(calls.p50_ms) : ""}</td><td class="num end">{calls ? duration(calls.p95_ms) : ""}</td><td class="num end">{calls?.first_token_p50_ms ? duration(calls.first_token_p50_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
-        {last?.error_code && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
+        {last?.status === "failed" && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
     })}</PlainTable></>}
   </section>;
 }

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { enc, now, query, send } from "../api";
 import { announce, Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, StateBadge } from "../components/basics";
+import { inOneLine } from "../components/CallCard";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { align, differs, partsOf, same, share, type Row } from "../run/compare";
@@ -84,7 +85,7 @@ function Compare({ left, right: id }: { left: Run; right: string }) {
   return <>
     <h2 class="unseen">Conversation</h2>
     <p class="compare-says">{differs(was, is, figures(left), figures(right.data))}</p>
-    <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && (changed.length ? `${count(changed.length, "item")} of ${rows.length} differ.` : "Both runs say the same.")}</p>
+    <div class="compare-bar"><p role="status">{!over && <StateBadge of="running" />} {over && `${changed.length || "None"} of ${count(rows.length, "item")} ${changed.length === 1 ? "differs" : "differ"}.`}</p>
       <label class="small"><input type="checkbox" checked={!all} onChange={(e) => setAll(!e.currentTarget.checked)} /> Only what differs</label></div>
     {rows.length === 0 ? <Empty title="Neither run has a conversation yet." /> : <ol class="compare">{(all ? rows : changed).map((r) => <Pair key={rows.indexOf(r)} row={r} at={rows.indexOf(r) + 1} />)}</ol>}
   </>;
@@ -112,7 +113,7 @@ function Runs({ of, shown }: { of: Run; shown: string }) {
   </PlainTable>;
 }
 
-// Pair is one row: what differs is marked on both sides.
+// Pair is one row: what differs is marked on both sides, and what is the same is folded and stands there once.
 function Pair({ row, at }: { row: Row; at: number }) {
   const item = row.left ?? row.right!, left = partsOf(row.left), right = partsOf(row.right), equal = same(row);
   const title = item.kind === "call" ? item.call.name : item.kind === "text" ? [item.role, item.note].filter(Boolean).join(", ") : "note";
@@ -121,8 +122,10 @@ function Pair({ row, at }: { row: Row; at: number }) {
     return <div key={i}>{p.label && <h3>{visible(p.label)}</h3>}<pre class="diff" tabIndex={0} role="region" aria-label={`${mine === "gone" ? "Recorded" : "New"} ${at}: ${visible(title)}${p.label && `, ${visible(p.label)}`}`}>
       {others.length === 0 ? p.text : wordDiff(from, to).filter(([kind]) => kind === "same" || kind === mine).map(([kind, text], n) => kind === "same" ? text : mine === "gone" ? <del key={n}>{text}</del> : <ins key={n}>{text}</ins>)}</pre></div>;
   });
-  return <li class={`compare-row${equal ? "" : " changed"}`}>
-    <div class="run-who"><b class={item.kind === "call" ? "mono" : ""}><Seen text={title} /></b>{!row.left ? <Badge kind="wait">only in the new run</Badge> : !row.right ? <Badge kind="wait">only in the recorded run</Badge> : equal ? <Badge>the same</Badge> : <Badge kind="wait">differs</Badge>}</div>
+  const name = <b class={item.kind === "call" ? "mono" : ""}><Seen text={title} /></b>;
+  if (equal) return <li class="compare-row"><details><summary>{name} <Badge>the same</Badge> <span class="soft small compare-line" dir="auto"><Seen text={item.kind === "call" ? inOneLine(item.call.args || "{}") : item.text.slice(0, 200)} /></span></summary><div class="compare-side">{side(left, right, "gone")}</div></details></li>;
+  return <li class="compare-row changed">
+    <div class="run-who">{name}{!row.left ? <Badge kind="wait">only in the new run</Badge> : !row.right ? <Badge kind="wait">only in the recorded run</Badge> : <Badge kind="wait">differs</Badge>}</div>
     <div class="compare-side">{row.left ? side(left, right, "gone") : <p class="soft small">nothing here</p>}</div>
     <div class="compare-side">{row.right ? side(right, left, "new") : <p class="soft small">nothing here</p>}</div>
   </li>;
