@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, count, duration, words } from "../src/text/format.ts";
+import { bytes, count, duration, inAndOut, measured, rate, words } from "../src/text/format.ts";
 import { escapes, exactly, prose, shown, visible, writable } from "../src/text/visible.js";
 import { wordDiff } from "../src/text/worddiff.ts";
 
@@ -27,6 +27,12 @@ test("the difference of two texts gives both back", () => {
     assert.equal(joined(d, "new"), b);
   }
   assert.deepEqual(wordDiff("one two three", "one 2 three"), [["same", "one "], ["gone", "two"], ["new", "2"], ["same", " three"]]);
+});
+
+test("a rate needs a time that was measured, and 0 tokens are not known", () => {
+  assert.deepEqual([rate(27, 3), rate(27, 99), rate(4, 1000), rate(50, 500), rate(2500, 1000)], ["", "", "", "100 tokens/s", "2,500 tokens/s"]);
+  assert.deepEqual([inAndOut({ input_tokens: 1204, output_tokens: 0 }), inAndOut({ input_tokens: 3, output_tokens: 5 }, " tokens"), inAndOut({ input_tokens: 0, output_tokens: 0 }, " tokens"), inAndOut()], ["1,204 in, 0 out", "3 tokens in, 5 out", "tokens not reported", "not reported"]);
+  assert.deepEqual([0, .4, 1, 1500].map(measured), ["< 1 ms", "< 1 ms", "1 ms", "1.5 s"]);
 });
 
 test("numbers for people", () => {

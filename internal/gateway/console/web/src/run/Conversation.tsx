@@ -7,7 +7,7 @@ import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../compon
 import { CallCard, failureOf, inOneLine } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
 import type { ToolsDigest } from "../../events";
-import { bytes, count, duration, measured, words } from "../text/format";
+import { bytes, count, duration, measured, notReported, words } from "../text/format";
 import { pieces, visible } from "../text/visible";
 import { stateOf } from "../state";
 import { useWide } from "../wide";
@@ -55,7 +55,7 @@ function Outline({ items, from, live, show }: { items: Item[]; from: number; liv
     const { kind, sign } = stateOf(ofCall(i.call, live)), ms = i.call.executed?.data.latency_ms;
     return <><b class="mono"><Seen text={i.call.name} /></b> <span class="outline-text soft">{inOneLine(i.call.args).slice(0, 90)}</span><span class={`outline-state ${kind}`}>{sign === "✓" ? "" : sign}</span>{ms !== undefined && <span class="soft num">{measured(ms)}</span>}</>;
   };
-  return <nav class="run-outline" aria-label="Outline"><h2 class="label">Outline</h2><ol>{items.slice(from).map((i, n) => <li key={from + n} class={i.kind === "call" ? "inner" : ""}>{i.step && i.step.turn > 0 && <span class="outline-turn soft num">Turn {i.step.turn} · {duration(i.step.data.latency_ms ?? 0)}</span>}<button type="button" class="plain" onClick={() => show(from + n)}>{line(i)}</button></li>)}</ol></nav>;
+  return <nav class="run-outline" aria-label="Outline"><h2 class="label">Outline</h2><ol>{items.slice(from).map((i, n) => <li key={from + n} class={i.kind === "call" ? "inner" : ""}>{i.step && i.step.turn > 0 && <span class="outline-turn soft num">Turn {i.step.turn} · {measured(i.step.data.latency_ms ?? 0)}</span>}<button type="button" class="plain" onClick={() => show(from + n)}>{line(i)}</button></li>)}</ol></nav>;
 }
 
 // Asked is what the model was asked with: settings, limits, and the system text.
@@ -75,8 +75,8 @@ function Asked({ started, system }: { started?: RunEvent; system: string }) {
 function Step({ event: { turn, data: d } }: { event: RunEvent }) {
   const u = d.usage;
   return <p class="meta num run-step"><span>Turn {turn}{(d.attempt ?? 1) > 1 && `, attempt ${d.attempt}`}</span><Seen text={d.model ?? ""} />
-    {u && u.input_tokens + u.output_tokens > 0 && <span>{u.input_tokens.toLocaleString()} tokens in{u.cached_tokens ? ` (${u.cached_tokens.toLocaleString()} cached)` : ""}, {u.output_tokens.toLocaleString()} out{u.reasoning_tokens ? ` (${u.reasoning_tokens.toLocaleString()} reasoning)` : ""}</span>}
-    <span>{duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</span>{d.cost ? <span>{money(d.cost)}</span> : null}</p>;
+    {u && u.input_tokens + u.output_tokens > 0 ? <span>{u.input_tokens.toLocaleString()} tokens in{u.cached_tokens ? ` (${u.cached_tokens.toLocaleString()} cached)` : ""}, {u.output_tokens.toLocaleString()} out{u.reasoning_tokens ? ` (${u.reasoning_tokens.toLocaleString()} reasoning)` : ""}</span> : d.status === "success" && <span>tokens {notReported}</span>}
+    <span>{measured(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${measured(d.first_token_ms)}` : ""}</span>{d.cost ? <span>{money(d.cost)}</span> : null}</p>;
 }
 
 // Said is one message. What the model writes is shown as Markdown, or as it stands.

@@ -6,7 +6,7 @@ import { Seen } from "../components/basics";
 import { inOneLine } from "../components/CallCard";
 import { stateOf } from "../state";
 import { visible } from "../text/visible";
-import { duration, measured, words } from "../text/format";
+import { duration, inAndOut, measured, words } from "../text/format";
 import { itemsOf } from "./items";
 import { SpanDetail } from "./SpanDetail";
 import { ranFor, spansOf } from "./spans";
@@ -63,10 +63,10 @@ export function Timeline({ events, live, selected, select, open }: Props) {
       <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%` }}>
         <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
         {spans.map((s, i) => {
-          const ran = ranFor(s, end), idle = s.kind === "tool" && s.parts.some((p) => p.kind === "work"), took = idle ? measured(ran) : duration(ran), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
+          const ran = ranFor(s, end), idle = s.kind === "tool" && s.parts.some((p) => p.kind === "work"), took = measured(ran), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
           return <div key={s.id} class={`timeline-row${s === shown ? " shown" : ""}`} role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
-            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {s.tokens.input_tokens.toLocaleString()} in, {s.tokens.output_tokens.toLocaleString()} out</span>}</span>{s.progress && <span class="timeline-tokens num">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</span>}<span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
+            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {inAndOut(s.tokens)}</span>}</span>{s.progress && <span class="timeline-tokens num">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</span>}<span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
             <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${idle ? " idle" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part as-${p.kind}`} style={place(p.from, p.to)} />)}</span>
           </div>;

@@ -54,7 +54,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         if (!model) break;
         model.to = at;
         model.parts = [];
-        if (d.usage?.total_tokens) model.tokens = d.usage;
+        if (d.usage?.input_tokens || d.usage?.output_tokens) model.tokens = d.usage;
         model.state = d.status === "success" ? "completed" : "failed";
         if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
           const began = at - d.latency_ms * 1000;

@@ -10,7 +10,7 @@ import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
 import { dropView, keepView, views as named } from "../run/views";
 import { ofRun, stateOf } from "../state";
-import { duration } from "../text/format";
+import { measured, notReported } from "../text/format";
 import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
@@ -26,12 +26,12 @@ const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it i
   { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
   { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
   { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
-  { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[duration(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
+  { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[measured(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(6.5rem, 1.7fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
-  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => duration(lasted(r, now())) },
-  { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
+  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => measured(lasted(r, now())) },
+  { key: "tokens", title: "Tokens", width: "5.6rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens ? r.usage.total_tokens.toLocaleString() : r.ended && r.status !== "failed" && <span class="soft small">{notReported}</span> },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
   { key: "reason", title: "Reason", width: "minmax(5rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
