@@ -36,6 +36,8 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.locator(".timeline-row").nth(2).click();
   check("the attempts", (await page.locator(".timeline-name").allTextContents()).filter(Boolean).map((t) => /attempt \d/.exec(t)?.[0]), ["attempt 1", "attempt 2", "attempt 3"]);
   const widths = await page.locator(".timeline-row").nth(2).evaluate((row) => [row.querySelector(".bar.as-model").clientWidth, row.querySelector(".bar.part.as-wait").clientWidth]);
+  check("the legend has what occurs", await page.locator(".timeline-key li").allInnerTexts(), ["model", "waiting", "failed"]);
+  check("the axis has round steps", /^[125]0* (?:ms|s|min)$/.test(await page.locator(".timeline-scale .timeline-track > span").nth(1).innerText()));
   check("the wait before the last attempt is no work", widths[1] > 5 * widths[0]);
   check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
   await axe("attempts");
