@@ -15,6 +15,17 @@ test("an attempt begins after its wait, and is named and ended by itself", () =>
   assert.deepEqual(spans.map((s) => [s.label, s.state, s.parts.map((p) => [p.kind, (p.to - p.from) / 1000])]), [["m, attempt 1", "failed", []], ["m, attempt 2", "completed", [["wait", 400]]]]);
 });
 
+test("attempts that failed one after another are one item", () => {
+  const failed = (ms, attempt, more = {}, said = "overloaded") => [ms, "ModelCallFinished", { status: "error", error_code: "upstream_5xx", upstream_status: 503, latency_ms: 1, attempt, model: "m", ...more }, { error_message: said }];
+  const begun = (ms, attempt) => [ms, "ModelCallStarted", { attempt, model: "m" }], list = [begun(0, 1), failed(1, 1), begun(1, 2), failed(502, 2), begun(502, 3), failed(1503, 3)];
+  const { items } = itemsOf(events(...list));
+  assert.deepEqual(items.map((i) => [i.text, i.attempts.length, i.step.data.attempt]), [["3 attempts, each HTTP 503, server error: overloaded", 3, 3]]);
+  const [other] = itemsOf(events(begun(0, 1), failed(1, 1), begun(1, 2), failed(502, 2, { upstream_status: 429, error_code: "rate_limited" }, ""))).items;
+  assert.equal(other.text, "2 attempts failed: HTTP 503, server error: overloaded; HTTP 429, rate limited");
+  const after = itemsOf(events(begun(0, 1), failed(1, 1), begun(1, 2), [9, "ModelCallFinished", { status: "success", attempt: 2 }, { message: { role: "assistant", parts: [{ type: "text", text: "Hello." }] } }])).items;
+  assert.deepEqual(after.map((i) => [i.text, i.step.data.attempt]), [["The model call failed: HTTP 503, server error: overloaded", 1], ["Hello.", 2]]);
+});
+
 test("the legend has the colours of the spans only", () => {
   const retried = events([0, "ModelCallStarted", { attempt: 1 }], [1, "ModelCallFinished", { status: "error", latency_ms: 1 }], [1, "ModelCallStarted", { attempt: 2 }], [502, "ModelCallFinished", { status: "error", latency_ms: 1 }]);
   assert.deepEqual([...coloursOf(spansOf(retried))].sort(), ["failed", "model", "pause"]);
