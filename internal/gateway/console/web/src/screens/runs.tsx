@@ -15,6 +15,7 @@ import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
+const mostSorted = 2000; // runs that are loaded to be sorted
 
 const views = (): [label: string, to: string][] => [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"], ["Yesterday", query("/runs", { since: day(1), until: day(0) })]];
 const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
@@ -86,7 +87,13 @@ function KeepView({ to }: { to: string }) {
 function useTotal(values: Record<string, string>, wanted: boolean): string {
   const only = wanted && filters.every((f) => !values[f] || f === "since" || f === "until" || f === "session_id");
   const { data } = useResource<{ total: { runs?: number }; complete_since?: string }>(only ? query("api/stats", { since: values.since || "1970-01-02", until: values.until ?? "", session_id: values.session_id ?? "", buckets: 1 }) : undefined);
-  return data ? `${(data.total.runs ?? 0).toLocaleString()}${data.complete_since ? " or more" : ""}` : "more";
+  return data ? `${(data.total.runs ?? 0).toLocaleString()}${data.complete_since ? " or more" : ""}` : "";
+}
+
+// extent says how many runs are listed, of how many, and in which order: a part of them is sorted by itself.
+function extent(listed: number, whole: boolean, total: string, by?: string): string {
+  const n = listed.toLocaleString(), part = total ? `${n} of ${total}` : n;
+  return whole ? `${n}, ${by ? `by ${by.toLowerCase()}` : "the newest first"}` : by ? `Only the newest ${part} are loaded, and sorted by ${by.toLowerCase()}` : total ? `${part}, the newest first` : `The newest ${n}`;
 }
 
 interface State { rows: Run[]; next?: string; truncated: boolean; error?: Error; loading: boolean }
@@ -180,14 +187,16 @@ export default function Runs() {
   const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
   const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, questions: "true", limit: pageSize }));
-  const whole = next === undefined && !truncated, sort = whole ? param("sort") : ""; // the server sorts by time only
+  const whole = next === undefined && !truncated, sort = param("sort");
+  const [sorting, setSorting] = useState(mostSorted), partial = sort !== "" && !whole && !truncated;
+  useEffect(() => { if (partial && rows.length < sorting) void more(); }, [partial, rows.length, sorting, more]); // the server sorts by time only
   const total = useTotal(values, next !== undefined), shown = chosenColumns(rows), live = rows.some((r) => r.status === "running" || r.status === "parked");
   const filtered = filters.some((f) => values[f]), [unfolded, setUnfolded] = useState(filtered); // on a narrow screen
   const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
   const list = query("", values).slice(1); // leads from a run to those beside it
   const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
   return <div class="page fill">
-    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? ` of ${total}` : ""}, ${sort ? "sorted" : "the newest first"}`}>
+    <PageHeader title="Runs" note={loading ? undefined : extent(rows.length, whole, total, columns.find((c) => c.key === sort.replace("-", ""))?.title)}>
       <Copy text={() => location.href} label="Copy link" />
       <Import />
     </PageHeader>
@@ -211,8 +220,9 @@ export default function Runs() {
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
     {ending && <Stop run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
+    {partial && rows.length >= sorting && <p class="problem note" role="status">The gateway lists runs by time: those that are not loaded are missing in this order. <button type="button" class="link" onClick={() => setSorting(rows.length + mostSorted)}>Load more</button></p>}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={whole ? (to) => setParams({ sort: to }) : undefined} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
   </div>;
 }
