@@ -26,7 +26,7 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
   { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
-  { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
+  { key: "question", title: "Question, answer", width: "minmax(11rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
   { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[measured(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(6.5rem, 1.7fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
