@@ -18,6 +18,11 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.locator(".turn.assistant a", { hasText: "see the run" }).click();
   await page.locator(".run-why", { hasText: "CUDA out of memory" }).waitFor();
   check("the run is headed by its question", await page.locator("h1").textContent(), "@@bad please");
+  const attempts = page.locator("details.run-note");
+  check("the attempts are one line", [await attempts.count(), await attempts.locator("summary").innerText(), await page.locator(".run-note").count()], [1, "3 attempts, each server error: CUDA out of memory", 2]);
+  await attempts.locator("summary").click();
+  check("it opens to each of them", (await attempts.locator("li").allInnerTexts()).map((t) => /^Attempt (\d), .*CUDA out of memory #\d+$/.exec(t)?.[1]), ["1", "2", "3"]);
+  check("no tokens of calls that failed", /\d tokens|0 in/.test(await page.locator(".run-talk").innerText()), false);
   await axe("a failed run");
   await shot("run");
 
@@ -36,6 +41,8 @@ export default async function ({ page, base, check, axe, shot }) {
   await page.locator(".timeline-row").nth(2).click();
   check("the attempts", (await page.locator(".timeline-name").allTextContents()).filter(Boolean).map((t) => /attempt \d/.exec(t)?.[0]), ["attempt 1", "attempt 2", "attempt 3"]);
   const widths = await page.locator(".timeline-row").nth(2).evaluate((row) => [row.querySelector(".bar.as-model").clientWidth, row.querySelector(".bar.part.as-wait").clientWidth]);
+  check("the legend has what occurs", await page.locator(".timeline-key li").allInnerTexts(), ["model", "waiting", "failed"]);
+  check("the axis has round steps", /^[125]0* (?:ms|s|min)$/.test(await page.locator(".timeline-scale .timeline-track > span").nth(1).innerText()));
   check("the wait before the last attempt is no work", widths[1] > 5 * widths[0]);
   check("its detail", /Waited before this attempt/.test(await page.locator(".timeline-detail").textContent()));
   await axe("attempts");

@@ -23,12 +23,14 @@ export default async function ({ page, base, check, axe, shot }) {
   await axe("an answer that is being written");
   await shot("writing");
   await page.getByRole("tab", { name: "Timeline" }).click();
-  await page.getByRole("region", { name: "Output" }).getByText(words).waitFor({ state: page.viewportSize().width < 1280 ? "attached" : "visible" });
+  if (page.viewportSize().width < 1280) await page.locator(".timeline-row").click(); // a narrow screen shows the detail of a chosen span only
+  await page.getByRole("region", { name: "Output" }).getByText(words).waitFor();
   await page.getByRole("tab", { name: "Conversation" }).click();
   release();
   await settle(base, id);
   await page.getByText(`${words} and then`).first().waitFor();
   check("the whole answer, once", await page.locator(".run-item.says-assistant").count(), 1);
+  check("a model server that reports no tokens", [(await page.locator(".run-step").innerText()).includes("tokens not reported"), /Tokens\s*not reported/.test(await page.locator(".run-facts").innerText())], [true, true]);
 
   const long = await begin(base, "@@long please", { model: "local" });
   await page.goto(`${base}runs/${long}?tab=timeline`);

@@ -63,6 +63,13 @@ export default async function test({ page, base, check, shot, axe }) {
   check("all runs can be reached", [result.count, result.last], [many + 1, "run_00000"]);
   check(`at most ${most} rows in the document`, result.rows > 0 && result.rows <= most);
   await shot("many");
+  // An order of what is loaded says so, and how much that is.
+  await page.goto(`${base}runs`);
+  await page.getByText(`200 of ${many.toLocaleString()}, the newest first`).waitFor();
+  await page.getByRole("button", { name: "Duration" }).click();
+  await page.getByText(`Only the newest 2,000 of ${many.toLocaleString()} are loaded, and sorted by duration`).waitFor();
+  await page.getByRole("button", { name: "Load more" }).waitFor();
+  await axe("a part in order");
   await page.goto(`${base}runs?text=${encodeURIComponent("question run_04242")}`);
   for (let i = 0; i < 40 && await page.locator('[data-key="run_04242"]').count() === 0; i++) { // a page reads 500 logs
     const further = page.getByRole("button", { name: "Search further back" });

@@ -45,6 +45,10 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await axe("runs");
   await shot("list");
   check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
+  if (view.isMobile) {
+    const [line, question, answer, state, when] = await row(sum).evaluate((r) => [r, ...[".runs-said > :first-child", ".runs-answer", "[data-col=status]", "[data-col=started]"].map((s) => r.querySelector(s))].map((e) => { const b = e.getBoundingClientRect(); return { top: b.top, bottom: b.bottom, width: b.width }; }));
+    check("question and time, then the answer over the whole width, then the state", [Math.abs(when.top - question.top) < 8, answer.top >= question.bottom - 1, answer.width > line.width * .9, answer.bottom - answer.top < 24, state.top >= answer.bottom - 1], [true, true, true, true, true]);
+  }
   if (view.isMobile) check("what tells runs apart", [/^< 1 ms|ms|s · \d+ tokens · sim\/demo · calculator$/.test(await row(sum).locator("[data-col=facts]").innerText()), await row(sum).locator(".runs-answer").isVisible()], [true, true]);
   else {
     check("the newest first is told", await page.getByRole("columnheader", { name: "Started" }).getAttribute("aria-sort"), "descending");

@@ -13,7 +13,7 @@ test("one sentence names the answer and the calls, one tokens and time", () => {
   assert.equal(differs([text("Yes.")], [call("mail"), text("Yes.")], took(100, 100), took(100, 150)), "The new run gives the same answer and calls mail, which the recorded run did not. It takes 50 % more time.");
   assert.equal(differs([call("look"), text("a")], [call("look", '{"n":1}'), text("a")], took(1, 1), took(1, 1)), "The new run gives the same answer and calls with other arguments.");
   assert.equal(differs([call("look"), text("a")], [call("look"), call("look")], took(1, 1), { ...took(0, 0), ended: false }), "The new run makes 1 call more.");
-  assert.deepEqual([share(100, 43), share(0, 5), share(7, 7)], ["−57 %", "", ""]);
+  assert.deepEqual([share(100, 43), share(0, 5), share(7, 7), share(5, 0)], ["−57 %", "", "", ""]);
 });
 
 test("a case is better or worse by the part of its scored runs that passed", () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, count, duration, words } from "../src/text/format.ts";
+import { bytes, count, duration, inAndOut, marks, measured, rate, words } from "../src/text/format.ts";
 import { escapes, exactly, prose, shown, visible, writable } from "../src/text/visible.js";
 import { wordDiff } from "../src/text/worddiff.ts";
 
@@ -27,6 +27,24 @@ test("the difference of two texts gives both back", () => {
     assert.equal(joined(d, "new"), b);
   }
   assert.deepEqual(wordDiff("one two three", "one 2 three"), [["same", "one "], ["gone", "two"], ["new", "2"], ["same", " three"]]);
+});
+
+test("an axis has round steps, and no more than fit", () => {
+  const said = (ms, most = 5) => marks(ms, most).map((t) => t ? duration(t) : "0");
+  assert.deepEqual(said(733), ["0", "200 ms", "400 ms", "600 ms"]);
+  assert.deepEqual(said(2934), ["0", "1 s", "2 s"]);
+  assert.deepEqual(said(2400), ["0", "500 ms", "1 s", "1.5 s", "2 s"]);
+  assert.deepEqual(said(.42), ["0", "0.1 ms", "0.2 ms", "0.3 ms", "0.4 ms"]);
+  assert.deepEqual(said(95_000), ["0", "20 s", "40 s", "1 min", "1 min 20 s"]);
+  assert.deepEqual(said(4 * 60_000), ["0", "1 min", "2 min", "3 min", "4 min"]);
+  assert.deepEqual(said(100 * 3_600_000), ["0", "20 h", "40 h", "60 h", "80 h", "100 h"]);
+  for (const ms of [.001, .05, 1, 9, 99.5, 1001, 59_999, 3_599_999, 1e9, 1e12]) for (const most of [3, 5, 80]) assert.ok(said(ms, most).length - 1 <= most, `${ms} ${most}`);
+});
+
+test("a rate needs a time that was measured, and 0 tokens are not known", () => {
+  assert.deepEqual([rate(27, 3), rate(27, 99), rate(4, 1000), rate(50, 500), rate(2500, 1000)], ["", "", "", "100 tokens/s", "2,500 tokens/s"]);
+  assert.deepEqual([inAndOut({ input_tokens: 1204, output_tokens: 0 }), inAndOut({ input_tokens: 3, output_tokens: 5 }, " tokens"), inAndOut({ input_tokens: 0, output_tokens: 0 }, " tokens"), inAndOut()], ["1,204 in, 0 out", "3 tokens in, 5 out", "tokens not reported", "not reported"]);
+  assert.deepEqual([0, .4, 1, 1500].map(measured), ["< 1 ms", "< 1 ms", "1 ms", "1.5 s"]);
 });
 
 test("numbers for people", () => {

@@ -5,7 +5,7 @@ import { Link, Time } from "../components/basics";
 import { CauseLines } from "../components/Cause";
 import { Markdown } from "../components/Markdown";
 import { FileView } from "../components/ResultView";
-import { count, duration, words } from "../text/format";
+import { count, measured, notReported, rate, words } from "../text/format";
 import { chat } from "./chat";
 import type { Cause } from "./cause";
 import { isBehind, type Message, type Part } from "./message";
@@ -88,13 +88,13 @@ export function Working({ message }: { message: Message; revision: number }) {
 // Facts say what an answer took, and lead to its run.
 export function Facts({ message }: { message: Message; revision: number }) {
   const meta = message.metadata ?? {}, tokens = meta.usage ? meta.usage.inputTokens + meta.usage.outputTokens : 0, took = meta.reason === "awaiting_approval" ? 0 : message.took;
-  const speed = took && meta.usage?.outputTokens && !meta.toolCalls ? `${Math.round(meta.usage.outputTokens / took * 1000)} tokens/s` : "";
+  const speed = took && meta.usage && !meta.toolCalls ? rate(meta.usage.outputTokens, took) : "";
   const model = answeredBy(message.asked, meta.model);
   return <>
     {model && <span>{visible(model)}{model.startsWith("sim/") ? " (simulated)" : ""}</span>}
-    {took ? <span class="num">{duration(took)}</span> : null}
+    {took ? <span class="num">{measured(took)}</span> : null}
     {speed && <span class="num">{speed}</span>}
-    {tokens ? <span class="num">{count(tokens, "token")}</span> : null}
+    {tokens ? <span class="num">{count(tokens, "token")}</span> : meta.usage && !message.problem ? <span>tokens {notReported}</span> : null}
     {meta.turns ? <span>{count(meta.turns, "model call")}</span> : null}
     {meta.toolCalls ? <span>{count(meta.toolCalls, "tool call")}</span> : null}
     {message.began && <Time at={new Date(message.began).toISOString()} />}

@@ -3,7 +3,7 @@
 
 import type { ComponentChildren, Ref } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { duration, words } from "../text/format";
+import { duration, measured, words } from "../text/format";
 import { content, entries } from "../text/jsontext.js";
 import { visible } from "../text/visible.js";
 import { JsonView, StateBadge } from "./basics";
@@ -72,7 +72,7 @@ export function CallCard({ call: c, open, toggle, now, summary, facts, instead }
   const line = c.args && !instead ? inOneLine(c.args) : "";
   return <details class={`tool${asks ? " asks" : ""}${failed ? " failed" : ""}`} open={open} onToggle={(e) => { if (e.currentTarget.open !== open) toggle(e.currentTarget.open); }}>
     <summary ref={summary}><b>{visible(c.name)}</b>{line && <span class="tool-args" dir="auto">{line}</span>}{c.effect && <span class={`tag ${c.effect}`}>{words(c.effect)}</span>}
-      <span class="state"><StateBadge of={c.state}>{c.ms !== undefined ? ` · ${duration(c.ms)}` : running && c.since ? <> · <Elapsed since={c.since} now={now} /></> : null}</StateBadge></span>
+      <span class="state"><StateBadge of={c.state}>{c.ms !== undefined ? ` · ${measured(c.ms)}` : running && c.since ? <> · <Elapsed since={c.since} now={now} /></> : null}</StateBadge></span>
       {failed && c.why ? <span class="tool-why">{c.why}</span> : !open && c.result ? <span class="tool-out" dir="auto">{inLine(c.result.replace(/\s+/g, " "))}</span> : null}
       {running && c.progress && <Progress call={c} />}</summary>
     {open && <div>{instead ?? <>

@@ -7,11 +7,11 @@ import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../compon
 import { CallCard, failureOf, inOneLine } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
 import type { ToolsDigest } from "../../events";
-import { bytes, count, duration, measured, words } from "../text/format";
+import { bytes, count, duration, measured, notReported, words } from "../text/format";
 import { pieces, visible } from "../text/visible";
 import { stateOf } from "../state";
 import { useWide } from "../wide";
-import { itemsOf, ofCall, type Call, type Item } from "./items";
+import { itemsOf, modelFailure, ofCall, type Call, type Item } from "./items";
 import { filesOf, micros, money, type RunEvent } from "./types";
 
 const manyCalls = 8; // beyond which calls are closed at first
@@ -35,9 +35,10 @@ export function Conversation({ events, live, open, runId, waiting, decided }: Pr
     {calls > 1 && <p class="answers run-fold"><button type="button" class="quiet small" onClick={() => setFold({ open: true })}>Open all calls</button><button type="button" class="quiet small" onClick={() => setFold({ open: false })}>Close all calls</button></p>}<ol class="run-items" ref={list}>
     {history > 0 && <li><button type="button" class="quiet small" aria-expanded={unfolded} onClick={() => set(!unfolded)}>{unfolded ? "Hide" : "Show"} {count(history, "earlier message or call", "earlier messages and calls")} of the conversation</button></li>}
     {items.slice(from).map((item, n) => { const i = from + n; return <li key={i} data-item={i} class={`run-item ${item.kind === "text" ? `says-${item.role}` : item.kind}${i < history ? " earlier" : ""}`}>
-      {item.step && <Step event={item.step} />}
+      {item.step && <Step event={item.step} attempts={attemptsOf(item)} />}
       {item.kind === "text" ? <Said text={item.text} role={item.role} note={item.note} at={i}><EventLink event={item.event} open={open} /></Said>
         : item.kind === "call" ? <RunCall call={item.call} live={live} closed={many} fold={fold} open={open} runId={runId} waiting={waiting?.find((w) => w.tool_call_id === item.call.id)} decided={decided} />
+        : attemptsOf(item) > 1 ? <Attempts text={item.text} attempts={item.attempts!} open={open} />
         : <p class={item.bad ? "run-note bad" : "run-note"}><Seen text={item.text} />{item.removed ? ` (${bytes(item.removed)})` : ""} <EventLink event={item.event} open={open} /></p>}
     </li>; })}
     {thought && <li class="run-item says-assistant"><div class="run-who"><b>assistant</b><Badge>reasoning</Badge></div><div class="run-text soft" dir="auto"><Pieces cut={pieces(thought, "\n\t")} /></div></li>}
@@ -55,8 +56,19 @@ function Outline({ items, from, live, show }: { items: Item[]; from: number; liv
     const { kind, sign } = stateOf(ofCall(i.call, live)), ms = i.call.executed?.data.latency_ms;
     return <><b class="mono"><Seen text={i.call.name} /></b> <span class="outline-text soft">{inOneLine(i.call.args).slice(0, 90)}</span><span class={`outline-state ${kind}`}>{sign === "✓" ? "" : sign}</span>{ms !== undefined && <span class="soft num">{measured(ms)}</span>}</>;
   };
-  return <nav class="run-outline" aria-label="Outline"><h2 class="label">Outline</h2><ol>{items.slice(from).map((i, n) => <li key={from + n} class={i.kind === "call" ? "inner" : ""}>{i.step && i.step.turn > 0 && <span class="outline-turn soft num">Turn {i.step.turn} · {duration(i.step.data.latency_ms ?? 0)}</span>}<button type="button" class="plain" onClick={() => show(from + n)}>{line(i)}</button></li>)}</ol></nav>;
+  return <nav class="run-outline" aria-label="Outline"><h2 class="label">Outline</h2><ol>{items.slice(from).map((i, n) => <li key={from + n} class={i.kind === "call" ? "inner" : ""}>{i.step && i.step.turn > 0 && <span class="outline-turn soft num">{turnOf(i.step, attemptsOf(i))}{attemptsOf(i) < 2 && ` · ${measured(i.step.data.latency_ms ?? 0)}`}</span>}<button type="button" class="plain" onClick={() => show(from + n)}>{line(i)}</button></li>)}</ol></nav>;
 }
+
+const attemptsOf = (item: Item) => item.kind === "note" ? item.attempts?.length ?? 0 : 0;
+
+// Attempts are the model calls of a turn that failed one after another, in one line that opens to each of them.
+function Attempts({ text, attempts, open }: { text: string; attempts: RunEvent[]; open?: (event: number) => void }) {
+  const several = new Set(attempts.map((e) => e.data.model)).size > 1;
+  return <details class="run-note bad"><summary><Seen text={text} /></summary><ol class="run-attempts">{attempts.map((e) => <li key={e.event_id}><span class="num">Attempt {e.data.attempt}, {measured(e.data.latency_ms ?? 0)}</span>{several && <> <Seen text={e.data.model ?? ""} /></>}: <Seen text={modelFailure(e)} /> <EventLink event={e.event_id ?? 0} open={open} /></li>)}</ol></details>;
+}
+
+// turnOf names a model call by its turn, and its attempt if it is not the only one.
+const turnOf = ({ turn, data: d }: RunEvent, attempts: number) => `Turn ${turn}${attempts > 1 ? `, ${attempts} attempts` : (d.attempt ?? 1) > 1 ? `, attempt ${d.attempt}` : ""}`;
 
 // Asked is what the model was asked with: settings, limits, and the system text.
 function Asked({ started, system }: { started?: RunEvent; system: string }) {
@@ -72,11 +84,11 @@ function Asked({ started, system }: { started?: RunEvent; system: string }) {
 }
 
 // Step is what a model call took, above the first thing that it said.
-function Step({ event: { turn, data: d } }: { event: RunEvent }) {
-  const u = d.usage;
-  return <p class="meta num run-step"><span>Turn {turn}{(d.attempt ?? 1) > 1 && `, attempt ${d.attempt}`}</span><Seen text={d.model ?? ""} />
-    {u && u.input_tokens + u.output_tokens > 0 && <span>{u.input_tokens.toLocaleString()} tokens in{u.cached_tokens ? ` (${u.cached_tokens.toLocaleString()} cached)` : ""}, {u.output_tokens.toLocaleString()} out{u.reasoning_tokens ? ` (${u.reasoning_tokens.toLocaleString()} reasoning)` : ""}</span>}
-    <span>{duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</span>{d.cost ? <span>{money(d.cost)}</span> : null}</p>;
+function Step({ event, attempts }: { event: RunEvent; attempts: number }) {
+  const d = event.data, u = d.usage;
+  return <p class="meta num run-step"><span>{turnOf(event, attempts)}</span><Seen text={d.model ?? ""} />
+    {u && u.input_tokens + u.output_tokens > 0 ? <span>{u.input_tokens.toLocaleString()} tokens in{u.cached_tokens ? ` (${u.cached_tokens.toLocaleString()} cached)` : ""}, {u.output_tokens.toLocaleString()} out{u.reasoning_tokens ? ` (${u.reasoning_tokens.toLocaleString()} reasoning)` : ""}</span> : d.status === "success" && <span>tokens {notReported}</span>}
+    {attempts < 2 && <span>{measured(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${measured(d.first_token_ms)}` : ""}</span>}{d.cost ? <span>{money(d.cost)}</span> : null}</p>;
 }
 
 // Said is one message. What the model writes is shown as Markdown, or as it stands.

@@ -1,7 +1,7 @@
 // What is known of the requests to model servers.
 
 import { Badge, Copy, Empty, Seen, StateBadge } from "../components/basics";
-import { count, duration, words } from "../text/format";
+import { count, inAndOut, measured, words } from "../text/format";
 import { failureName } from "../state";
 import type { RunEvent } from "./types";
 
@@ -22,8 +22,8 @@ export function Exchange({ events }: { events: RunEvent[] }) {
         <dl class="facts">
           <dt>Sent</dt><dd>{count(started.data.messages ?? 0, "message")}, {count(Number(started.data.tools ?? 0), "tool")}</dd>
           <dt>Prompt hash</dt><dd class="mono"><Seen text={started.data.prompt_hash_v2 ?? ""} /> <Copy text={started.data.prompt_hash_v2 ?? ""} /></dd>
-          {d && <><dt>Answered</dt><dd>{words(d.finish_reason ?? "")} after {duration(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${duration(d.first_token_ms)}` : ""}</dd>
-            <dt>Tokens</dt><dd class="num">{d.usage?.input_tokens} in, {d.usage?.output_tokens} out</dd></>}
+          {d && <><dt>Answered</dt><dd>{words(d.finish_reason ?? "")} after {measured(d.latency_ms ?? 0)}{d.first_token_ms ? `, first token after ${measured(d.first_token_ms)}` : ""}</dd>
+            <dt>Tokens</dt><dd class="num">{inAndOut(d.usage)}</dd></>}
           {d?.upstream_request_id && <><dt>Request id there</dt><dd class="mono"><Seen text={d.upstream_request_id} /> <Copy text={d.upstream_request_id} /></dd></>}
           {d?.dropped?.length ? <><dt>Not sent</dt><dd><Seen text={d.dropped.join(", ")} /></dd></> : null}
           {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.kind).join(", ")} /></dd></> : null}

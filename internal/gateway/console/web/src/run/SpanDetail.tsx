@@ -6,7 +6,7 @@ import { Badge, JsonView, Pieces, Seen, StateBadge } from "../components/basics"
 import { inOneLine } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
 import { ResultView } from "../components/ResultView";
-import { count, duration, measured, words } from "../text/format";
+import { count, duration, inAndOut, measured, rate, words } from "../text/format";
 import { pieces } from "../text/visible";
 import { itemsOf, type Item } from "./items";
 import { ranFor, type Span } from "./spans";
@@ -61,11 +61,11 @@ export function SpanDetail({ span: s, chosen, begin, end, events, step, close, o
   const { items, text } = useMemo(() => itemsOf(events), [events]);
   const call = items.find((i) => i.kind === "call" && i.call.planned?.event_id === s.event), of = call?.kind === "call" ? call.call : undefined;
   const work = s.kind === "tool" ? s.parts.find((p) => p.kind === "work") : undefined, waited = work && work.from - s.from - s.parts.reduce((n, p) => n + (p.kind === "approval" ? (p.to ?? end) - p.from : 0), 0), after = work?.to && s.to ? s.to - work.to : 0;
-  const ran = ranFor(s, end), rate = s.kind === "model" && u?.output_tokens && d?.latency_ms ? u.output_tokens / Math.max(1, d.latency_ms - (d.first_token_ms ?? 0)) * 1000 : 0;
+  const ran = ranFor(s, end), speed = s.kind === "model" && d?.first_token_ms ? rate(u?.output_tokens ?? 0, (d.latency_ms ?? 0) - d.first_token_ms) : ""; // without a first token nothing was streamed
   return <article class={`card-box timeline-detail sheet${chosen ? "" : " unchosen"}`} aria-label="Chosen span">
     <div class="run-who"><b><Seen text={s.label} /></b><StateBadge of={s.state} /><button type="button" class="link small" onClick={() => open(s.event)}>Open event {s.event}</button>
       <span class="run-acts sheet-acts"><button type="button" class="quiet small" aria-label="Previous span" onClick={() => step(-1)}>‹</button><button type="button" class="quiet small" aria-label="Next span" onClick={() => step(1)}>›</button><button type="button" class="quiet small" onClick={close}>Close</button></span></div>
-    <p class="span-marks"><Badge>{s.kind === "tool" ? measured(ran) : duration(ran)}</Badge><Badge>turn {s.turn}</Badge>{u && u.total_tokens > 0 && <Badge>{u.input_tokens.toLocaleString()} tokens in, {u.output_tokens.toLocaleString()} out</Badge>}{rate > 0 && u!.output_tokens > 4 && <Badge>{Math.round(rate).toLocaleString()} tokens/s</Badge>}{d?.cost ? <Badge>{money(d.cost)}</Badge> : null}
+    <p class="span-marks"><Badge>{measured(ran)}</Badge><Badge>turn {s.turn}</Badge>{d?.status === "success" && <Badge>{inAndOut(u, " tokens")}</Badge>}{speed && <Badge>{speed}</Badge>}{d?.cost ? <Badge>{money(d.cost)}</Badge> : null}
       {s.progress && <Badge kind="run">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</Badge>}</p>
     {s.kind === "model" && <Given key={s.event} events={events} span={s} />}
     {s.kind === "model" && <Made over={over} open={s.to === undefined ? text : ""} />}
@@ -73,8 +73,8 @@ export function SpanDetail({ span: s, chosen, begin, end, events, step, close, o
     {of && <section class="stack" aria-label="Input"><h2 class="label">Input</h2><JsonView text={of.args || "{}"} label={`Arguments of ${of.id}`} exact /></section>}
     {of?.result && <section class="stack" aria-label="Output"><ResultView text={of.result.content?.result ?? ""} label="Output" name={`Result of ${of.id}`} /></section>}
     <details class="span-times" open={s.kind !== "model" || s.parts.length > 2 || s.parts.some((p) => p.kind === "wait")}><summary class="small">Times and facts</summary><dl class="facts"><dt>Began after</dt><dd class="num">{duration((s.from - begin) / 1000)}</dd>
-      {work ? <>{waited! > least && <><dt>Waited before it ran</dt><dd class="num">{duration(waited! / 1000)}</dd></>}<dt>Ran</dt><dd class="num">{measured(ran)}</dd>{after > least && <><dt>Until its result was stored</dt><dd class="num">{duration(after / 1000)}</dd></>}</> : <><dt>Took</dt><dd class="num">{duration(((s.to ?? end) - s.from) / 1000)}</dd></>}
-      {s.parts.filter((p) => p.kind !== "work" || s.kind === "model").map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{duration(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
+      {work ? <>{waited! > least && <><dt>Waited before it ran</dt><dd class="num">{duration(waited! / 1000)}</dd></>}<dt>Ran</dt><dd class="num">{measured(ran)}</dd>{after > least && <><dt>Until its result was stored</dt><dd class="num">{duration(after / 1000)}</dd></>}</> : <><dt>Took</dt><dd class="num">{measured(((s.to ?? end) - s.from) / 1000)}</dd></>}
+      {s.parts.filter((p) => p.kind !== "work" || s.kind === "model").map((p, i) => <Fragment key={i}><dt>{partNames[p.kind]}</dt><dd class="num">{measured(((p.to ?? end) - p.from) / 1000)}</dd></Fragment>)}
       {s.note && <><dt>Note</dt><dd>{words(s.note)}</dd></>}
       {d?.finish_reason && <><dt>Ended with</dt><dd>{words(d.finish_reason)}</dd></>}
       {u?.cached_tokens ? <><dt>Cached</dt><dd class="num">{count(u.cached_tokens, "token")}</dd></> : null}

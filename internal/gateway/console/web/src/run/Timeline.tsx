@@ -6,14 +6,14 @@ import { Seen } from "../components/basics";
 import { inOneLine } from "../components/CallCard";
 import { stateOf } from "../state";
 import { visible } from "../text/visible";
-import { duration, measured, words } from "../text/format";
+import { duration, inAndOut, marks, measured, words } from "../text/format";
 import { itemsOf } from "./items";
 import { SpanDetail } from "./SpanDetail";
-import { ranFor, spansOf } from "./spans";
+import { coloursOf, isIdle, ranFor, spansOf } from "./spans";
 import { micros, type RunEvent } from "./types";
+import { useWide } from "../wide";
 
 const zooms = [1, 2, 4, 8, 16];
-const marks = [0, .25, .5, .75, 1];
 const key: [kind: string, label: string][] = [["model", "model"], ["first", "until the first token"], ["tool", "tool"], ["idle", "before and after it ran"], ["approval", "awaiting approval"], ["pause", "waiting"], ["failed", "failed"]];
 const icons = { model: "M10 2l1.8 5.2L17 9l-5.2 1.8L10 16l-1.8-5.2L3 9l5.2-1.8z", tool: "M12.5 3a4 4 0 0 0-3.6 5.7L3 14.600l2.400 2.400 5.900-5.900A4 4 0 0 0 16.700 6l-2.500 2.500-2.200-.500-.500-2.200L14 3.300A4 4 0 0 0 12.500 3z", pause: "M7 4v12M13 4v12" };
 
@@ -21,11 +21,11 @@ interface Props { events: RunEvent[]; live: boolean; selected?: number; select: 
 
 export function Timeline({ events, live, selected, select, open }: Props) {
   const spans = useMemo(() => spansOf(events), [events]);
-  const [zoom, setZoom] = useState(0);
+  const [zoom, setZoom] = useState(0), wide = useWide("(min-width: 52.01rem)"), colours = coloursOf(spans);
   const list = useRef<HTMLDivElement>(null);
   const begin = micros(events[0]!.time);
   const end = Math.max(begin + 1, micros(events.at(-1)!.time), live ? now() * 1000 : 0);
-  const whole = end - begin;
+  const whole = end - begin, axis = marks(whole / 1000, (wide ? 5 : 4) * zooms[zoom]!);
   const place = (from: number, to: number | undefined) => ({ left: `${(from - begin) / whole * 100}%`, width: `${((to ?? end) - from) / whole * 100}%` });
   const chosen = spans.find((s) => s.event === selected), shown = chosen ?? spans[0];
   const args = useMemo(() => new Map(itemsOf(events).items.flatMap((i) => i.kind === "call" && i.call.planned ? [[i.call.planned.event_id, i.call.args] as const] : [])), [events]);
@@ -54,19 +54,19 @@ export function Timeline({ events, live, selected, select, open }: Props) {
   };
   return <>
     <div class="timeline-bar">
-      <ul class="timeline-key" aria-label="Colours">{key.map(([kind, label]) => <li key={kind}><i class={`as-${kind}`} />{label}</li>)}</ul>
+      <ul class="timeline-key" aria-label="Colours">{key.filter(([kind]) => colours.has(kind)).map(([kind, label]) => <li key={kind}><i class={`as-${kind}`} />{label}</li>)}</ul>
       <span class="soft small by-keys">j and k choose, Enter opens the event</span>
       <span class="answers"><button type="button" class="quiet small" disabled={zoom === 0} onClick={() => setZoom(zoom - 1)} aria-label="Zoom out">−</button>
         <span class="small num">{zooms[zoom]} ×</span><button type="button" class="quiet small" disabled={zoom === zooms.length - 1} onClick={() => setZoom(zoom + 1)} aria-label="Zoom in">+</button></span>
     </div>
     <div class="run-halves timeline-halves"><div class="timeline" ref={list} onKeyDown={keys} role="listbox" aria-label={`${spans.length} spans in ${duration(whole / 1000)}`} tabIndex={-1}>
-      <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%` }}>
-        <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{marks.map((m) => <span key={m} style={{ left: `${m * 100}%` }}>{duration(whole / 1000 * m)}</span>)}</span></div>
+      <div class="timeline-wide" style={{ width: `${zooms[zoom]! * 100}%`, "--step": `${(axis[1] ?? whole / 1000) / whole * 1e5}%` }}>
+        <div class="timeline-scale" role="presentation" aria-hidden="true"><span class="timeline-name" /><span class="timeline-track">{axis.map((ms) => <span key={ms} class={ms > whole / 1000 * (1 - .07 / zooms[zoom]!) ? "last" : undefined} style={{ left: `${ms / whole * 1e5}%` }}>{ms ? duration(ms) : "0"}</span>)}</span></div>
         {spans.map((s, i) => {
-          const ran = ranFor(s, end), idle = s.kind === "tool" && s.parts.some((p) => p.kind === "work"), took = idle ? measured(ran) : duration(ran), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
+          const ran = ranFor(s, end), idle = isIdle(s), took = measured(ran), state = stateOf(s.state), says = `${s.label} ${took}${s.note ? ` ${words(s.note)}` : ""}, ${s.kind}, ${state.name}`;
           return <div key={s.id} class={`timeline-row${s === shown ? " shown" : ""}`} role="option" aria-selected={s.event === selected} data-event={s.event} data-from={s.from} data-to={s.to} tabIndex={i === at ? 0 : -1}
             onClick={() => select(s.event)} onDblClick={() => open(s.event)}>
-            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {s.tokens.input_tokens.toLocaleString()} in, {s.tokens.output_tokens.toLocaleString()} out</span>}</span>{s.progress && <span class="timeline-tokens num">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</span>}<span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
+            <span class="timeline-name" style={{ paddingLeft: s.kind === "tool" ? "1.4rem" : ".6rem" }}><svg class={`kind as-${s.kind}`} viewBox="0 0 20 20" aria-hidden="true"><path d={icons[s.kind]} /></svg><span class="timeline-label"><Seen text={s.label} />{args.get(s.event) && <span class="timeline-args" dir="auto"> {inOneLine(args.get(s.event)!)}</span>}{s.tokens && <span class="soft timeline-tokens"> {inAndOut(s.tokens)}</span>}</span>{s.progress && <span class="timeline-tokens num">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</span>}<span class={`timeline-state ${state.kind}`} aria-hidden="true">{s.state === "completed" ? "" : state.sign}</span><span class="soft num">{took}</span><span class="unseen">, {s.kind}, {state.name}, </span></span>
             <span class="timeline-track"><span class={`bar as-${s.kind} ${s.state}${idle ? " idle" : ""}${s.to === undefined ? " open" : ""}`} style={place(s.from, s.to)} title={visible(says)} />
               {s.parts.map((p, n) => <span key={n} class={`bar part as-${p.kind}`} style={place(p.from, p.to)} />)}</span>
           </div>;

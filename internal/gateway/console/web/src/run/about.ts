@@ -2,7 +2,7 @@
 
 import { inOneLine } from "../components/CallCard";
 import { failureName, type Kind } from "../state";
-import { bytes, count, measured, words } from "../text/format";
+import { bytes, count, inAndOut, measured, words } from "../text/format";
 import { questionOf } from "./items";
 import type { RunEvent } from "./types";
 
@@ -17,8 +17,8 @@ export function aboutOf(e: RunEvent, args = ""): string {
   switch (e.type) {
     case "RunStarted": return join(d.model, line(questionOf([e])));
     case "ModelCallStarted": return join(d.model, (d.attempt ?? 1) > 1 && `attempt ${d.attempt}`, count(d.messages ?? 0, "message"), count(Number(d.tools ?? 0), "tool"));
-    case "ModelCallFinished": return d.status === "success" ? join(words(d.finish_reason ?? ""), measured(d.latency_ms ?? 0), d.usage && `${d.usage.input_tokens.toLocaleString()} in, ${d.usage.output_tokens.toLocaleString()} out`, line(e.content?.message?.parts?.find((p) => p.type === "text")?.text))
-      : join(failureName(d.error_code ?? "failed"), d.upstream_status ? `HTTP ${d.upstream_status}` : "", line(e.content?.error_message));
+    case "ModelCallFinished": return d.status === "success" ? join(words(d.finish_reason ?? ""), measured(d.latency_ms ?? 0), inAndOut(d.usage, " tokens"), line(e.content?.message?.parts?.find((p) => p.type === "text")?.text))
+      : join((d.attempt ?? 1) > 1 && `attempt ${d.attempt}`, failureName(d.error_code ?? "failed"), d.upstream_status ? `HTTP ${d.upstream_status}` : "", line(e.content?.error_message));
     case "ToolCallProposed": return join(tool, line(e.content?.raw_args && inOneLine(e.content.raw_args)));
     case "ToolCallPlanned": return join(tool, args && inOneLine(args));
     case "ApprovalRequested": return join(tool, d.rule && `rule ${d.rule}`);

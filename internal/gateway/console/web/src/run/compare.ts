@@ -46,9 +46,9 @@ export function answerOf(items: Item[]): string {
 
 const and = (list: string[]) => list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`;
 
-// share is by how much a number grew or shrank, such as −57 %; "" if that cannot be said.
+// share is by how much a number grew or shrank, such as −57 %; "" if that cannot be said, since one of them is not known or 0.
 export function share(from: number, to: number): string {
-  const n = from > 0 ? Math.round((to / from - 1) * 100) : 0;
+  const n = from > 0 && to > 0 ? Math.round((to / from - 1) * 100) : 0;
   return n === 0 ? "" : `${n > 0 ? "+" : "−"}${Math.abs(n).toLocaleString()} %`;
 }
 

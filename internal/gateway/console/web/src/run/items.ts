@@ -24,7 +24,19 @@ export type Item = ItemOf & { step?: RunEvent }; // step: the end of the model c
 type ItemOf =
   | { kind: "text"; role: string; text: string; event: number; note?: string }
   | { kind: "call"; call: Call; event: number }
-  | { kind: "note"; text: string; bad: boolean; event: number; removed?: number };
+  | { kind: "note"; text: string; bad: boolean; event: number; removed?: number; attempts?: RunEvent[] }; // attempts: the ends of a turn's model calls that failed one after another
+
+// modelFailure says why a model call failed, such as HTTP 503, server error: overloaded.
+export function modelFailure({ data: d, content }: RunEvent): string {
+  const status = (d.upstream_status ?? 0) >= 400 ? `HTTP ${d.upstream_status}, ` : "";
+  return `${status}${failureName(d.error_code ?? "error")}${content?.error_message ? `: ${content.error_message}` : ""}`;
+}
+
+// attemptsText says in one line why the attempts of a model call failed.
+function attemptsText(attempts: RunEvent[]): string {
+  const why = [...new Set(attempts.map(modelFailure))];
+  return attempts.length === 1 ? `The model call failed: ${why[0]}` : `${attempts.length} attempts${why.length === 1 ? `, each ${why[0]}` : ` failed: ${why.join("; ")}`}`;
+}
 
 // itemsOf returns the items of the stored events. The first of them, as many as history says, are what was said before the question of the run. system is the
 // system text with which it began, which is no item.
@@ -74,7 +86,12 @@ export function itemsOf(events: RunEvent[]): { items: Item[]; history: number; s
           said(e.content.message, id);
           answered = (e.content.message.parts ?? []).filter((p) => p.type === "text").map((p) => p.text ?? "").join("");
         }
-        if (d.status !== "success") items.push({ kind: "note", bad: true, event: id, text: `The model call failed: ${failureName(d.error_code ?? "error")}${e.content?.error_message ? `: ${e.content.error_message}` : ""}` });
+        if (d.status !== "success") {
+          const last = items.at(-1), before = items.length === first && last?.kind === "note" && last.attempts?.[0]!.turn === e.turn ? last.attempts : undefined;
+          if (before) items.pop();
+          const attempts = [...before ?? [], e];
+          items.push({ kind: "note", bad: true, event: id, text: attemptsText(attempts), attempts, step: before && e });
+        }
         if (items[first]) items[first].step = e;
         break;
       }

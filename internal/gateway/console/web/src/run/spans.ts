@@ -25,6 +25,14 @@ export function ranFor(s: Span, end: number): number {
   return (ran.length ? ran.reduce((n, p) => n + (p.to ?? end) - p.from, 0) : (s.to ?? end) - s.from) / 1000;
 }
 
+// isIdle reports whether a tool ran for a part of its span, which is drawn in a colour of its own.
+export const isIdle = (s: Span) => s.kind === "tool" && s.parts.some((p) => p.kind === "work");
+
+// coloursOf returns the colours of the legend that the spans have.
+export function coloursOf(spans: Span[]): Set<string> {
+  return new Set(spans.flatMap((s) => [s.kind, ...isIdle(s) ? ["idle"] : [], ...s.state === "failed" ? ["failed"] : [], ...s.parts.map((p) => p.kind === "wait" ? "pause" : p.kind)]));
+}
+
 // spansOf returns the spans in the order of their beginnings.
 export function spansOf(events: RunEvent[]): Span[] {
   const out: Span[] = [];
@@ -54,7 +62,7 @@ export function spansOf(events: RunEvent[]): Span[] {
         if (!model) break;
         model.to = at;
         model.parts = [];
-        if (d.usage?.total_tokens) model.tokens = d.usage;
+        if (d.usage?.input_tokens || d.usage?.output_tokens) model.tokens = d.usage;
         model.state = d.status === "success" ? "completed" : "failed";
         if (d.latency_ms !== undefined && at - d.latency_ms * 1000 > model.from + 1000) { // the event of an attempt comes before its wait
           const began = at - d.latency_ms * 1000;

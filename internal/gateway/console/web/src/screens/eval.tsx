@@ -9,7 +9,7 @@ import { param, place, setParams } from "../router";
 import { share } from "../run/compare";
 import { Conversation } from "../run/Conversation";
 import { money, type Message, type RunEvent } from "../run/types";
-import { count, duration, words } from "../text/format";
+import { count, measured, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
 import { apart, changeOf, type Change } from "../run/evalcompare";
@@ -106,7 +106,7 @@ export default function Eval({ params }: ScreenProps) {
       {against && other.error && !was && <ErrorState error={other.error} retry={other.reload} />}
       {was && <p class="compare-says" role="status">{data.models.filter((m) => !twin(m)).length > 0 && <><Seen text={against} /> has no {data.models.filter((m) => !twin(m)).map((m) => visible(nameOf(m))).join(", ")}. </>}{changedCases("better") + changedCases("worse") === 0 ? `No case changed since ${visible(against)}.` : <>{count(changedCases("better"), "case")} better and {count(changedCases("worse"), "case")} worse than in <Seen text={against} />, of {cases.length.toLocaleString()}. {show !== "changed" && <button type="button" class="link" onClick={() => setParams({ show: "changed" })}>Show those that changed</button>}</>}</p>}
       <PlainTable label="Models" head={["Model", "Rate and interval of 95 %", "Passed", "No score", "p50", "p95", "Cost"]}>
-        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{duration(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{duration(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
+        {data.models.map((m) => <tr key={nameOf(m)}><th scope="row"><Seen text={nameOf(m)} /></th><td><Rate m={m} was={twin(m)} /></td><td class="num">{m.ok}/{m.runs}</td><td class="num">{m.errors}</td><td class="num">{measured(m.ms_p50)}{twin(m) && <span class="soft"> {share(twin(m)!.ms_p50, m.ms_p50)}</span>}</td><td class="num">{measured(m.ms_p95)}</td><td class="num">{m.cost ? money(m.cost) : "not known"}</td></tr>)}
       </PlainTable>
       <section class="stack" aria-labelledby="cases-h"><h2 id="cases-h">Cases</h2>
         <div class="filters"><label>Search<input type="search" value={param("q")} onInput={(e) => setParams({ q: e.currentTarget.value })} /></label>
@@ -117,7 +117,7 @@ export default function Eval({ params }: ScreenProps) {
       {chosen && <section class="stack" aria-labelledby="runs-h"><h2 id="runs-h">Runs of <Seen text={chosen.scenario} /></h2>
         <PlainTable label="Runs of the case" head={["Run", "Model", "Outcome", "Why", "Time"]}>
           {[...chosen.runs.values()].flat().map((r) => <tr key={r.name} class={r.name === name ? "decides" : ""}><th scope="row"><Link to={link({ run: r.name })} aria-label={`Trial ${r.trial} of ${visible(nameOf(r))}`}>trial {r.trial}</Link></th><td><Seen text={nameOf(r)} /></td>
-            <td><Badge kind={r.ok ? "ok" : r.scored ? "bad" : "wait"}>{r.ok ? "passed" : r.scored ? "failed" : "no score"}</Badge></td><td>{r.error_class && <b>{words(r.error_class.toLowerCase())} </b>}<Seen text={r.error_message ?? ""} /></td><td class="num">{duration(r.elapsed_ms)}</td></tr>)}
+            <td><Badge kind={r.ok ? "ok" : r.scored ? "bad" : "wait"}>{r.ok ? "passed" : r.scored ? "failed" : "no score"}</Badge></td><td>{r.error_class && <b>{words(r.error_class.toLowerCase())} </b>}<Seen text={r.error_message ?? ""} /></td><td class="num">{measured(r.elapsed_ms)}</td></tr>)}
         </PlainTable></section>}
       {name && <One key={name} id={id} name={name} />}
     </>}

@@ -11,7 +11,7 @@ import type { Setting } from "../policy";
 import { useResource } from "../resource";
 import type { Run } from "../run/types";
 import { failureName } from "../state";
-import { count, duration, moment } from "../text/format";
+import { count, measured, moment } from "../text/format";
 import { isOf, useLastRuns, type Model } from "./limits";
 
 interface Health { ready: boolean; version?: string; revision?: string; go?: string; started?: string; store?: string; node?: string; checks: { name: string; ok: boolean; message?: string }[] }
@@ -61,7 +61,7 @@ function LastDay({ stats }: { stats?: Stats }) {
   return <dl class="sparks" aria-label="The last 24 hours">
     <Spark name="Runs, 24 h" kind="tail" label="Runs of each hour" bars={buckets.map((r) => ({ all: r.runs ?? 0, bad: r.failed_runs, title: `${at(r)}: ${count(r.runs ?? 0, "run")}, ${r.failed_runs ?? 0} failed` }))}><span class="num">{(total.runs ?? 0).toLocaleString()}{failed(total.failed_runs)}</span></Spark>
     {model && <Spark name="Model calls" kind="model" label="Model calls of each hour" bars={calls((r) => r.model_calls)}><span class="num">{model.calls.toLocaleString()}{failed(model.errors)}</span></Spark>}
-    {model && <Spark name="Time of model calls" kind="model" label="p95 of the time of model calls of each hour" bars={buckets.map((r) => ({ all: r.model_calls?.p95_ms ?? 0, title: `${at(r)}: ${r.model_calls ? `p95 ${duration(r.model_calls.p95_ms)}` : "no call"}` }))}><span class="num">p95 {duration(model.p95_ms)}</span></Spark>}
+    {model && <Spark name="Time of model calls" kind="model" label="p95 of the time of model calls of each hour" bars={buckets.map((r) => ({ all: r.model_calls?.p95_ms ?? 0, title: `${at(r)}: ${r.model_calls ? `p95 ${measured(r.model_calls.p95_ms)}` : "no call"}` }))}><span class="num">p95 {measured(model.p95_ms)}</span></Spark>}
     {tool && tool.calls > 0 && <Spark name="Tool calls" kind="tool" label="Tool calls of each hour" bars={calls((r) => r.tool_calls)}><span class="num">{tool.calls.toLocaleString()}{failed(tool.errors)}</span></Spark>}
   </dl>;
 }
@@ -82,7 +82,7 @@ function ModelServers({ stats }: { stats?: Stats }) {
     <PlainTable label="Calls of each model server" head={["Entry", "State", "Last run", "Calls", "Failed", "p50", "p95", "First token", "Address"]} ends={[false, false, false, true, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
       const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
       return <Fragment key={m.name}><tr class={last?.status === "failed" ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>
-        <td class="num end">{calls?.calls.toLocaleString() ?? 0}</td><td class="num end">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num end">{calls ? duration(calls.p50_ms) : ""}</td><td class="num end">{calls ? duration(calls.p95_ms) : ""}</td><td class="num end">{calls?.first_token_p50_ms ? duration(calls.first_token_p50_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
+        <td class="num end">{calls?.calls.toLocaleString() ?? 0}</td><td class="num end">{calls?.errors ? `${calls.errors.toLocaleString()} (${Math.round(calls.errors / calls.calls * 100)} %)` : 0}</td><td class="num end">{calls ? measured(calls.p50_ms) : ""}</td><td class="num end">{calls ? measured(calls.p95_ms) : ""}</td><td class="num end">{calls?.first_token_p50_ms ? measured(calls.first_token_p50_ms) : ""}</td><td class="mono"><Seen text={address(m) || m.provider} /></td></tr>
         {last?.status === "failed" && <tr><td colSpan={9}><Why run={last} /></td></tr>}</Fragment>;
     })}</PlainTable></>}
   </section>;

@@ -7,7 +7,7 @@ import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, 
 import type { Run, RunPage } from "../run/types";
 import { useResource } from "../resource";
 import { failureName, ofRun } from "../state";
-import { count, duration, words } from "../text/format";
+import { count, duration, notReported, words } from "../text/format";
 import { Bars } from "../components/Spark";
 import { param, setParams } from "../router";
 import { visible } from "../text/visible";
@@ -69,9 +69,9 @@ function Spent({ usage }: { usage: Usage }) {
   const sum = (of: Used[], what: (u: Used) => number | undefined) => of.reduce((n, u) => n + (what(u) ?? 0), 0);
   return <>{many && <div class="filters"><label>By<select value={by} onChange={(e) => setParams({ by: e.currentTarget.value === "key" ? "key" : "" })}><option value="model">model</option><option value="key">key</option></select></label></div>}
     <PlainTable label={`Tokens and cost of each ${by}`} head={[by === "key" ? "Key" : "Model", "Calls by day", "Calls", "Input tokens", "Output tokens", "US $"]} ends={[false, false, true, true, true, true]}>{[...groups].sort((a, b) => sum(b[1], (u) => u.calls) - sum(a[1], (u) => u.calls)).map(([name, of]) => {
-      const calls = sum(of, (u) => u.calls), unpriced = sum(of, (u) => u.unpriced_calls), daily = days.map((d) => ({ d, n: sum(of.filter((u) => u.day === d), (u) => u.calls) }));
+      const calls = sum(of, (u) => u.calls), tokens = (what: (u: Used) => number) => sum(of, (u) => u.input_tokens + u.output_tokens) ? sum(of, what).toLocaleString() : notReported, unpriced = sum(of, (u) => u.unpriced_calls), daily = days.map((d) => ({ d, n: sum(of.filter((u) => u.day === d), (u) => u.calls) }));
       return <tr key={name}><th scope="row"><Seen text={name || "no key"} /></th><td><Bars kind="model" label={`Calls of ${visible(name)} by day, ${days[0]} to ${days.at(-1)}`} bars={daily.map(({ d, n }) => ({ all: n, title: `${d}: ${count(n, "call")}` }))} /></td>
-        <td class="num end">{calls.toLocaleString()}</td><td class="num end">{sum(of, (u) => u.input_tokens).toLocaleString()}</td><td class="num end">{sum(of, (u) => u.output_tokens).toLocaleString()}</td><td class="num end">{unpriced === calls ? "not known" : sum(of, (u) => u.cost).toFixed(4)}{unpriced > 0 && unpriced < calls ? ` and ${count(unpriced, "call")} without a price` : ""}</td></tr>;
+        <td class="num end">{calls.toLocaleString()}</td><td class="num end">{tokens((u) => u.input_tokens)}</td><td class="num end">{tokens((u) => u.output_tokens)}</td><td class="num end">{unpriced === calls ? "not known" : sum(of, (u) => u.cost).toFixed(4)}{unpriced > 0 && unpriced < calls ? ` and ${count(unpriced, "call")} without a price` : ""}</td></tr>;
     })}</PlainTable></>;
 }
 

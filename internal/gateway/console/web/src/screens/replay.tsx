@@ -11,7 +11,7 @@ import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
 import { lasted, money, reasonOf, type Run, type RunPage } from "../run/types";
 import { ofRun } from "../state";
-import { count, duration } from "../text/format";
+import { count, measured, notReported } from "../text/format";
 import { visible } from "../text/visible";
 import { wordDiff } from "../text/worddiff";
 import type { ScreenProps } from ".";
@@ -108,8 +108,8 @@ function Runs({ of, shown }: { of: Run; shown: string }) {
     {all.map((r) => <tr key={r.run_id} class={r.run_id === shown ? "decides" : ""}><th scope="row">{r === first ? <>recorded <Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></> : <>{r.run_id === shown ? "compared " : <><button type="button" class="link" onClick={() => setParams({ with: r.run_id })}>Compare</button> </>}<Link to={`/runs/${enc(r.run_id)}`} class="small"><Seen text={r.run_id} /></Link></>}</th>
       <td><Seen text={r.target || r.model} /></td><td><StateBadge of={ofRun(r)} /> {reasonOf(r)}</td>
       <td class="replay-answer" dir="auto">{r !== first && r.answer && r.answer === first.answer ? <Badge kind="ok">the same</Badge> : <Seen text={r.answer ?? ""} />}</td>
-      <td class="num end">{duration(lasted(r, now()))}{r !== first && beside(lasted(of, now()), lasted(r, now()))}</td><td class="num end">{r.tool_calls}</td>
-      <td class="num end">{r.usage.total_tokens.toLocaleString()}{r !== first && beside(of.usage.total_tokens, r.usage.total_tokens)}</td>{cost && <td class="num end">{r.cost ? money(r.cost) : "not known"}</td>}</tr>)}
+      <td class="num end">{measured(lasted(r, now()))}{r !== first && beside(lasted(of, now()), lasted(r, now()))}</td><td class="num end">{r.tool_calls}</td>
+      <td class="num end">{r.usage.total_tokens || !r.ended ? r.usage.total_tokens.toLocaleString() : notReported}{r !== first && beside(of.usage.total_tokens, r.usage.total_tokens)}</td>{cost && <td class="num end">{r.cost ? money(r.cost) : "not known"}</td>}</tr>)}
   </PlainTable>;
 }
 

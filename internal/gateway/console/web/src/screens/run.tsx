@@ -18,7 +18,7 @@ import { download } from "../download";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { ofRun } from "../state";
-import { bytes, count, duration } from "../text/format";
+import { bytes, count, duration, inAndOut, measured } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
 
@@ -101,7 +101,7 @@ export default function RunScreen({ params }: ScreenProps) {
     <Empty title={missing === 410 ? "This run was removed." : "There is no such run, or it belongs to another key."}>{refused!.message}</Empty></div>;
   if (!run) return <div class="page"><PageHeader title="Run" back={back} />{refused ? <ErrorState error={refused} retry={reload} /> : <Loading />}</div>;
   const question = questionOf(stored), cause = run.status === "failed" ? causeIn(stored) : undefined;
-  const live = run.status === "running" || run.status === "parked", ended = stored.filter((e) => e.type === "ModelCallFinished").map((e) => e.data.usage), sum = (of: "input_tokens" | "output_tokens") => ended.reduce((n, u) => n + (u?.[of] ?? 0), 0);
+  const live = run.status === "running" || run.status === "parked", ended = stored.filter((e) => e.type === "ModelCallFinished"), answered = ended.some((e) => e.data.status === "success"), sum = (of: "input_tokens" | "output_tokens") => ended.reduce((n, e) => n + (e.data.usage?.[of] ?? 0), 0);
   const told = live ? { turns: last?.turn ?? run.turns, calls: stored.filter((e) => e.type === "ToolCallPlanned").length, input: sum("input_tokens"), output: sum("output_tokens") } : { turns: run.turns, calls: run.tool_calls, input: run.usage.input_tokens, output: run.usage.output_tokens };
   return <div class="page run" ref={page} onScroll={look}>
     <PageHeader title={question ? question.slice(0, 120) : `Run of ${run.target || run.model}`} back={back} beside={<Beside run={run} list={Object.fromEntries(new URLSearchParams(list))} />} note={<><span class="mono">{run.run_id}</span> <Copy text={run.run_id} label="Copy id" /></>}>
@@ -117,9 +117,9 @@ export default function RunScreen({ params }: ScreenProps) {
       <div><dt>Model</dt><dd><Seen text={run.target || run.model} /></dd></div>
       {run.session_id && <div><dt>Chat</dt><dd><Link to={`/chats/${enc(run.session_id)}`}>Open the chat</Link></dd></div>}
       <div><dt>Started</dt><dd><Time at={run.started} /></dd></div>
-      {!live && <div><dt>Duration</dt><dd class="num">{duration(lasted(run, now()))}</dd></div>}
+      {!live && <div><dt>Duration</dt><dd class="num">{measured(lasted(run, now()))}</dd></div>}
       <div><dt>Turns, calls</dt><dd class="num">{told.turns}, {told.calls}</dd></div>
-      <div><dt>Tokens</dt><dd class="num">{told.input.toLocaleString()} in, {told.output.toLocaleString()} out</dd></div>
+      <div><dt>Tokens</dt><dd class="num">{told.input + told.output === 0 && stored.length > 0 && !answered ? live ? "none yet" : "none" : inAndOut({ input_tokens: told.input, output_tokens: told.output })}</dd></div>
       {run.cost ? <div><dt>Cost</dt><dd class="num">{money(run.cost)}</dd></div> : null}
       {run.principal && <div><dt>Key</dt><dd><Seen text={run.principal} /></dd></div>}
       {run.replays && <div><dt>Repeats</dt><dd><Link to={`/runs/${enc(run.replays)}/replay?with=${enc(id)}`}>Compare with the recorded run</Link></dd></div>}

@@ -10,11 +10,12 @@ import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
 import { dropView, keepView, views as named } from "../run/views";
 import { ofRun, stateOf } from "../state";
-import { duration } from "../text/format";
+import { measured, notReported } from "../text/format";
 import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
 const pageSize = 200, every = 3000; // ms
+const mostSorted = 2000; // runs that are loaded to be sorted
 
 const views = (): [label: string, to: string][] => [["All", "/runs"], ["Running", "/runs?status=running"], ["Waiting", "/runs?status=parked"], ["Failed today", "/runs?status=failed&since=24h"], ["Yesterday", query("/runs", { since: day(1), until: day(0) })]];
 const statuses = ["running", "parked", "completed", "limited", "cancelled", "failed"];
@@ -25,13 +26,13 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
   { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
-  { key: "question", title: "Question, answer", width: "minmax(12rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
-  { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[duration(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
+  { key: "question", title: "Question, answer", width: "minmax(11rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
+  { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[measured(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
   { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
   { key: "tools", title: "Tools", width: "minmax(6.5rem, 1.7fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
-  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => duration(lasted(r, now())) },
-  { key: "tokens", title: "Tokens", width: "4.5rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens.toLocaleString() },
+  { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => measured(lasted(r, now())) },
+  { key: "tokens", title: "Tokens", width: "5.6rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens ? r.usage.total_tokens.toLocaleString() : r.ended && r.status !== "failed" && <span class="soft small">{notReported}</span> },
   { key: "cost", title: "Cost", width: "4.5rem", align: "end", spare: true, value: (r) => r.cost ?? 0, cell: (r) => r.cost ? money(r.cost) : "" },
   { key: "principal", title: "Key", width: "minmax(4rem, .6fr)", spare: true, value: (r) => r.principal ?? "", cell: (r) => <Seen text={r.principal ?? ""} /> },
   { key: "reason", title: "Reason", width: "minmax(5rem, 1.2fr)", spare: true, cell: (r) => <span title={visible(reasonOf(r))}><Seen text={reasonOf(r)} /></span> },
@@ -86,7 +87,13 @@ function KeepView({ to }: { to: string }) {
 function useTotal(values: Record<string, string>, wanted: boolean): string {
   const only = wanted && filters.every((f) => !values[f] || f === "since" || f === "until" || f === "session_id");
   const { data } = useResource<{ total: { runs?: number }; complete_since?: string }>(only ? query("api/stats", { since: values.since || "1970-01-02", until: values.until ?? "", session_id: values.session_id ?? "", buckets: 1 }) : undefined);
-  return data ? `${(data.total.runs ?? 0).toLocaleString()}${data.complete_since ? " or more" : ""}` : "more";
+  return data ? `${(data.total.runs ?? 0).toLocaleString()}${data.complete_since ? " or more" : ""}` : "";
+}
+
+// extent says how many runs are listed, of how many, and in which order: a part of them is sorted by itself.
+function extent(listed: number, whole: boolean, total: string, by?: string): string {
+  const n = listed.toLocaleString(), part = total ? `${n} of ${total}` : n;
+  return whole ? `${n}, ${by ? `by ${by.toLowerCase()}` : "the newest first"}` : by ? `Only the newest ${part} are loaded, and sorted by ${by.toLowerCase()}` : total ? `${part}, the newest first` : `The newest ${n}`;
 }
 
 interface State { rows: Run[]; next?: string; truncated: boolean; error?: Error; loading: boolean }
@@ -180,14 +187,16 @@ export default function Runs() {
   const [ending, setEnding] = useState<Run>(), [failed, setFailed] = useState<Error>();
   const values = Object.fromEntries(filters.map((f) => [f, param(f)]));
   const { rows, next, truncated, error, loading, more } = useRuns(query("api/runs", { ...values, questions: "true", limit: pageSize }));
-  const whole = next === undefined && !truncated, sort = whole ? param("sort") : ""; // the server sorts by time only
+  const whole = next === undefined && !truncated, sort = param("sort");
+  const [sorting, setSorting] = useState(mostSorted), partial = sort !== "" && !whole && !truncated;
+  useEffect(() => { if (partial && rows.length < sorting) void more(); }, [partial, rows.length, sorting, more]); // the server sorts by time only
   const total = useTotal(values, next !== undefined), shown = chosenColumns(rows), live = rows.some((r) => r.status === "running" || r.status === "parked");
   const filtered = filters.some((f) => values[f]), [unfolded, setUnfolded] = useState(filtered); // on a narrow screen
   const models = [...new Set(rows.map((r) => r.target || r.model))], tools = [...new Set(rows.flatMap((r) => r.tools ?? []))];
   const list = query("", values).slice(1); // leads from a run to those beside it
   const here = `/runs${place.value.query.size ? `?${place.value.query}` : ""}`;
   return <div class="page fill">
-    <PageHeader title="Runs" note={loading ? undefined : `${rows.length.toLocaleString()}${next ? ` of ${total}` : ""}, ${sort ? "sorted" : "the newest first"}`}>
+    <PageHeader title="Runs" note={loading ? undefined : extent(rows.length, whole, total, columns.find((c) => c.key === sort.replace("-", ""))?.title)}>
       <Copy text={() => location.href} label="Copy link" />
       <Import />
     </PageHeader>
@@ -211,8 +220,9 @@ export default function Runs() {
     </form>
     {(error ?? failed) && <ErrorState error={(error ?? failed)!} />}
     {ending && <Stop run={ending} close={() => setEnding(undefined)} failed={setFailed} />}
+    {partial && rows.length >= sorting && <p class="problem note" role="status">The gateway lists runs by time: those that are not loaded are missing in this order. <button type="button" class="link" onClick={() => setSorting(rows.length + mostSorted)}>Load more</button></p>}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={whole ? (to) => setParams({ sort: to }) : undefined} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
   </div>;
 }

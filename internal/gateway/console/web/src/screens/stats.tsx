@@ -1,6 +1,5 @@
 // Rates, errors, latencies, tokens and cost over time.
 
-import { Fragment } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now, query } from "../api";
 import { announce, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
@@ -8,13 +7,19 @@ import { TimeRange } from "../components/TimeRange";
 import { useResource } from "../resource";
 import { go, param, setParams } from "../router";
 import { money } from "../run/types";
-import { duration, measured, words } from "../text/format";
+import { measured, notReported, words } from "../text/format";
+import { visible } from "../text/visible";
 
 interface Calls { calls: number; errors: number; p50_ms: number; p95_ms: number; first_token_p50_ms?: number }
+type Kind = "model" | "tool";
 interface Row { time?: string; name?: string; runs?: number; failed_runs?: number; model_calls?: Calls; tool_calls?: Calls; input_tokens?: number; output_tokens?: number; cost?: number }
+type Total = Pick<Stats, "total" | "models" | "tools">;
 interface Stats { since: string; until: string; step_seconds: number; complete_since?: string; total: Row; buckets: Row[]; models: Row[]; tools: Row[]; reasons: Row[] }
 
 const spans: [value: string, label: string, seconds: number, buckets: number][] = [["15m", "15 minutes", 900, 15], ["1h", "hour", 3600, 20], ["6h", "6 hours", 21_600, 24], ["24h", "24 hours", 86_400, 24], ["7d", "7 days", 604_800, 14]];
+
+// tokensOf are the tokens of a row, "" if the model servers that answered reported none.
+const tokensOf = ({ input_tokens: read = 0, output_tokens: written = 0, model_calls: c }: Row) => read + written || !c || c.errors === c.calls ? (read + written).toLocaleString() : "";
 
 interface Series { label: string; kind: "main" | "model" | "tool" | "bad" | "tail"; value: (r: Row) => number | undefined }
 
@@ -67,7 +72,7 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
   const [a, b] = drag ? [Math.min(...drag), Math.max(...drag)] : [0, 0];
   return <figure class="card-box stats-chart">
     <figcaption><h2>{chart.title}</h2><span class="stats-key">{chart.series.map((s) => <span key={s.label}><i class={`as-${s.kind}`} />{s.label}</span>)}</span></figcaption>
-    {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">None in this time.</p> : <>
+    {!rows.some((r) => chart.series.some((s) => { const v = s.value(r); return v !== undefined && drawn(v); })) ? <p class="stats-none soft">{chart.title === "Tokens" && !tokensOf(stats.total) ? "The model servers reported none." : "None in this time."}</p> : <>
     <div class="stats-plot"><div class="stats-scale num" aria-hidden="true">{[top, ...top > 1 && (chart.unit === measured || top % 2 === 0) ? [top / 2] : [], 0].map((v) => <span key={v} style={{ top: `${y(v) / high * 100}%` }}>{v === 0 ? "0" : chart.unit(v)}</span>)}</div>
       <div class="stats-canvas"><svg ref={box} viewBox={`0 0 ${wide} ${high}`} preserveAspectRatio="none" role="img" aria-label={`${chart.title}: ${says}`} tabIndex={0} onKeyDown={keys} onBlur={() => setOver(undefined)}
         onPointerDown={(e) => { box.current!.setPointerCapture(e.pointerId); tapped.current = over; setOver(at(e)); set([at(e), at(e)]); }}
@@ -89,19 +94,48 @@ function Chart({ chart, stats }: { chart: (typeof charts)[number]; stats: Stats 
   </figure>;
 }
 
-function Table({ title, rows, of, to }: { title: string; rows: Row[]; of: (r: Row) => Calls | undefined; to: (name: string) => string }) {
+function Table({ title, rows, chosen, of, to }: { title: string; rows: Row[]; chosen: string; of: (r: Row) => Calls | undefined; to: (name: string) => string }) {
   const head = ["Name", "Calls", "Errors", "p50", "p95", ...(title === "Models" ? ["First token", "Tokens", ...(rows.some((r) => r.cost) ? ["Cost"] : [])] : [])];
   return <section class="stack"><h2>{title}</h2>
     {rows.length === 0 ? <p class="soft">None in this time.</p> : <PlainTable label={title} head={head} ends={head.map((h) => h !== "Name")}>{rows.map((r) => {
       const c = of(r)!, cells = [c.calls.toLocaleString(), c.errors ? `${c.errors.toLocaleString()} (${Math.round(c.errors / c.calls * 100)} %)` : "0", measured(c.p50_ms), measured(c.p95_ms),
-        c.first_token_p50_ms ? duration(c.first_token_p50_ms) : "", ((r.input_tokens ?? 0) + (r.output_tokens ?? 0)).toLocaleString(), r.cost ? money(r.cost) : ""].slice(0, head.length - 1);
-      return <tr key={r.name}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th>{cells.map((text, i) => <td key={i} class={`num end${head[i + 1] === "Errors" && c.errors ? " bad" : ""}`}>{text}</td>)}</tr>;
+        c.first_token_p50_ms ? measured(c.first_token_p50_ms) : "", tokensOf(r) || notReported, r.cost ? money(r.cost) : ""].slice(0, head.length - 1);
+      return <tr key={r.name} class={r.name === chosen ? "decides" : undefined}><th scope="row"><Link to={to(r.name ?? "")}><Seen text={r.name || "unknown"} /></Link></th>{cells.map((text, i) => <td key={i} class={`num end${head[i + 1] === "Errors" && c.errors ? " bad" : ""}`}>{text}</td>)}</tr>;
     })}</PlainTable>}
   </section>;
 }
 
 // Tile is one figure, with that of the time before.
 const Tile = ({ name, value, more, was, bad = false }: { name: string; value: string; more: string; was?: string; bad?: boolean }) => <div class="card-box"><dt>{name}</dt><dd class="num"><b>{value}</b>{more && <span class={bad ? "bad" : "soft"}>{more}</span>}</dd>{was !== undefined && <dd class="num soft stats-was">{was} before</dd>}</div>;
+
+const rowOf = (of: Row, kind: Kind) => kind === "model" ? of.model_calls : of.tool_calls;
+
+// CallTiles are the figures of model calls or of tool calls.
+function CallTiles({ kind, row, was }: { kind: Kind; row: Row; was?: Row }) {
+  const c = rowOf(row, kind), then = was && rowOf(was, kind), name = kind === "model" ? "Model" : "Tool";
+  return <><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} was={was && (then?.calls ?? 0).toLocaleString()} bad={Boolean(c?.errors)} />
+    <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={was && (then?.calls ? measured(then.p50_ms) : "none")} /></>;
+}
+
+// UsageTiles are tokens and cost.
+const UsageTiles = ({ row, was }: { row: Row; was?: Row }) => <><Tile name="Tokens" value={tokensOf(row) || "–"} more={tokensOf(row) ? `${(row.output_tokens ?? 0).toLocaleString()} out` : notReported} was={was && (tokensOf(was) || notReported)} />
+  {row.cost ? <Tile name="Cost" value={money(row.cost)} more="" was={was && money(was.cost ?? 0)} /> : null}</>;
+
+// One has the figures of the model or the tool that is chosen.
+function One({ kind, name, stats, was }: { kind: Kind; name: string; stats: Total; was?: Total }) {
+  const list = (s: Total) => s[`${kind}s`].find((r) => r.name === name) ?? {}, row = list(stats), c = rowOf(row, kind), all = rowOf(stats.total, kind)?.calls ?? 0;
+  return <><dl class="stats-tiles"><CallTiles kind={kind} row={row} was={was && list(was)} />
+    {c?.first_token_p50_ms ? <Tile name="First token p50" value={measured(c.first_token_p50_ms)} more="" /> : null}
+    {all > 0 && <Tile name={`Share of ${kind} calls`} value={`${Math.round((c?.calls ?? 0) / all * 100)} %`} more={`of ${all.toLocaleString()}`} />}
+    {kind === "model" && <UsageTiles row={row} was={was && list(was)} />}</dl>
+    <p class="soft small">The gateway counts one {kind} over the whole time only, so there are no charts of it. <button type="button" class="link" onClick={() => setParams({ model: "", tool: "" })}>Show all</button></p></>;
+}
+
+// OneOf chooses a model or a tool, or all.
+function OneOf({ kind, name, stats }: { kind: Kind; name: string; stats: Total }) {
+  const group = (of: Kind, label: string) => { const names = [...new Set([...stats[`${of}s`].map((r) => r.name ?? ""), ...kind === of && name ? [name] : []])].filter(Boolean); return names.length > 0 && <optgroup label={label}>{names.map((n) => <option key={n} value={`${of} ${n}`}>{visible(n)}</option>)}</optgroup>; };
+  return <label>Model or tool<select value={name && `${kind} ${name}`} onChange={(e) => { const [, of, one] = /^(\w+) (.*)$/s.exec(e.currentTarget.value) ?? []; setParams({ model: "", tool: "", ...of && { [of]: one! } }); }}><option value="">all</option>{group("model", "Models")}{group("tool", "Tools")}</select></label>;
+}
 
 export default function StatsScreen() {
   const until = param("until"), since = param("since") || (until ? "" : "1h"), time = { since, until };
@@ -111,31 +145,29 @@ export default function StatsScreen() {
   const { data: earlier } = useResource<Stats>(step ? query("api/stats", { since: new Date(end - 2 * seconds * 1000).toISOString(), until: new Date(end - seconds * 1000).toISOString(), buckets: 1 }) : undefined);
   const last = useRef<{ of: string; data: Stats }>(undefined), of = since + until;
   if (newest) last.current = { of, data: newest };
-  const kept = useRef<{ of: string; total: Row }>(undefined);
-  if (earlier) kept.current = { of, total: earlier.total };
-  const then = step && kept.current?.of === of ? kept.current.total : undefined;
+  const kept = useRef<{ of: string; data: Total }>(undefined);
+  if (earlier) kept.current = { of, data: earlier };
+  const before = step && kept.current?.of === of ? kept.current.data : undefined, then = before?.total;
+  const kind = param("tool") ? "tool" : "model", name = param(kind);
   const data = newest ?? (last.current?.of === of ? last.current.data : undefined), total = data?.total; // the figures stay while those of the next step are read
   return <div class="page">
-    <PageHeader title="Statistics" note={`From the stored runs. A click on a bar, or a drag over several, lists their runs.${step ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
-      <div class="filters"><TimeRange label="The last" times={spans} {...time} /><Link class="filters-note" to={query("/runs", time)}>Runs of this time</Link></div>
+    <PageHeader title="Statistics" note={`From the stored runs.${name ? "" : " A click on a bar, or a drag over several, lists their runs."}${step ? ` “Before” is the ${spans.find(([v]) => v === since)?.[1]} before.` : ""}`}>
+      <div class="filters"><TimeRange label="The last" times={spans} {...time} />{data && <OneOf kind={kind} name={name} stats={data} />}<Link class="filters-note" to={query("/runs", { ...name && { [kind]: name }, ...time })}>Runs of this {name ? kind : "time"}</Link></div>
     </PageHeader>
     {error && <ErrorState error={error} retry={reload} />}
     {!data && !error && <Loading />}
     {data?.complete_since && <p class="problem note">There were more runs or calls than one answer counts: only those since <Time at={data.complete_since} exact /> are counted. Choose a shorter time, or use /metrics.</p>}
     {data && total && <>
-      <dl class="stats-tiles">
+      {name ? <One kind={kind} name={name} stats={data} was={before} /> : <dl class="stats-tiles">
         <Tile name="Runs" value={(total.runs ?? 0).toLocaleString()} more={total.failed_runs ? `${total.failed_runs.toLocaleString()} failed` : "none failed"} was={then && (then.runs ?? 0).toLocaleString()} bad={Boolean(total.failed_runs)} />
-        {([["Model", (r: Row) => r.model_calls], ["Tool", (r: Row) => r.tool_calls]] as const).map(([name, of]) => { const c = of(total); return <Fragment key={name}><Tile name={`${name} calls`} value={(c?.calls ?? 0).toLocaleString()} more={c?.errors ? `${(c.errors / c.calls * 100).toFixed(1)} % failed` : c ? "none failed" : ""} was={then && (of(then)?.calls ?? 0).toLocaleString()} bad={Boolean(c?.errors)} />
-          <Tile name={`${name} p50`} value={c ? measured(c.p50_ms) : "–"} more={c ? `p95 ${measured(c.p95_ms)}` : ""} was={then && (of(then)?.calls ? measured(of(then)!.p50_ms) : "none")} /></Fragment>; })}
-        <Tile name="Tokens" value={((total.input_tokens ?? 0) + (total.output_tokens ?? 0)).toLocaleString()} more={`${(total.output_tokens ?? 0).toLocaleString()} out`} was={then && ((then.input_tokens ?? 0) + (then.output_tokens ?? 0)).toLocaleString()} />
-        {total.cost ? <Tile name="Cost" value={money(total.cost)} more="" was={then && money(then.cost ?? 0)} /> : null}
-      </dl>
+        <CallTiles kind="model" row={total} was={then} /><CallTiles kind="tool" row={total} was={then} /><UsageTiles row={total} was={then} />
+      </dl>}
       {!total.runs && !total.model_calls ? <Empty title="Nothing ran in this time.">{since !== "7d" ? <button type="button" class="link" onClick={() => setParams({ since: "7d", until: "" })}>Show the last 7 days</button> : <Link to="/">Ask a model in the chat</Link>}</Empty> : <>
-        <div class="stats-charts">{charts.filter((c) => c.title !== "Cost" || total.cost).map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>
+        {!name && <div class="stats-charts">{charts.filter((c) => c.title !== "Cost" || total.cost).map((c) => <Chart key={c.title} chart={c} stats={data} />)}</div>}
         <div class="stats-tables">
-          <Table title="Models" rows={data.models} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
-          <Table title="Tools" rows={data.tools} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
-          <section class="card-box"><h2>Why runs ended or wait</h2><ul class="stats-reasons">{data.reasons.map((r) => <li key={r.name}><Link to={r.name === "running" ? "/runs?status=running" : query("/runs", { reason: r.name, ...time })}>{words(r.name ?? "")}</Link> <span class="num">{(r.runs ?? 0).toLocaleString()}</span></li>)}</ul></section>
+          <Table title="Models" rows={data.models} chosen={kind === "model" ? name : ""} of={(r) => r.model_calls} to={(name) => query("/runs", { model: name, ...time })} />
+          <Table title="Tools" rows={data.tools} chosen={kind === "tool" ? name : ""} of={(r) => r.tool_calls} to={(name) => query("/runs", { tool: name, ...time })} />
+          {!name && <section class="card-box"><h2>Why runs ended or wait</h2><ul class="stats-reasons">{data.reasons.map((r) => <li key={r.name}><Link to={r.name === "running" ? "/runs?status=running" : query("/runs", { reason: r.name, ...time })}>{words(r.name ?? "")}</Link> <span class="num">{(r.runs ?? 0).toLocaleString()}</span></li>)}</ul></section>}
         </div>
       </>}
     </>}

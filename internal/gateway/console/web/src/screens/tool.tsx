@@ -15,7 +15,7 @@ import { useResource } from "../resource";
 import { base, go } from "../router";
 import { itemsOf } from "../run/items";
 import { filesOf } from "../run/types";
-import { count, duration, words } from "../text/format";
+import { count, duration, measured, words } from "../text/format";
 import { visible } from "../text/visible";
 import type { ScreenProps } from ".";
 import { errorRate, verdict, type Disabled, type Tool } from "./tools";
@@ -110,7 +110,7 @@ function Use({ tool, reload, use }: { tool: Detail; reload: () => void; use: (ar
   };
   const s = tool.stats;
   return <section class="card-box" aria-labelledby="use-h"><h2 id="use-h">Use</h2>
-    <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {duration(s.p50_ms)}, p95 {duration(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
+    <p>{s?.calls ? <>{count(s.calls, "call")} in the last 7 days, {errorRate(s)} failed, p50 {measured(s.p50_ms)}, p95 {measured(s.p95_ms)}. <Link to={`/runs?tool=${enc(tool.name)}`}>Show the runs</Link></> : "No call in the last 7 days."}</p>
     {tool.last_calls?.length ? <details open={tool.last_calls.length <= 5}><summary class="small">Last calls</summary><ul class="tool-calls">{tool.last_calls.map((c) => <li key={`${c.run_id} ${c.time} ${c.latency_ms}`}><LastCall call={c} tool={tool.name} use={use} /></li>)}</ul></details> : null}
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
     {may && (tool.disabled ? <div class="answers"><button type="button" onClick={() => void turn("enable")}>Enable the tool</button></div>
@@ -131,7 +131,7 @@ function LastCall({ call, tool, use }: { call: Call; tool: string; use: (args: s
       setFound(it ? { args: it.args, result: it.result?.content?.result, files: filesOf(it.result?.content?.blobs), failed: it.result?.data.status === "error" } : new Error("The run does not have the arguments of the call any more."));
     }, setFound);
   }, [open]);
-  return <details open={open} onToggle={(e) => set(e.currentTarget.open)}><summary><StateBadge of={call.success ? "completed" : "failed"} /><span class="num">{duration(call.latency_ms)}</span><Time at={call.time} /></summary>
+  return <details open={open} onToggle={(e) => set(e.currentTarget.open)}><summary><StateBadge of={call.success ? "completed" : "failed"} /><span class="num">{measured(call.latency_ms)}</span><Time at={call.time} /></summary>
     {open && <div class="stack">{found === undefined ? <Loading /> : found instanceof Error ? <p class="soft small">{visible(found.message)}</p> : <>
       <div><h3>Arguments</h3><JsonView text={found.args || "{}"} label={`Arguments of the call in ${call.run_id}`} /></div>
       {found.result !== undefined && <ResultView text={found.result} files={found.files} label={found.failed ? "Failure" : "Result"} name={`Result of the call in ${call.run_id}`} />}
@@ -191,6 +191,6 @@ function Try({ tool, given }: { tool: Detail; given?: { args: string } }) {
 // Outcome is what a call of this page came to.
 const Outcome = ({ result: r, of = "" }: { result: Result; of?: string }) => <>
   {r.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(r.code ?? "error")}</Badge></h2><JsonView text={r.content} label={`Text of the failure${of}`} /></> : <ResultView text={r.content} files={filesOf(r.blobs)} label="Result" name={`Text of the result${of}`} />}
-  <p class="meta"><span class="num">{duration(r.took)}</span></p></>;
+  <p class="meta"><span class="num">{measured(r.took)}</span></p></>;
 
 const goText = (s: string) => s.includes("`") ? JSON.stringify(s) : `\`${s}\``;

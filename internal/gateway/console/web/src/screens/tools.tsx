@@ -6,7 +6,7 @@ import { DataTable, type Column } from "../components/DataTable";
 import { useResource } from "../resource";
 import { param, setParams } from "../router";
 import { resolve } from "../schema";
-import { count, duration, words } from "../text/format";
+import { count, measured, words } from "../text/format";
 import { visible } from "../text/visible";
 
 export interface CallStats { calls: number; errors: number; p50_ms: number; p95_ms: number }
@@ -40,7 +40,7 @@ const columns: Column<Listed>[] = [
   { key: "effect", title: "Effect", cell: (t) => words(t.effect), width: "6.5rem", value: (t) => t.effect },
   { key: "calls", title: "Calls", cell: (t) => t.stats?.calls.toLocaleString() ?? "", width: "4rem", align: "end", value: calls },
   { key: "errors", title: "Errors", cell: (t) => { const s = t.stats, rate = errorRate(s); return s?.errors && s.errors >= bad * s.calls ? <span class="bad-number">{rate}</span> : rate; }, width: "4.5rem", align: "end", value: (t) => calls(t) ? t.stats!.errors / calls(t) : -1 },
-  { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? duration(t.stats.p95_ms) : "", width: "5rem", align: "end", value: (t) => t.stats?.p95_ms ?? 0 },
+  { key: "p95", title: "p95", cell: (t) => t.stats?.calls ? measured(t.stats.p95_ms) : "", width: "5rem", align: "end", value: (t) => t.stats?.p95_ms ?? 0 },
   { key: "policy", title: "State", cell: (t) => { const state = stateOf(t); return <Badge kind={verdict[state] ?? (state === "unknown" ? "" : "bad")}>{state}</Badge>; }, width: "5.5rem", phone: true },
 ];
 

@@ -32,6 +32,25 @@ export function duration(ms: number): string {
 // measured is a duration in whole ms, of which 0 is less than one.
 export const measured = (ms: number) => ms < 1 ? "< 1 ms" : duration(ms);
 
+const leastRated = 100; // ms over which tokens are counted, else their rate says nothing
+
+// rate is how many tokens came in a second, of those that came in ms; "" if the time or the number is too small to say so.
+export const rate = (tokens: number, ms: number) => tokens > 4 && ms >= leastRated ? `${Math.round(tokens / ms * 1000).toLocaleString()} tokens/s` : "";
+
+export const notReported = "not reported"; // of tokens: the API has 0 both for none and for a model server that reports no usage
+
+// inAndOut are the tokens that were read and written, such as 1,204 in, 56 out.
+export const inAndOut = (u?: { input_tokens?: number; output_tokens?: number }, unit = "") => u && (u.input_tokens || u.output_tokens) ? `${(u.input_tokens ?? 0).toLocaleString()}${unit} in, ${(u.output_tokens ?? 0).toLocaleString()} out` : `${unit.trim()} ${notReported}`.trim();
+
+const roundSteps = [...[.1, 1, 10, 100].flatMap((n) => [n, 2 * n, 5 * n]), ...[1000, 2000, 5000, 10_000, 20_000], ...[1, 2, 5, 10, 20].map((n) => n * 60_000)], hour = 3_600_000; // ms
+
+// marks returns the times in ms at which an axis from 0 to ms is labelled, at most most of them after 0: steps of 1, 2 or 5 × 10ⁿ of ms, seconds, minutes or hours.
+export function marks(ms: number, most: number): number[] {
+  const unit = hour * 10 ** Math.max(0, Math.floor(Math.log10(ms / most / hour))), fits = (step: number) => ms / step <= most;
+  const step = roundSteps.find(fits) ?? [unit, 2 * unit, 5 * unit].find(fits) ?? 10 * unit;
+  return Array.from({ length: Math.floor(ms / step) + 1 }, (_, i) => i * step);
+}
+
 export function bytes(n: number): string {
   if (n < 1024) return count(n, "byte");
   return n < 1024 * 1024 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`;
