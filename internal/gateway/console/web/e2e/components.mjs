@@ -15,7 +15,7 @@ export default async function ({ page, base, check, axe, wideOn, shotOf }) {
   await page.goto(`${base}components`);
   await page.locator("main > section").last().waitFor();
   await page.locator(".md math").waitFor();
-  check("its parts", await page.locator("main > section > h2").count(), 11);
+  check("its parts", await page.locator("main > section > h2").count(), 12);
   check("a diff by its lines", await page.locator(".diff-lines > span").evaluateAll((all) => all.map((l) => l.className)), ["soft", "soft", "soft", "", "removed", "added"]);
   check("a table ends with its rows", await page.locator(".table").evaluate((t) => t.getBoundingClientRect().bottom - t.querySelector(".tbody").getBoundingClientRect().bottom < 3));
   await axe("components");
