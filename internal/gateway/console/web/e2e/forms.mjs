@@ -67,6 +67,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
     const refused = page.getByRole("heading", { name: "Failure" });
     await Promise.all([refused.waitFor(), call.click()]);
     check(`${s.name} says why: the code`, await page.locator(".failure .badge").innerText(), "invalid arguments");
+    check(`${s.name} says where`, (await page.locator(".failure li").allInnerTexts()).some((t) => t.startsWith(s.path || "the arguments")));
     await page.locator(".tool-result").getByRole("button", { name: "Raw" }).click();
     const said = await page.getByRole("region", { name: "Text of the failure" }).textContent();
     check(`${s.name} refuses ${s.bad}: ${said}`, said.includes(`"pointer": ${JSON.stringify(s.path)}`));

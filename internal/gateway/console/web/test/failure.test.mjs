@@ -16,6 +16,11 @@ test("a failure has its message, its code and what else the error says", () => {
   assert.deepEqual(of('{"ok":false,"tool_name":"t","data":{},"warnings":[],"errors":[{"code":"policy_denied","message":"Not allowed."}]}'), ["policy_denied", "Not allowed.", "", []]);
 });
 
+test("arguments that are wrong are named one by one", () => {
+  const text = '{"ok":false,"error":{"code":"invalid_arguments","message":"They are wrong.","errors":[{"pointer":"/n","keyword":"type","message":"must be string"},{"pointer":"","message":"too many"},"odd"]}}';
+  assert.deepEqual([failureIn(text).wrong, failureIn(text).more, failureOf(text)], [["/n: must be string", "the arguments: too many", '"odd"'], [], "/n: must be string"]);
+});
+
 test("texts of a call that failed, and of one that did not", () => {
   assert.deepEqual(of("invalid_arguments: The arguments are wrong.", true), ["invalid_arguments", "The arguments are wrong.", "", []]);
   assert.deepEqual(of("timeout: Too late.", true), ["timeout", "Too late.", "", []]);

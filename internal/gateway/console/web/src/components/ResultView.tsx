@@ -110,6 +110,7 @@ const Diff = ({ text, name }: { text: string; name: string }) => <pre class="dif
 function FailureView({ of: f, name }: { of: Failure; name: string }) {
   return <div class="failure" tabIndex={0} role="region" aria-label={name}>
     <p dir="auto"><b>Error:</b> <Pieces cut={pieces(f.said.replace(/^\s*error:\s*/i, "").trimEnd(), "\n\t")} /></p>
+    {f.wrong.length > 0 && <ul class="mono">{f.wrong.map((w, i) => <li key={i}>{visible(w)}</li>)}</ul>}
     {f.code && <p><Badge kind="bad">{words(f.code)}</Badge></p>}
     {f.more.length > 0 && <Tree value={{ array: false, of: f.more }} deep={0} />}
     {f.data && (entries(f.data) ? <Tree value={entries(f.data)!} deep={0} /> : <p class="mono">{visible(f.data)}</p>)}

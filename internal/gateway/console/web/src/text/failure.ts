@@ -6,6 +6,7 @@ import { visible } from "./visible.js";
 export interface Failure {
   code: string; // such as execution_failed, "" if the text has none
   said: string; // the message of the tool, else that of the gateway
+  wrong: string[]; // what is wrong with the arguments
   data?: string; // JSON that the tool returned with the error
   more: [name: string, value: string][]; // the other members of the error, as JSON
 }
@@ -29,12 +30,16 @@ export function failureIn(text: string, failed = false): Failure | undefined {
     const members = entries(error)?.of ?? [["message", error]], get = (list: typeof members | undefined, ...names: string[]) => list?.find(([name, value]) => names.includes(name!) && value[0] === '"')?.[1];
     const wrapped = of.get("data") ?? "", value = entries(wrapped)?.of, data = value?.length === 1 && value[0]![0] === "value" ? value[0]![1] : value?.length === 0 ? "" : wrapped;
     const said = data[0] === '"' ? data : get(entries(data)?.of, "message", "error", "detail") ?? get(members, "detail") ?? get(members, "message") ?? error;
-    return { code: content(get(members, "code")) ?? "", said: content(said)!, data: data[0] === '"' ? "" : data, more: members.filter(([name]) => !["code", "message", "detail"].includes(name!)) as Failure["more"] };
+    const wrong = (entries(members.find(([name]) => name === "errors")?.[1] ?? "")?.of ?? []).map(([, e]) => { const of = entries(e)?.of; return of ? `${content(get(of, "pointer")) || "the arguments"}: ${content(get(of, "message")) ?? e}` : e; });
+    return { code: content(get(members, "code")) ?? "", said: content(said)!, wrong, data: data[0] === '"' ? "" : data, more: members.filter(([name]) => !["code", "message", "detail", "errors"].includes(name!)) as Failure["more"] };
   }
   if (!failed) return undefined;
   const [, code = "", said = textIn(text)] = /^(timeout|cancelled|interrupted|unavailable|[a-z]+(?:_[a-z]+)+): (.+)$/s.exec(text) ?? [];
-  return { code, said, more: [] };
+  return { code, said, wrong: [], more: [] };
 }
 
 // failureOf returns what a call failed of in one line.
-export const failureOf = (text: string) => visible(failureIn(text, true)!.said.trim().split("\n", 1)[0]!.slice(0, longest));
+export function failureOf(text: string): string {
+  const { said, wrong } = failureIn(text, true)!;
+  return visible((wrong[0] ?? said).trim().split("\n", 1)[0]!.slice(0, longest));
+}
