@@ -23,6 +23,12 @@ export default async function ({ page, base, check, axe, shot }) {
   check("how long they took", /completed · [\d.]+ s/.test(await card("A").locator(".state").textContent()));
   check("the group", /3 calls in one step: 2 completed, 1 failed/.test(await page.locator(".tool-group > .meta").textContent()));
   check("why it failed", (await page.locator(".tool.failed").textContent()).includes("disk full"));
+  const failure = page.locator(".tool.failed .failure");
+  check("its message and its code in words", (await failure.innerText()).replace(/\s+/g, " "), "Error: disk full at /srv/tool.py:42 execution failed");
+  await page.locator(".tool.failed").getByRole("button", { name: "Raw" }).click();
+  check("as the model got it", (await page.locator(".tool.failed .json pre").last().textContent()).includes('"code": "execution_failed"'));
+  await page.locator(".tool.failed").getByRole("button", { name: "As a message" }).click();
+  await failure.waitFor();
   await axe("done");
   await shot("done");
 
@@ -42,6 +48,7 @@ export default async function ({ page, base, check, axe, shot }) {
   check("rows at first", await page.locator(".result-view tbody tr").count(), 50);
   await page.locator(".tool button", { hasText: "Show all 60 rows" }).click();
   check("all rows", await page.locator(".result-view tbody tr").count(), 60);
+  check("one frame", await page.locator(".result-view").evaluate((el) => [el, el.firstElementChild].map((e) => getComputedStyle(e).borderTopWidth)), ["0px", "1px"]);
   check("digits stay", await page.locator(".result-view tbody tr").nth(3).locator("td").last().textContent(), "3703.5");
   await axe("table");
   await shot("table");

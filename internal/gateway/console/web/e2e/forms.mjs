@@ -49,6 +49,7 @@ export default async function ({ page, base, check, axe, shot, view }) {
     await page.goto(`${base}tools/forms__${s.name}`);
     const call = page.getByRole("button", { name: "Call", exact: true });
     await call.waitFor();
+    check(`${s.name} has arguments`, await page.getByText("This tool takes no arguments.").count(), s.initial === "{}" && !s.fill ? 1 : 0);
     await fill(page, s.fill ?? {});
     await axe(s.name);
     await shot(s.name);
@@ -63,8 +64,11 @@ export default async function ({ page, base, check, axe, shot, view }) {
     if (s.bad === undefined) continue;
     await page.getByRole("tab", { name: "JSON" }).click();
     await page.getByLabel("Arguments", { exact: true }).fill(s.bad);
-    const refused = page.getByRole("heading", { name: /^Result / });
+    const refused = page.getByRole("heading", { name: "Failure" });
     await Promise.all([refused.waitFor(), call.click()]);
+    check(`${s.name} says why: the code`, await page.locator(".failure .badge").innerText(), "invalid arguments");
+    check(`${s.name} says where`, (await page.locator(".failure li").allInnerTexts()).some((t) => t.startsWith(s.path || "the arguments")));
+    await page.locator(".tool-result").getByRole("button", { name: "Raw" }).click();
     const said = await page.getByRole("region", { name: "Text of the failure" }).textContent();
     check(`${s.name} refuses ${s.bad}: ${said}`, said.includes(`"pointer": ${JSON.stringify(s.path)}`));
   }

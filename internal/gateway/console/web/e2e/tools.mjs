@@ -47,8 +47,11 @@ export default async function ({ page, base, view, check, axe, shot }) {
   await page.getByRole("combobox", { name: "Find a tool" }).fill("dot");
   await page.keyboard.press("Enter");
   await page.locator("h1", { hasText: "t__image" }).waitFor();
+  await page.getByText("This tool takes no arguments.").waitFor();
+  check("its schema", await page.getByRole("region", { name: "Schema of the arguments" }).innerText().then((t) => t.includes("It names no members.")));
   await page.getByRole("button", { name: "Call", exact: true }).press("Enter");
   await page.waitForFunction(() => document.querySelector(".tool-result img")?.naturalWidth === 5);
+  check("it has no arguments of the other tool", await page.getByText("This tool takes no arguments.").count(), 1);
   await axe("a picture");
   await shot("picture");
 

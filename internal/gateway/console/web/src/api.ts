@@ -8,8 +8,8 @@ let ahead = 0; // ms by which the server's clock is ahead of this one
 // connection says whether the last request got an answer.
 export const connection = signal<"connecting" | "up" | "lost">("connecting");
 
-// keyWanted is set while the server wants a key; problem says what became of the last one.
-export const keyWanted = signal<{ problem: "" | "wrong" | "lost"; use: (key: string) => void } | undefined>(undefined);
+// keyWanted is set while the server wants a key; problem says what became of the last one: wrong, lost, or what the server said of it.
+export const keyWanted = signal<{ problem: string; use: (key: string) => void } | undefined>(undefined);
 
 // now is the time of the server in ms.
 export const now = () => Date.now() + ahead;
@@ -78,11 +78,13 @@ let asking: Promise<void> | undefined; // several requests wait for one key
 // signIn asks for keys until the server takes one. The key becomes a cookie that scripts cannot read.
 function signIn(): Promise<void> {
   return asking ??= (async () => {
-    for (let problem: "" | "wrong" | "lost" = ""; ;) {
+    for (let problem = ""; ;) {
       const key = await new Promise<string>((resolve) => { keyWanted.value = { problem, use: resolve }; });
       const response = await raw("api/session", { method: "POST", body: JSON.stringify({ key }) }).catch(() => undefined);
-      problem = response ? "wrong" : "lost";
-      if (!response?.ok) continue;
+      if (!response?.ok) {
+        problem = !response ? "lost" : response.status === 401 ? "wrong" : (await refusal(response)).message;
+        continue;
+      }
       session.value = await response.json() as Session;
       keyWanted.value = undefined;
       asking = undefined;

@@ -14,10 +14,10 @@ export interface Rule {
 
 const line = (origin: string) => Number(/:(\d+)$/.exec(origin)?.[1] ?? Infinity);
 const rank = ["deny", "ask", "allow"];
-const guards: Record<string, [rule: string, applies: string]> = {
+const guards = new Map(Object.entries({ // a key of the settings may be any word, such as constructor
   "policy.trifecta": ["trifecta", "the call by which a run would have used tools that read private data, that read untrusted content and that can send data out"],
   "policy.taint": ["taint", "calls that change something, in a run that has read untrusted content"],
-};
+}));
 const budgets: Record<string, string> = { calls: "tool calls of a run", tokens: "tokens of a run", cost: "US dollars of a run" };
 
 // rulesIn returns the rules: those with a name, the strictest first, the decisions about single tools, those by effect, and the guards.
@@ -30,7 +30,7 @@ export function rulesIn(settings: Setting[]): Rule[] {
     else if (kind === "tools") tools.push({ key: s.key, rule: `tools.${s.value}`, decision: s.value, tool: rest, applies: `the tool ${rest}`, when: "", origin: s.origin });
     else if (kind === "effects") effects.push({ key: s.key, rule: `effect.${rest}`, decision: s.value, tool: "", applies: `tools whose effect is ${rest.replace("_", " ")}`, when: "", origin: s.origin });
     else if (kind === "budget" && !["", "0", "none"].includes(s.value)) last.push({ key: s.key, rule: `budget.${rest.split(".")[0]}`, decision: "deny", tool: "", applies: `calls beyond ${s.value} ${budgets[rest] ?? `calls of ${rest.replace("tools.", "")} in a run`}`, when: "", origin: s.origin });
-    else if (guards[s.key]) last.push({ key: s.key, rule: guards[s.key]![0], decision: s.value, tool: "", applies: guards[s.key]![1], when: "", origin: s.origin });
+    else if (guards.has(s.key)) last.push({ key: s.key, rule: guards.get(s.key)![0]!, decision: s.value, tool: "", applies: guards.get(s.key)![1]!, when: "", origin: s.origin });
   }
   for (const [name, of] of groups) {
     const get = (field: string) => of[field]?.value ?? "";

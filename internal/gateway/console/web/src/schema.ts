@@ -77,6 +77,12 @@ export function shape(given: unknown, root: unknown): Shape {
   }
 }
 
+// takesNone reports whether a schema of arguments names none and allows no others by a schema of their own.
+export function takesNone(given: unknown): boolean {
+  const { kind, schema: s } = shape(given, given);
+  return kind === "any" && (s.type === "object" || isObject(s.properties)) && !s.additionalProperties && !s.patternProperties;
+}
+
 const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 // text returns the JSON of a value. Members that are undefined are left out.

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { from, initial, limitsOf, problem, Raw, shape, text } from "../src/schema.ts";
+import { from, initial, limitsOf, problem, Raw, shape, takesNone, text } from "../src/schema.ts";
 
 const schemas = JSON.parse(readFileSync(new URL("../testdata/schemas.json", import.meta.url), "utf8"));
 const compact = (json) => json.replace(/\n\s*/g, "").replace(/": /g, "\":");
@@ -51,4 +51,10 @@ test("limits are said", () => {
   assert.equal(limitsOf({ type: "array", minItems: 1 }), "1 or more items");
   assert.equal(limitsOf({ type: "string", maxLength: 3, format: "date" }), "at most 3 characters, format date");
   assert.equal(limitsOf({}), "");
+});
+
+test("a schema that names no arguments", () => {
+  const object = { type: "object" };
+  for (const none of [object, { ...object, properties: {} }, { ...object, properties: {}, additionalProperties: false }, { properties: {} }, { $ref: "#/$defs/a", $defs: { a: object } }]) assert.equal(takesNone(none), true, JSON.stringify(none));
+  for (const some of [{}, { ...object, additionalProperties: true }, { ...object, additionalProperties: { type: "string" } }, { ...object, patternProperties: { a: {} } }, { ...object, properties: { a: {} } }, { type: "array" }]) assert.equal(takesNone(some), false, JSON.stringify(some));
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failureName, ofResult, ofRun, stateOf } from "../src/state.ts";
-import { ago, duration } from "../src/text/format.ts";
+import { ago, duration, wait } from "../src/text/format.ts";
 
 test("what waits for a person has one name and one colour, whether it is a run, a call or an approval", () => {
   assert.equal(ofRun({ status: "parked", reason: "awaiting_approval" }), "awaiting_approval");
@@ -26,4 +26,5 @@ test("times and durations have one form", () => {
   assert.equal(ago(now + 10_000, now), "just now");
   assert.match(at(40 * 86_400), /2025/);
   assert.deepEqual([0, .25, 12.4, 999, 2000, 2440, 61_000, 7_260_000].map(duration), ["0 ms", "0.3 ms", "12 ms", "999 ms", "2 s", "2.4 s", "1 min 1 s", "2 h 1 min"]);
+  assert.deepEqual([400, 1200, 2440, 61_400].map(wait), ["400 ms", "1 s", "2 s", "1 min 1 s"]);
 });

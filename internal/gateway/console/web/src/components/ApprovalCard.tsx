@@ -126,8 +126,20 @@ const past: Record<Verb, string> = { approve: "approved", edit: "edited", deny: 
 const editors: Record<Exclude<Mode, "">, { label: string; submit: string; back: string; rows: number }> = {
   edit: { label: "Arguments to approve instead", submit: "Approve the edited arguments", back: "Keep them as they are", rows: 6 },
   answer: { label: "Text that the model gets instead of a result; the tool is not called", submit: "Send this answer", back: "Back", rows: 3 },
-  deny: { label: "Reason for the log and the model: a–z, 0–9 and _, at most 64", submit: "Deny with this reason", back: "Back", rows: 1 },
+  deny: { label: "Reason for the model and the log, in a few words", submit: "Deny with this reason", back: "Back", rows: 1 },
 };
+
+const mostReason = 64; // characters
+
+// reasonOf returns the code that the gateway stores for a reason in words, such as wrong_account, and why there is none.
+export function reasonOf(words: string): { code: string; problem: string } {
+  const code = words.normalize("NFKD").toLowerCase().replace(/\p{M}/gu, "").replace(/[^a-z0-9]+/g, "_").replace(/^_|_$/g, "");
+  if (code.length > mostReason) return { code: "", problem: `A reason has at most ${mostReason} characters. Answer instead gives the model a longer text.` };
+  return { code, problem: words.trim() && !code ? "A reason needs letters a to z or digits, since it is stored as a code. Answer instead gives the model any text." : "" };
+}
+
+// Exact shows the arguments of a call, whole and with nothing hidden.
+export const Exact = ({ call }: { call: WaitingCall }) => <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(call.exact_arguments ?? call.arguments)} /></pre>;
 
 // ApprovalCard decides about one call. decision is what was decided elsewhere, if the caller knows; onDecided is called once,
 // with the decision, the run after it where the server told it, and whether the card had the focus. A card that is alone
@@ -138,7 +150,7 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
   const [mine, setMine] = useState<Decision>();
   const [status, setStatus] = useState(() => fault(call, text));
   const [mode, setMode] = useState<Mode>("");
-  const [scope, setScope] = useState("");
+  const [scope, setScope] = useState(""), [code, setCode] = useState(""); // code: of the reason that is being written
   const busy = useRef(false);
   const told = useRef(false);
   const [whole] = useState(() => fault(call, text) === "");
@@ -187,13 +199,14 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
     const value = editor.current!.value;
     if (mode === "answer") return void post("answer", { more: `,"result":${JSON.stringify(value)}` });
     if (mode === "deny") {
-      if (!/^[a-z0-9_]{0,64}$/.test(value)) return setStatus("A reason has at most 64 of a–z, 0–9 and _, such as wrong_account.");
-      return void post("deny", { more: value && `,"reason":${JSON.stringify(value)}` });
+      const { code, problem } = reasonOf(value);
+      if (problem) return setStatus(problem);
+      return void post("deny", { more: code && `,"reason":"${code}"` });
     }
     if (!isObject(value)) return setStatus("The arguments must be a JSON object, such as {\"name\": \"value\"}.");
     void post("edit", { more: `,"arguments":${value}` });
   };
-  const choose = (to: Mode) => { opener.current = document.activeElement as HTMLElement; setStatus(""); setMode(to); };
+  const choose = (to: Mode) => { opener.current = document.activeElement as HTMLElement; setStatus(""); setCode(""); setMode(to); };
   const back = () => {
     const name = opener.current?.dataset.mode;
     setMode("");
@@ -218,12 +231,13 @@ export function ApprovalCard({ runId, call, decision: elsewhere, onDecided, alon
     <div class="card-halves"><div class="stack">{question}<dl class="facts">{row("Tool", !alone && call.tool)}{row("From", call.origin ?? known.origin)}{row("Effect", words(call.effect ?? known.effect ?? ""))}{row("Asked because of", why)}{row("Expires", call.expires_at && <Time at={call.expires_at} due />)}</dl></div>
     <div class="stack"><Reading text={text} />
     {alone ? <h3>Arguments, written by the model</h3> : <h2 class="label">Arguments, written by the model</h2>}
-    <pre class="exact" tabIndex={0} role="region" aria-label={`Arguments of ${visible(call.tool)} ${call.tool_call_id}`}><Pieces cut={exactly(text)} /></pre>
+    <Exact call={call} />
     <p class="meta">{isJSON(text) ? <>These are all {count(bytes, "byte")} of the arguments{bytes > 1500 ? ": scroll to read them to their end" : ""}.</> : <>{count(bytes, "byte")} of the arguments are shown.</>}{hidden ? ` Characters that cannot be seen are shown as escapes, in ${count(hidden, "place")}.` : ""}</p>
     {call.exact_arguments !== undefined && call.exact_arguments !== call.arguments && <details><summary class="small">What the model wrote before it was unwrapped</summary><JsonView text={call.arguments} exact label="As the model wrote it" /></details>}</div></div>
     {!decision && call.may_decide === false && <p class="soft">Your key may not decide about this call.</p>}
     {!decision && other && <div class="editor">
-      <textarea ref={editor} key={mode} rows={other.rows} spellcheck={false} aria-label={other.label} placeholder={mode === "edit" ? "" : other.label} defaultValue={mode === "edit" ? writable(text) : ""} />
+      <textarea ref={editor} key={mode} rows={other.rows} spellcheck={false} aria-label={other.label} placeholder={mode === "edit" ? "" : other.label} defaultValue={mode === "edit" ? writable(text) : ""} onInput={(e) => { if (mode === "deny") setCode(reasonOf(e.currentTarget.value).code); }} />
+      {mode === "deny" && code && <p class="meta">The model gets <span class="mono">{code}</span></p>}
       <button type="button" class={mode === "deny" ? "danger" : ""} onClick={submit}>{other.submit}</button>
       <button type="button" class="quiet" onClick={back}>{other.back}</button>
     </div>}

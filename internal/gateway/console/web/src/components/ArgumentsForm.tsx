@@ -1,7 +1,7 @@
 // The arguments of a call: as a form that the schema of the tool gives, or as JSON.
 
 import { useState } from "preact/hooks";
-import { from, initial, problem as problemOf, text, type Json } from "../schema";
+import { from, initial, problem as problemOf, takesNone, text, type Json } from "../schema";
 import { writable } from "../text/visible";
 import { Tabs } from "./basics";
 import { SchemaField } from "./SchemaForm";
@@ -48,7 +48,7 @@ export function ArgumentsForm({ of: a, id, wrong }: { of: Arguments; id: string;
     try { a.set({ value: from(JSON.parse(a.raw)), tab: to }); } catch (e) { wrong(`The form cannot show this: ${(e as Error).message}`); }
   };
   return <Tabs label="How to enter the arguments" tabs={[{ id: "form", label: "Form" }, { id: "json", label: "JSON" }]} chosen={a.tab} choose={choose}>
-    {a.tab === "form" ? <SchemaField label="Arguments" schema={a.schema} root={a.schema} required value={a.value} change={(v) => a.set({ value: v ?? {} })} />
+    {a.tab === "form" ? takesNone(a.schema) && a.text === "{}" ? <p class="soft">This tool takes no arguments.</p> : <SchemaField label="Arguments" schema={a.schema} root={a.schema} required value={a.value} change={(v) => a.set({ value: v ?? {} })} />
       : <div class="form-field"><label for={id}>Arguments</label><textarea id={id} class="mono" rows={6} spellcheck={false} value={a.raw} onInput={(e) => a.set({ raw: e.currentTarget.value })} /></div>}
   </Tabs>;
 }

@@ -3,11 +3,14 @@
 
 import type { ComponentChildren, Ref } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { duration, measured, words } from "../text/format";
-import { content, entries } from "../text/jsontext.js";
+import { failureOf } from "../text/failure";
+import { count, duration, measured, words } from "../text/format";
+import { entries } from "../text/jsontext.js";
 import { visible } from "../text/visible.js";
 import { JsonView, StateBadge } from "./basics";
 import { ResultView, type ResultFile } from "./ResultView";
+
+export { failureOf };
 
 export interface CallView {
   id: string;
@@ -30,11 +33,15 @@ const inLine = (text: string) => visible(text.length > longest ? `${text.slice(0
 // inOneLine returns the arguments of a call as one line, such as label: "A", seconds: 4.
 export const inOneLine = (args: string) => inLine(entries(args)?.of.map(([name, value]) => `${name ?? ""}: ${value.replace(/\s+/g, " ")}`).join(", ") ?? args);
 
-// failureOf returns what a call failed of in one line: the text of the tool, without the code and the frame of the server.
-export function failureOf(text: string): string {
-  const of = entries(text)?.of, data = of?.find(([name]) => name === "data")?.[1], inner = data ? undefined : of?.find(([name]) => name === "error")?.[1];
-  const said = data ?? (inner ? entries(inner)?.of.find(([name]) => name === "detail" || name === "message")?.[1] ?? inner : text);
-  return visible((content(said) ?? "").split("\n", 1)[0]!.slice(0, longest));
+const largest = 1 << 16; // characters of a result whose members are looked at
+
+// preview returns a result as one line: the members of an object, the number of elements of a list and what they have, else the text.
+export function preview(result: string): string {
+  const of = result.length <= largest ? entries(result)?.of : undefined;
+  if (!of?.length) return inLine(result.slice(0, 2 * longest).replace(/\s+/g, " "));
+  if (of[0]![0] !== undefined) return inOneLine(result);
+  const names = entries(of[0]![1])?.of.flatMap(([name]) => name ?? []) ?? [];
+  return names.length ? inLine(`${count(of.length, "element")}: ${names.join(", ")}`) : inLine(of.map(([, value]) => value).join(", "));
 }
 
 // Elapsed counts the seconds since a time in ms since 1970.
@@ -73,12 +80,12 @@ export function CallCard({ call: c, open, toggle, now, summary, facts, instead }
   return <details class={`tool${asks ? " asks" : ""}${failed ? " failed" : ""}`} open={open} onToggle={(e) => { if (e.currentTarget.open !== open) toggle(e.currentTarget.open); }}>
     <summary ref={summary}><b>{visible(c.name)}</b>{line && <span class="tool-args" dir="auto">{line}</span>}{c.effect && <span class={`tag ${c.effect}`}>{words(c.effect)}</span>}
       <span class="state"><StateBadge of={c.state}>{c.ms !== undefined ? ` · ${measured(c.ms)}` : running && c.since ? <> · <Elapsed since={c.since} now={now} /></> : null}</StateBadge></span>
-      {failed && c.why ? <span class="tool-why">{c.why}</span> : !open && c.result ? <span class="tool-out" dir="auto">{inLine(c.result.replace(/\s+/g, " "))}</span> : null}
+      {failed && c.why && !(open && c.result && failureOf(c.result) === c.why) ? <span class="tool-why">{c.why}</span> : !open && c.result ? <span class="tool-out" dir="auto">{preview(c.result)}</span> : null}
       {running && c.progress && <Progress call={c} />}</summary>
     {open && <div>{instead ?? <>
       {facts}
       <div class="tool-halves"><div><h2 class="label">Arguments</h2><JsonView text={c.args || "{}"} label={`Arguments of ${c.id}`} exact /></div>
-        {c.result !== undefined && <div><ResultView text={c.result} files={c.files} label={failed ? "Failure" : "Result"} name={`Result of ${c.id}`} /></div>}</div>
+        {c.result !== undefined && <div><ResultView text={c.result} files={c.files} failed={failed} label={failed ? "Failure" : "Result"} name={`Result of ${c.id}`} /></div>}</div>
     </>}</div>}
   </details>;
 }

@@ -13,7 +13,8 @@ const rights: Record<string, [what: string, setting: (key: string) => string]> =
   approval_forbidden: ["the right to decide about calls of other keys", (key) => `keys.${key}.approve`],
 };
 
-const Command = ({ children: text }: { children: string }) => <span class="command"><code>{visible(text)}</code> <Copy icon text={text} label={`Copy ${visible(text)}`} /></span>;
+// Command is a text for a terminal or a file, with a button that copies it.
+export const Command = ({ children: text }: { children: string }) => <span class="command"><code>{visible(text)}</code> <Copy icon text={text} label={`Copy ${visible(text)}`} /></span>;
 
 function Box({ title, calm = false, retry, children }: { title: string; calm?: boolean; retry?: ComponentChildren; children: ComponentChildren }) {
   return <div class={`problem${calm ? " refusal" : ""}`} role="alert"><b>{title}</b>{children}{retry && <div class="answers">{retry}</div>}</div>;

@@ -4,9 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import { connection, keyWanted, session, signInAddress } from "../api";
 import { visible } from "../text/visible.js";
 import { Dialog } from "./basics";
+import { Command } from "./ErrorState";
 import { Logo } from "./Icon";
 
-const problems = {
+const problems: Record<string, string> = {
   wrong: "This key is not valid. Show it, and compare it with the one that you were given.",
   lost: "The gateway did not answer, and the key was not checked. Sign in again.",
 };
@@ -28,14 +29,15 @@ export function KeyDialog() {
       {provider && <><a class="button main" href={provider}>Sign in with your organisation</a>{at && <p class="soft small sign-in-at">You continue at <bdi>{visible(at)}</bdi>, and come back here.</p>}<p class="or soft small"><span>or with a key</span></p></>}
       <input class="unseen" type="text" name="username" autocomplete="username" tabIndex={-1} aria-hidden="true" readOnly value={location.host} />
       <label for="key-text">Key</label>
-      <div class="key-field"><input id="key-text" autoFocus name="password" type={(shown ? "text" : "password") as "password"} autocomplete="current-password" autocapitalize="none" spellcheck={false} required aria-invalid={wanted.problem === "wrong"} value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+      <div class="key-field"><input id="key-text" autoFocus name="password" type={(shown ? "text" : "password") as "password"} autocomplete="current-password" autocapitalize="none" spellcheck={false} required aria-describedby="key-about" aria-invalid={wanted.problem === "wrong"} value={key} onInput={(e) => setKey(e.currentTarget.value)} />
         <button type="button" class="quiet small" aria-pressed={shown} onClick={() => setShown(!shown)}>{shown ? "Hide" : "Show"}<span class="unseen"> the key</span></button></div>
-      {wanted.problem && <p class="problem" role="alert">{problems[wanted.problem]}</p>}
+      <p class="soft small" id="key-about">A key is a secret text, such as <code>lathe_…</code>, that the operator of this gateway gave you.</p>
+      {wanted.problem && <p class="problem" role="alert">{problems[wanted.problem] ?? visible(wanted.problem)}</p>}
       <div class="answers"><button type="submit" class={provider ? "quiet" : ""} disabled={busy}>{busy ? "Signing in…" : "Sign in"}</button></div>
       <p class="soft small">This browser stays signed in until you sign out, at most as long as the gateway allows.</p>
       <details class="small"><summary>No key, or lost it?</summary><ul class="next">
-        <li>A key cannot be shown again. <code>lathe keys new</code> prints a new one with its hash, which the operator puts into lathe.yaml as <code>keys.NAME.sha256</code>.</li>
-        <li>On a machine that has the key in a file, <code>lathe open --key-file FILE</code> opens this page signed in.</li>
+        <li>A key cannot be shown again. <Command>lathe keys new</Command> prints a new one with its hash, which the operator puts into lathe.yaml as <code>keys.NAME.sha256</code>.</li>
+        <li>On a machine that has the key in a file, <Command>lathe open --key-file FILE</Command> opens this page signed in.</li>
         <li>On the terminal in which it was started, <code>lathe serve</code> prints a link that signs in once.</li>
       </ul></details>
     </form>

@@ -1,10 +1,11 @@
-// A result by what it is: rows as a table, objects as a tree, a unified diff by its lines, text as text, with its pictures. The text as the server wrote it is one click away.
+// A result by what it is: rows as a table, objects as a tree, a unified diff by its lines, text as text, a failure as its message, with its pictures. The text as the server wrote it is one click away.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { content, entries } from "../text/jsontext.js";
-import { bytes, count } from "../text/format";
+import { failureIn, textIn, type Failure } from "../text/failure";
+import { bytes, count, words } from "../text/format";
 import { pieces, prose, visible } from "../text/visible.js";
-import { JsonView, Pieces, PlainTable } from "./basics";
+import { Badge, JsonView, Pieces, PlainTable } from "./basics";
 
 export interface ResultFile { mediaType: string; url: string } // a data URL
 
@@ -100,30 +101,32 @@ function textOf(value: Entries | undefined): string | undefined {
   return texts.join("\n");
 }
 
-// textIn returns the text of a JSON string, the text itself if it is none.
-function textIn(text: string): string {
-  try {
-    return content(text) ?? text;
-  } catch {
-    return text;
-  }
-}
-
 const diff = /^(?:diff --git .*|--- .*\n\+\+\+ .*|@@ -\d.*)$/m;
 
 // Diff marks the lines of a unified diff that are added and removed.
 const Diff = ({ text, name }: { text: string; name: string }) => <pre class="diff-lines" tabIndex={0} role="region" aria-label={name}>{text.split("\n").map((line, i) => <span key={i} class={/^\+(?!\+\+ )/.test(line) ? "added" : /^-(?!-- )/.test(line) ? "removed" : /^@@|^diff |^(\+\+\+|---) /.test(line) ? "soft" : ""}><Pieces cut={pieces(line, "\t")} />{"\n"}</span>)}</pre>;
 
-// ResultView shows a result. label is its heading, name what screen readers call the text.
-export function ResultView({ text, files = [], label, name = label }: { text: string; files?: ResultFile[]; label: string; name?: string }) {
-  const value = useMemo(() => entries(text), [text]), rows = useMemo(() => rowsOf(value), [value]);
+// FailureView shows the message of a failed call with its code in words, and what else the error has.
+function FailureView({ of: f, name }: { of: Failure; name: string }) {
+  return <div class="failure" tabIndex={0} role="region" aria-label={name}>
+    <p dir="auto"><b>Error:</b> <Pieces cut={pieces(f.said.replace(/^\s*error:\s*/i, "").trimEnd(), "\n\t")} /></p>
+    {f.wrong.length > 0 && <ul class="mono">{f.wrong.map((w, i) => <li key={i}>{visible(w)}</li>)}</ul>}
+    {f.code && <p><Badge kind="bad">{words(f.code)}</Badge></p>}
+    {f.more.length > 0 && <Tree value={{ array: false, of: f.more }} deep={0} />}
+    {f.data && (entries(f.data) ? <Tree value={entries(f.data)!} deep={0} /> : <p class="mono">{visible(f.data)}</p>)}
+  </div>;
+}
+
+// ResultView shows a result, a failed one as its message. label is its heading, name what screen readers call the text.
+export function ResultView({ text, files = [], failed, label, name = label }: { text: string; files?: ResultFile[]; failed?: boolean; label: string; name?: string }) {
+  const value = useMemo(() => entries(text), [text]), rows = useMemo(() => rowsOf(value), [value]), failure = useMemo(() => failureIn(text, failed), [text, failed]);
   const [raw, set] = useState(false);
   const said = files.length ? textOf(value) : undefined;
   const plain = value ? "" : text[0] === '"' ? textIn(text) : text;
-  const kind = said !== undefined ? "picture" : rows ? "table" : value?.of.length ? "tree" : diff.test(plain) ? "diff" : "text";
+  const kind = failure ? "message" : said !== undefined ? "picture" : rows ? "table" : value?.of.length ? "tree" : diff.test(plain) ? "diff" : "text";
   return <>
     <div class="result-head"><h2 class="label">{label}</h2>{kind !== "text" && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? `As a ${kind}` : "Raw"}</button>}</div>
-    {raw || kind === "text" ? <JsonView text={text} label={name} class="result" />   : kind === "diff" ? <Diff text={plain} name={name} /> : said !== undefined ? said && <p dir="auto">{prose(said)}</p> : <div class="result-view">{rows ? <Table {...rows} /> : <Tree value={value!} deep={0} />}</div>}
+    {raw || kind === "text" ? <JsonView text={text} label={name} class="result" /> : failure ? <FailureView of={failure} name={name} /> : kind === "diff" ? <Diff text={plain} name={name} /> : said !== undefined ? said && <p dir="auto">{prose(said)}</p> : <div class="result-view">{rows ? <Table {...rows} /> : <Tree value={value!} deep={0} />}</div>}
     {files.map((f, i) => <FileView key={i} file={f} />)}
   </>;
 }

@@ -1,7 +1,7 @@
 // A JSON Schema for people: its members with their types, limits and descriptions. The schema itself is one click away.
 
 import { useState } from "preact/hooks";
-import { limitsOf, shape, type Schema, type Shape } from "../schema";
+import { limitsOf, shape, takesNone, type Schema, type Shape } from "../schema";
 import { JsonView, Seen } from "./basics";
 
 const deepest = 6, mostChoices = 12;
@@ -38,9 +38,9 @@ function Members({ of, root, deep }: { of: Schema; root: unknown; deep: number }
 // SchemaView shows a schema. label is its heading.
 export function SchemaView({ schema, label }: { schema: unknown; label: string }) {
   const [raw, set] = useState(false);
-  const top = shape(schema, schema), of = objectIn(top, schema);
+  const none = takesNone(schema), of = objectIn(shape(schema, schema), schema);
   return <section class="card-box" aria-label={label}>
-    <div class="result-head"><h2 class="label">{label}</h2>{of && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? "As a list" : "Raw"}<span class="unseen"> {label}</span></button>}</div>
-    {of && !raw ? <Members of={of} root={schema} deep={0} /> : <JsonView text={JSON.stringify(schema)} label={`${label}, raw`} />}
+    <div class="result-head"><h2 class="label">{label}</h2>{(of || none) && <button type="button" class="quiet small" aria-pressed={raw} onClick={() => set(!raw)}>{raw ? "As a list" : "Raw"}<span class="unseen"> {label}</span></button>}</div>
+    {raw || !of && !none ? <JsonView text={JSON.stringify(schema)} label={`${label}, raw`} /> : of ? <Members of={of} root={schema} deep={0} /> : <p class="soft">It names no members.</p>}
   </section>;
 }

@@ -1,13 +1,14 @@
 // The calls that wait for a person.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { enc, get, isGone, query, send } from "../api";
-import { ApprovalCard, decidedLine, decisionIn, fault, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
+import { ApprovalCard, decidedLine, decisionIn, Exact, fault, reasonOf, type Decision, type Run, type WaitingCall } from "../components/ApprovalCard";
 import { announce, Dialog, Empty, ErrorState, Link, Loading, PageHeader, StateBadge } from "../components/basics";
 import { Notify } from "../components/Notify";
-import { inOneLine } from "../components/CallCard";
 import { useResource } from "../resource";
 import type { RunPage } from "../run/types";
+import { count } from "../text/format";
 import { visible } from "../text/visible";
 
 type Waiting = WaitingCall & { run_id: string };
@@ -42,12 +43,12 @@ export default function Approvals() {
     before.current = here;
   }, [data]);
   const open = data?.data.filter((w) => !settled.current.has(keyOf(w)));
-  const first = new Map(open?.map((w, i) => [w.run_id, i]).reverse() as [string, number][] | undefined); // the calls of one run stand together, where its first one does
-  const waiting = open?.toSorted((a, b) => first.get(a.run_id)! - first.get(b.run_id)!);
+  const runs = new Map<string, Waiting[]>(); // the calls of one run stand together, where its first one does
+  for (const w of open ?? []) runs.set(w.run_id, [...runs.get(w.run_id) ?? [], w]);
   const done = (w: Waiting, d: Decision, focused: boolean) => {
     note(w, decidedLine(w.tool, d), d.decision);
-    const next = [...list.current?.children ?? []].find((el) => (el as HTMLElement).dataset.key !== keyOf(w))?.querySelector<HTMLElement>(".card");
-    if (focused) (next ?? document.querySelector<HTMLElement>("h1"))?.focus();
+    const all = [...list.current?.querySelectorAll<HTMLElement>("[data-key]") ?? []], at = all.findIndex((el) => el.dataset.key === keyOf(w));
+    if (focused) ((all[at + 1] ?? all[at - 1])?.querySelector<HTMLElement>(".card") ?? document.querySelector<HTMLElement>("h1"))?.focus();
     reload();
   };
   const move = (e: KeyboardEvent) => {
@@ -67,10 +68,11 @@ export default function Approvals() {
     {decided.length > 0 && <section aria-label="Decided"><ul class="approval-decided">{decided.map((d) => <li key={d.key}>
       <StateBadge of={d.decision} /> {d.text} <Link to={`/runs/${enc(d.run)}`}>Show the run</Link>
     </li>)}</ul></section>}
-    {waiting?.length === 0 && <Empty title="No call waits for you.">A call appears here when policy asks a person.</Empty>}
-    {waiting && waiting.length > 0 && <ul class="approval-list" ref={list} onKeyDown={move}>{waiting.map((w, i) => <li key={keyOf(w)} data-key={keyOf(w)}>
-      {waiting[i - 1]?.run_id !== w.run_id && <Together calls={waiting.filter((o) => o.run_id === w.run_id)} done={(o, d) => done(o, d, false)} />}
-      <ApprovalCard alone runId={w.run_id} call={w} question={<Question run={w.run_id} />} onDecided={(d, _run, focused) => done(w, d, focused)} /></li>)}</ul>}
+    {open?.length === 0 && <Empty title="No call waits for you.">A call appears here when policy asks a person.</Empty>}
+    {runs.size > 0 && <ul class="approval-list" ref={list} onKeyDown={move}>{[...runs].map(([run, calls]) => <li key={run} class={calls.length > 1 ? "approval-run" : undefined}>
+      <Together calls={calls} done={(w, d) => done(w, d, false)}><Question run={run} /></Together>
+      <ul class="approval-list">{calls.map((w) => <li key={keyOf(w)} data-key={keyOf(w)}>
+        <ApprovalCard alone runId={run} call={w} question={calls.length > 1 ? undefined : <Question run={run} />} onDecided={(d, _run, focused) => done(w, d, focused)} /></li>)}</ul></li>)}</ul>}
   </div>;
 }
 
@@ -81,26 +83,38 @@ function Question({ run }: { run: string }) {
   return <div class="approval-asked"><h3>The run was asked</h3>{asked ? <p dir="auto">{visible(asked)}</p> : data && <p class="soft">Its question is not kept, or belongs to another key.</p>}<Link class="small" to={`/runs/${enc(run)}`}>Show the run</Link></div>;
 }
 
-// Together decides about several calls of one run at once, after each of them was listed.
-function Together({ calls, done }: { calls: Waiting[]; done: (w: Waiting, d: Decision) => void }) {
-  const [asking, setAsking] = useState(false), [problem, setProblem] = useState("");
-  const may = calls.filter((w) => w.may_decide !== false && fault(w) === "");
-  if (may.length < 2) return null;
-  const approve = async () => {
+type Verb = "approve" | "deny";
+
+// Together is the head of several calls of one run, children what the run was asked. It decides about all of them after it has shown each one.
+function Together({ calls, done, children }: { calls: Waiting[]; done: (w: Waiting, d: Decision) => void; children: ComponentChildren }) {
+  const [asking, setAsking] = useState<{ verb: Verb; of: Waiting[] }>(), [problem, setProblem] = useState(""), [written, setWritten] = useState(""), [busy, setBusy] = useState(false);
+  const mine = calls.filter((w) => w.may_decide !== false), whole = mine.filter((w) => fault(w) === "");
+  if (calls.length < 2 && !asking) return null;
+  const verb = asking?.verb, list = asking?.of.filter((o) => calls.some((w) => keyOf(w) === keyOf(o))) ?? [], reason = reasonOf(written), name = verb === "deny" ? "Deny" : "Approve";
+  const close = () => { setAsking(undefined); setProblem(""); };
+  const decide = async () => {
+    if (busy) return;
+    if (verb === "deny" && reason.problem) return setProblem(reason.problem);
     setProblem("");
-    for (const w of may) {
-      try {
-        await send("POST", `api/runs/${enc(w.run_id)}/approvals/${enc(w.tool_call_id)}`, { decision: "approve", digest: w.args_digest });
-        done(w, { decision: "approved", mine: true, decided_at: new Date().toISOString() });
-      } catch (e) { return setProblem(`${visible(w.tool)}: ${(e as Error).message}`); }
-    }
-    setAsking(false);
+    setBusy(true);
+    try {
+      for (const w of list) {
+        await send("POST", `api/runs/${enc(w.run_id)}/approvals/${enc(w.tool_call_id)}`, { decision: verb, digest: w.args_digest, ...(verb === "deny" && reason.code ? { reason: reason.code } : {}) })
+          .catch((e: Error) => { throw new Error(`${visible(w.tool)}: ${e.message}`); });
+        done(w, { decision: verb === "deny" ? "denied" : "approved", mine: true, decided_at: new Date().toISOString() });
+      }
+      close();
+      setTimeout(() => document.querySelector<HTMLElement>("h1")?.focus()); // after the dialog has gone
+    } catch (e) { setProblem((e as Error).message); }
+    setBusy(false);
   };
-  return <div class="approval-together"><span>{may.length} calls of one run wait.</span> <button type="button" class="quiet small" onClick={() => setAsking(true)}>Approve these {may.length}…</button>
-    {asking && <Dialog title={`Approve ${may.length} calls?`} close={() => setAsking(false)}>
-      <ul class="stack">{may.map((w) => <li key={keyOf(w)}><b class="mono">{visible(w.tool)}</b> <span class="mono">{inOneLine(w.exact_arguments ?? w.arguments)}</span></li>)}</ul>
-      <p class="soft small">Each is approved once, exactly as it stands in its card.</p>
+  return <div class="stack approval-together"><h2>{calls.length} calls of one run wait</h2>{children}
+    <div class="answers">{whole.length > 1 && <button type="button" class="small" onClick={() => setAsking({ verb: "approve", of: whole })}>Approve all {whole.length}…</button>}
+      {mine.length > 1 && <button type="button" class="danger small" onClick={() => setAsking({ verb: "deny", of: mine })}>Deny all {mine.length}…</button>}</div>
+    {asking && <Dialog title={`${name} ${count(list.length, "call")}?`} close={close}><div class="stack">
+      <ol class="stack">{list.map((w) => <li key={keyOf(w)} class="stack"><b class="mono">{visible(w.tool)}</b><Exact call={w} /></li>)}</ol>
+      {verb === "deny" ? <label class="form-field">Reason, for the model and the log<input value={written} autocomplete="off" placeholder="none" onInput={(e) => { setWritten(e.currentTarget.value); setProblem(""); }} />{reason.code && <span class="meta">The model gets <span class="mono">{reason.code}</span></span>}</label> : <p class="soft small">Each is approved once, exactly as it stands here.</p>}
       {problem && <p class="problem" role="alert">{problem}</p>}
-      <div class="answers"><button type="button" onClick={() => void approve()}>Approve all {may.length}</button><button type="button" class="quiet" onClick={() => setAsking(false)}>Cancel</button></div>
+      <div class="answers"><button type="button" class={verb === "deny" ? "danger" : ""} disabled={busy || !list.length} onClick={() => void decide()}>{name} all {list.length}</button><button type="button" class="quiet" onClick={close}>Cancel</button></div></div>
     </Dialog>}</div>;
 }

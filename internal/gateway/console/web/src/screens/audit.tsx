@@ -9,6 +9,7 @@ import { useResource } from "../resource";
 import { param, place, setParams } from "../router";
 import { count, words } from "../text/format";
 import { visible } from "../text/visible";
+import { useWide } from "../wide";
 import { verdict } from "./tools";
 
 interface Line { n: number; time: string; kind: string; type?: string; principal?: string; run_id?: string; tool?: string; decision?: string; rule?: string; by?: string; status?: string; prev?: string }
@@ -17,6 +18,9 @@ interface Audit { ok: boolean; broken?: string; lines: number; files: number; he
 // what names the kind of a line; said is its name for people, such as "tool call executed".
 const what = (l: Line) => l.type || l.kind;
 const said = (name: string) => { const w = words(name.replace(/([a-z])(?=[A-Z])/g, "$1 ")); return w.charAt(0).toUpperCase() + w.slice(1).toLowerCase(); };
+
+// whoOf names who caused a line, for rows that have no column of their own for the key.
+const whoOf = (l: Line) => l.by || l.principal || (["begin", "rotated", "recovered"].includes(l.kind) ? "gateway" : "no key");
 
 const keysOf = (l: Line) => [l.principal, l.by].filter((k): k is string => Boolean(k));
 
@@ -33,12 +37,13 @@ function begin(since: string): number {
 }
 
 const columns: Column<Line>[] = [
-  { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: 2 },
-  { key: "time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
-  { key: "what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
-  { key: "tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
+  { key: "n", title: "Line", cell: (l) => <span class="num">{l.n}</span>, width: "4.5rem", phone: false },
+  { key: "audit-time", title: "Time", cell: (l) => <Time at={l.time} exact />, width: "12.5rem", phone: true },
+  { key: "audit-what", title: "What", cell: (l) => <span title={visible(what(l))}><Seen text={said(what(l))} /></span>, width: "minmax(8rem, 1.2fr)", phone: true },
+  { key: "audit-who", title: "Who", cell: (l) => <Seen text={whoOf(l)} />, phone: "only" },
+  { key: "audit-tool", title: "Tool", cell: (l) => <Seen text={l.tool ?? ""} />, phone: 2 },
   { key: "decision", title: "Decision", cell: (l) => l.decision ? <><Badge kind={kinds[l.decision] ?? ""}>{words(l.decision)}</Badge> {l.rule && <span class="soft"><Seen text={l.rule} /></span>}</> : null, phone: 2 },
-  { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem", phone: 2 },
+  { key: "by", title: "Key", cell: (l) => <Seen text={l.by || l.principal || ""} />, width: "7rem" },
   { key: "run", title: "Run", cell: (l) => l.run_id?.startsWith("run_") ? <Link to={`/runs/${enc(l.run_id)}`}><Seen text={l.run_id} /></Link> : <Seen text={l.run_id ?? ""} /> },
 ];
 
@@ -84,9 +89,10 @@ const Hash = ({ name, text }: { name: string; text: string }) => <><dt>{name}</d
 
 // LineDetail has all members of a line, and its place in the chain.
 function LineDetail({ line, hash, ok }: { line: Line; hash?: string; ok: boolean }) {
+  const wide = useWide("(min-width: 52.01rem)");
   return <aside class="card-box" aria-label={`Line ${line.n}`}><div class="approval-head"><h2>Line {line.n}</h2><button type="button" class="quiet small" onClick={() => setParams({ line: "" })}>Close</button></div>
     <dl class="facts">{Object.entries(line).filter(([name, v]) => name !== "n" && name !== "prev" && v !== "").map(([name, v]) => <><dt>{words(name)}</dt><dd>{name === "run_id" && String(v).startsWith("run_") ? <Link to={`/runs/${enc(String(v))}`}><Seen text={String(v)} /></Link>
       : name === "tool" ? <Link to={`/tools/${enc(String(v))}`}><Seen text={String(v)} /></Link> : name === "rule" && line.tool ? <Link to={`/policy?tool=${enc(line.tool)}&rule=${enc(String(v))}`}><Seen text={String(v)} /></Link> : <Seen text={String(v)} />}</dd></>)}
-      {hash && <Hash name="hash" text={hash} />}{line.prev && <Hash name="previous hash" text={line.prev} />}
-      <dt>chain</dt><dd>{ok ? <Badge kind="ok">whole</Badge> : <Badge kind="bad">broken after the newest line here</Badge>}</dd></dl></aside>;
+      <dt>chain</dt><dd>{ok ? <Badge kind="ok">whole</Badge> : <Badge kind="bad">broken after the newest line here</Badge>}</dd></dl>
+    {(hash || line.prev) && <details open={wide}><summary class="small">Hashes</summary><dl class="facts">{hash && <Hash name="hash" text={hash} />}{line.prev && <Hash name="previous hash" text={line.prev} />}</dl></details>}</aside>;
 }

@@ -6,6 +6,7 @@ import { enc } from "../api";
 import { causeIn, storedEvents, type Cause } from "../chat/cause";
 import { Badge, Empty, ErrorState, Link, Loading, PageHeader, PlainTable, Seen, Time } from "../components/basics";
 import { CauseLines } from "../components/Cause";
+import { Command } from "../components/ErrorState";
 import { Spark } from "../components/Spark";
 import type { Setting } from "../policy";
 import { useResource } from "../resource";
@@ -78,7 +79,7 @@ function ModelServers({ stats }: { stats?: Stats }) {
   const state = (c?: Calls): [kind: "" | "ok" | "wait" | "bad", word: string] => !c?.calls ? ["", "no calls"] : c.errors === c.calls ? ["bad", "all calls failed"] : c.errors ? ["wait", "some calls failed"] : ["ok", "answers"];
   const rank = (m: Model) => ["bad", "wait", "ok", ""].indexOf(state(callsOf(m))[0]);
   return <section class="stack" aria-labelledby="models-h"><h2 id="models-h">Model servers</h2>
-    {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <code>lathe doctor</code> tests one now.</p>
+    {shown.length === 0 ? <Empty title="No model server has been asked.">Only simulated models are configured, and none was called in the last 24 hours.</Empty> : <><p class="soft small">Calls of the last 24 hours. The gateway asks a model server only when a run does; <Command>lathe doctor</Command> tests one now.</p>
     <PlainTable label="Calls of each model server" head={["Entry", "State", "Last run", "Calls", "Failed", "p50", "p95", "First token", "Address"]} ends={[false, false, false, true, true, true, true, true]}>{shown.toSorted((a, b) => rank(a) - rank(b)).map((m) => {
       const calls = callsOf(m), [kind, word] = state(calls), last = lastRun.of(m);
       return <Fragment key={m.name}><tr class={last?.status === "failed" ? "explained" : ""}><th scope="row"><Seen text={m.name} />{m.default && <> <Badge kind="run">default</Badge></>}{m.model && m.model !== m.name && <> <span class="soft"><Seen text={m.model} /></span></>}</th><td><Badge kind={kind}>{word}</Badge></td><td class="wide-cell">{lastRun.show(m)}</td>

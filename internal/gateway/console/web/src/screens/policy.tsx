@@ -67,7 +67,7 @@ export default function Policy() {
     </div>
     <section class="stack" aria-labelledby="rules-h"><h2 id="rules-h">Rules in force</h2>
       {rules ? <Rules rules={rules} got={got} effect={effect} means={means} /> : config.error ? <><p class="soft">Only admin keys can list all rules. These are the ones that were looked at for the call.</p>
-        {got && <PlainTable label="Rules for this call" head={["Rule", "Decision", "This call"]}>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row"><Seen text={r.rule} /></th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td>{saysOf(r)}</td></tr>)}</PlainTable>}</> : <Loading />}
+        {got && <PlainTable label="Rules for this call" head={["Rule", "Decision", "This call"]}>{got.rules.map((r, i) => <tr key={i} class={r.decides ? "decides" : ""}><th scope="row" class="policy-cell"><Seen text={r.rule} /></th><td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td>{saysOf(r)}</td></tr>)}</PlainTable>}</> : <Loading />}
     </section>
   </div>;
 }
@@ -109,5 +109,5 @@ function Rules({ rules, got, effect, means }: { rules: Rule[]; got?: Explanation
   return <><p class="soft small">The strictest rule that applies decides. If none does, the decision for the effect of the tool holds. The guards at the end can make a decision stricter.</p>
     <div class="filters"><label class="check"><input type="checkbox" checked={only} onChange={(e) => set(e.currentTarget.checked)} /> only rules that apply to the call</label></div>
     <PlainTable label="Rules and their lines" head={["Rule", "Applies to", ...(conditions ? ["Condition"] : []), "Decision", "This call", "From"]}>{shown.map((r) => { const f = findingOf(r); return <tr key={r.key} class={f?.decides || means(r) ? "decides" : ""}>
-      <th scope="row"><Seen text={r.rule} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td><Seen text={r.applies} /></td>{conditions && <td class="mono"><Seen text={r.when} /></td>}<td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td class="policy-call">{saysOf(f, got ? unasked(r) : "…")}</td><td class="policy-from"><Where rule={r} source={r.key} /></td></tr>; })}</PlainTable></>;
+      <th scope="row" class="policy-cell"><Seen text={r.rule} />{means(r) && <> <Badge kind="run">decided</Badge></>}</th><td class="policy-cell"><Seen text={r.applies} /></td>{conditions && <td class="policy-cell mono"><Seen text={r.when} /></td>}<td><Badge kind={verdict[r.decision] ?? ""}>{r.decision}</Badge></td><td class="policy-call">{saysOf(f, got ? unasked(r) : "…")}</td><td class="policy-from"><Where rule={r} source={r.key} /></td></tr>; })}</PlainTable></>;
 }

@@ -1,11 +1,12 @@
 // The MCP servers: what each is doing, since when, and why it is not ready.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { enc, isGone, now, send } from "../api";
-import { announce, Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Seen, Time } from "../components/basics";
+import { announce, Badge, Copy, Empty, ErrorState, JsonView, Link, Loading, PageHeader, Pieces, Seen, Time } from "../components/basics";
 import { useResource } from "../resource";
-import { count, duration, words } from "../text/format";
-import { visible } from "../text/visible";
+import { count, wait, words } from "../text/format";
+import { stampOf } from "../text/logline";
+import { pieces, visible } from "../text/visible";
 import { countServers, isDown } from "../waiting";
 import { errorRate, verdict, type Tool } from "./tools";
 
@@ -53,7 +54,7 @@ function One({ s, known, reload }: { s: Server; known: Map<string, Tool>; reload
     <div class="approval-head"><h2 id={`s-${s.name}`}><Seen text={s.name} /></h2><Badge kind={kinds[s.state] ?? ""}>{s.state}</Badge>{s.required && <Badge>required</Badge>}<span class="soft small">since <Time at={s.since} /></span>
       <button type="button" class={failing ? "small" : "quiet small"} disabled={busy} onClick={() => void again()}>{busy ? "Connecting…" : "Reconnect"}<span class="unseen"> {visible(s.name)}</span></button></div>
     {problem && <p class="problem" role="alert">{visible(problem)}</p>}
-    {failing && <div class="problem server-why"><b>{s.problem ? words(s.problem) : "It is not connected"}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && `; next attempt ${Date.parse(s.next_try) > now() ? `in ${duration(Date.parse(s.next_try) - now())}` : "now"}`}</b>
+    {failing && <div class="problem server-why"><b>{s.problem ? words(s.problem) : "It is not connected"}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && `; next attempt ${Date.parse(s.next_try) > now() ? `in ${wait(Date.parse(s.next_try) - now())}` : "now"}`}</b>
       {s.last_error && <span class="cause-said"><Seen text={s.last_error} /></span>}<span>{next(s)}</span></div>}
     {!failing && s.state !== "ready" && s.last_error && <JsonView text={s.last_error} label={`Last error of ${visible(s.name)}`} />}
     {s.stderr && <Stderr name={s.name} text={s.stderr} />}
@@ -87,9 +88,10 @@ function OneTool({ name, tool }: { name: string; tool?: Tool }) {
 
 // Stderr shows the last lines that a server wrote to its standard error, and all of them on request.
 function Stderr({ name, text }: { name: string; text: string }) {
-  const [all, set] = useState(false);
+  const [all, set] = useState(false), box = useRef<HTMLPreElement>(null);
+  useLayoutEffect(() => { box.current!.scrollTop = box.current!.scrollHeight; }, [all]); // the newest lines are at the end
   const lines = text.trimEnd().split("\n");
-  return <div class="stack server-stderr"><div class="result-head"><h3>Standard error{lines.length > last && !all && <>, the last {last} lines</>}</h3>
-    {lines.length > last && <button type="button" class="quiet small" aria-expanded={all} onClick={() => set(!all)}>{all ? "Show the last lines" : `Show all ${count(lines.length, "line")}`}</button>}</div>
-    <JsonView text={(all ? lines : lines.slice(-last)).join("\n")} label={`Standard error of ${visible(name)}`} /></div>;
+  return <div class="stack server-stderr"><div class="result-head"><h3>Standard error{lines.length > last && !all && <>, the last {last} lines</>}</h3><span class="answers"><Copy text={text} />
+    {lines.length > last && <button type="button" class="quiet small" aria-expanded={all} onClick={() => set(!all)}>{all ? "Show the last lines" : `Show all ${count(lines.length, "line")}`}</button>}</span></div>
+    <pre ref={box} class="log" tabIndex={0} role="region" aria-label={`Standard error of ${visible(name)}`}>{(all ? lines : lines.slice(-last)).map((l, i) => { const { time, short, rest } = stampOf(l); return <span key={i}>{time && <time class="soft" title={time}>{short} </time>}<Pieces cut={pieces(rest, "\t")} />{"\n"}</span>; })}</pre></div>;
 }

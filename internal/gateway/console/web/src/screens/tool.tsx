@@ -37,7 +37,7 @@ const hints: [name: keyof Annotations, yes: string, no: string, bad?: boolean][]
 export default function ToolScreen({ params }: ScreenProps) {
   const name = params.name ?? "";
   const { data, error, reload } = useResource<Detail>(`api/tools/${enc(name)}?since=7d`);
-  const [given, setGiven] = useState<{ args: string }>(); // arguments of an earlier call, for the form
+  const [given, setGiven] = useState<{ of: string; args: string }>(); // arguments of an earlier call of a tool, for its form
   const title = data?.pin?.definition?.annotations?.title;
   return <div class="page">
     <PageHeader title={name} back={{ to: "/tools", label: "Tools" }} note={data && <>{typeof title === "string" && title !== name && !data.description.startsWith(title) && <><b><Seen text={title} /></b> · </>}<Seen text={data.description} /></>}><Others name={name} /></PageHeader>
@@ -45,8 +45,8 @@ export default function ToolScreen({ params }: ScreenProps) {
     {!data && !error && <Loading />}
     {data && <>
       {data.disabled && <p class="problem">Disabled <Time at={data.disabled.at} />{data.disabled.by && <> by <Seen text={data.disabled.by} /></>}{data.disabled.reason && <>: <Seen text={data.disabled.reason} /></>}. Models are not offered it, and its calls are denied.</p>}
-      <div class="tool-halves"><div class="stack"><Try key={data.name} tool={data} given={given} /></div>
-        <div class="stack"><Facts tool={data} /><Use tool={data} reload={reload} use={(args) => setGiven({ args })} />
+      <div class="tool-halves"><div class="stack"><Try key={data.name} tool={data} given={given?.of === data.name ? given : undefined} /></div>
+        <div class="stack"><Facts tool={data} /><Use tool={data} reload={reload} use={(args) => setGiven({ of: data.name, args })} />
           <SchemaView schema={data.parameters} label="Schema of the arguments" />
           {data.output_schema !== undefined && <SchemaView schema={data.output_schema} label="Schema of the output" />}</div></div></>}
   </div>;
@@ -134,7 +134,7 @@ function LastCall({ call, tool, use }: { call: Call; tool: string; use: (args: s
   return <details open={open} onToggle={(e) => set(e.currentTarget.open)}><summary><StateBadge of={call.success ? "completed" : "failed"} /><span class="num">{measured(call.latency_ms)}</span><Time at={call.time} /></summary>
     {open && <div class="stack">{found === undefined ? <Loading /> : found instanceof Error ? <p class="soft small">{visible(found.message)}</p> : <>
       <div><h3>Arguments</h3><JsonView text={found.args || "{}"} label={`Arguments of the call in ${call.run_id}`} /></div>
-      {found.result !== undefined && <ResultView text={found.result} files={found.files} label={found.failed ? "Failure" : "Result"} name={`Result of the call in ${call.run_id}`} />}
+      {found.result !== undefined && <ResultView text={found.result} files={found.files} failed={found.failed} label={found.failed ? "Failure" : "Result"} name={`Result of the call in ${call.run_id}`} />}
       <div class="answers"><button type="button" class="quiet small" onClick={() => use(found.args || "{}")}>Use these arguments</button><Link class="small" to={`/runs/${enc(call.run_id)}`}>Show the run</Link></div></>}</div>}
   </details>;
 }
@@ -190,7 +190,7 @@ function Try({ tool, given }: { tool: Detail; given?: { args: string } }) {
 
 // Outcome is what a call of this page came to.
 const Outcome = ({ result: r, of = "" }: { result: Result; of?: string }) => <>
-  {r.is_error ? <><h2 class="label">Result <Badge kind="bad">{words(r.code ?? "error")}</Badge></h2><JsonView text={r.content} label={`Text of the failure${of}`} /></> : <ResultView text={r.content} files={filesOf(r.blobs)} label="Result" name={`Text of the result${of}`} />}
+  <ResultView text={r.content} files={filesOf(r.blobs)} failed={r.is_error} label={r.is_error ? "Failure" : "Result"} name={`Text of the ${r.is_error ? "failure" : "result"}${of}`} />
   <p class="meta"><span class="num">{measured(r.took)}</span></p></>;
 
 const goText = (s: string) => s.includes("`") ? JSON.stringify(s) : `\`${s}\``;

@@ -29,6 +29,9 @@ export function duration(ms: number): string {
   return `${Math.floor(s / 3600)} h${s % 3600 >= 60 ? ` ${Math.floor(s % 3600 / 60)} min` : ""}`;
 }
 
+// wait is a duration that is counted down: whole seconds from one on.
+export const wait = (ms: number) => duration(ms < 1000 ? ms : Math.round(ms / 1000) * 1000);
+
 // measured is a duration in whole ms, of which 0 is less than one.
 export const measured = (ms: number) => ms < 1 ? "< 1 ms" : duration(ms);
 
