@@ -73,7 +73,7 @@ const (
 // OpenThought says what happens to calls at the end of a block of thinking that the model does not close.
 type OpenThought string
 
-// The choices for such calls. The zero value counts as OpenThoughtRun.
+// The choices for calls in a block of thinking that is not closed. The zero value counts as OpenThoughtRun.
 const (
 	OpenThoughtRun    OpenThought = "run"    // they are executed
 	OpenThoughtIgnore OpenThought = "ignore" // they remain a part of the reasoning
@@ -88,9 +88,11 @@ const (
 	OnLimitStop   OnLimit = "stop"   // no further model call
 )
 
-// Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
-// configuration, whose name and text are the key of its tag and its comment; package internal/config explains the tags. A field with the tag
-// is:"negated" is true if the setting is false.
+// Settings are the modes of a run. The default of a zero field is in its struct tag `default`.
+//
+// Each field is also a setting in the section `tool_calling` of a configuration file. The struct tag `key` is the name of that setting, and
+// the comment of the field describes it. A field with the struct tag `is:"negated"` is the opposite of the setting: it is true if the
+// setting is false.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" was:"mode"`
@@ -139,9 +141,12 @@ type Settings struct {
 // DefaultFixEmptyFinalText is the default of [Settings].FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// Limits bound a run. A zero field has the default of its tag. A negative value is invalid unless the comment beside the field says
-// what it means. Sizes are bytes. Each field is also a setting of `tool_calling` in a configuration, as the fields of [Settings]
-// are. The tag narrow lists where the limit can be lowered: in the options of a request, in `keys`, and in `tools.run` ("agents").
+// Limits bound a run. The default of a zero field is in its struct tag `default`; "none" there means that there is no limit. A negative
+// value is invalid, unless the comment at the end of the line says what it means. Sizes are in bytes.
+//
+// Each field is also a setting in the section `tool_calling` of a configuration file; the struct tag `key` is its name. The struct tag
+// `narrow` lists the other places in which the limit can be lowered: "request" stands for the options of an API request, "keys" for the
+// entry of an API key in the section `keys`, and "agents" for an agent that is called as a tool, in the section `tools.run`.
 type Limits struct {
 	// Maximum model calls of one run.
 	MaxIterations int `key:"max_iterations" default:"8" range:"1.." narrow:"request keys agents" guest:"128" also:"max_turns max_steps max_rounds"`
@@ -186,8 +191,9 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Narrow returns, for each field, the stricter of l, with its defaults, and by. A field of by that is zero, or negative (except MaxDepth),
-// has no effect. above is the key of the first field, such as "max_iterations", in which by is less strict than l; "": no field of by is.
+// Narrow returns l, with defaults in place of its zero fields, in which each field is lowered to that of by if by is stricter. A field of
+// by that is 0 has no effect, and neither has a negative one, except for MaxDepth. above is the key of the first field in which by is less
+// strict than l, such as "max_iterations"; "": by has no such field.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by != (Limits{}) { // seldom
