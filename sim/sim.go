@@ -31,8 +31,8 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// DemoModel is the name of the model that by fixed rules selects tools by their names and descriptions, fills their arguments from the prompt, and
-// answers from their results.
+// DemoModel is the name of the model that selects tools by their names and descriptions, fills their arguments from the prompt, and answers
+// from their results, all by fixed rules.
 const DemoModel = "sim/demo"
 
 // ThinkingModel is the name of the rule-based model that reasons before it answers, and signs the reasoning on the wires that have
@@ -101,8 +101,7 @@ func New(opts *Options) *Sim {
 	return s
 }
 
-// Names returns the names of the models of this Sim, sorted. The same models with a
-// dialect, such as "sim/demo+hermes", are not listed.
+// Names returns the names of the models of this Sim, sorted. It does not list the variants with a dialect, such as "sim/demo+hermes".
 func (s *Sim) Names() []string {
 	names := []string{DemoModel, "sim/slow", ThinkingModel, EvalModel, ObedientModel, CarefulModel}
 	for _, m := range misbehaviours {
