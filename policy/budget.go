@@ -12,9 +12,12 @@ const (
 	ruleBudgetCost   = "budget.cost"
 )
 
-// Budget limits what one run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so a run may exceed them by
-// one model call. They have an effect only if the policy is that of [loop.Options], and Calls and Tools only if it is that of [tool.Options].
-// Budget allows everything else: combine it with other policies by [All].
+// Budget is a policy that limits what one run uses. A zero field sets no limit. Budget allows everything else: combine it with other
+// policies by [All].
+//
+// Tokens and Cost limit model calls; they have an effect only if the policy is set in [loop.Options]. Since the tokens and the cost of a
+// model call are known only after it, a run may exceed them by one model call. Calls and Tools limit tool calls; they have an effect only
+// if the policy is set in [tool.Options].
 //
 // [loop.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Options
 // [tool.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/tool#Options

@@ -14,9 +14,9 @@ const (
 	ruleEmpty    = "all.empty"   // an All without policies
 	ruleMissing  = "all.missing" // a nil policy in an All
 	ruleUnlisted = "tools.unlisted"
-	RuleAllowed  = "tools.allow" // Allow of [Tools] has the name
-	RuleAsked    = "tools.ask"   // Ask of [Tools] has the name
-	RuleDenied   = "tools.deny"  // Deny of [Tools] has the name
+	RuleAllowed  = "tools.allow" // the list Allow of [Tools] contains the name
+	RuleAsked    = "tools.ask"   // the list Ask of [Tools] contains the name
+	RuleDenied   = "tools.deny"  // the list Deny of [Tools] contains the name
 
 	ruleEffect = "effect."
 	ruleStep   = "step" // a step, by a policy that decides only calls
