@@ -22,7 +22,7 @@ type Case struct {
 	// Tools are the functions of the case as client tools. Their names are valid in requests; [Case.Function] returns the original ones. In
 	// the Java and JavaScript categories, each argument is a string with an expression of that language.
 	Tools []*lathe.ToolSpec
-	// Unscored is why the case has no verdict; "": it has one.
+	// Unscored is the reason why the case cannot get a verdict; "": it can.
 	Unscored string
 
 	key       string  // hash of everything on which the verdict depends
