@@ -99,7 +99,8 @@ type Reasoning struct {
 	// Field is the JSON member in which the server sent the reasoning: "reasoning_content", "reasoning", "thinking", "redacted_thinking",
 	// "encrypted_content" or "thoughtSignature"; "": the provider's default.
 	Field string
-	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data is sent only to the model that Entry names.
+	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data and an Entry is sent only to the model that
+	// Entry names.
 	Data string
 	ID   string // id of the reasoning item that the server sent; "": it has none
 	// Entry names the model that wrote the reasoning: it is the Entry in the Options of package provider; "": not known.

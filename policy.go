@@ -25,7 +25,7 @@ type Policy interface {
 // A Decision is the decision of a [Policy]. The zero value is Deny.
 type Decision uint8
 
-// The decisions.
+// The decisions of a policy, the strictest first.
 const (
 	Deny  Decision = iota // refuse
 	Ask                   // request an approval

@@ -100,21 +100,21 @@ type Settings struct {
 	FailurePolicy FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
 	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
 	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"` // nil: unset
-	// Calls of one turn that run side by side, where their tools only read.
+	// Maximum of concurrent calls of one turn. Only calls of tools with the effect `read_only` are concurrent.
 	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
 	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
 	ToolChoice ToolChoice `key:"tool_choice" default:"auto"`
-	// Send `required` or a function in every turn instead of the first only.
+	// Send a tool choice of `required` or `function:NAME` in every turn instead of the first only.
 	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
-	// Ask once more when the answer after tool calls is blank.
+	// Ask the model once more for an answer when its answer after tool calls is blank.
 	NoFixEmptyFinal bool `key:"fix_empty_final" default:"true" is:"negated"` // true: do not ask
-	// The words of that request.
+	// The user message that asks for the answer if `fix_empty_final` is set.
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
-	// Send that request without tools.
+	// Send the request that `fix_empty_final` adds without tools.
 	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
 	// Times that the model is asked again, with the errors, if its answer does not match the JSON Schema of the request; `0`: never.
 	MaxAnswerRepairs int `key:"max_answer_repairs" default:"1" range:"0..10" zero:"-1"` // negative: never
-	// Times a turn is repeated without tools when the server says that it cannot do tools.
+	// Times a turn is repeated without tools when the server says that it does not support tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
 	// `noop`: every stage runs but the tool, whose result is `{"ok":true}`.
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
@@ -206,7 +206,7 @@ func (l Limits) Narrow(by Limits) (out Limits, above string) {
 // resumed, also by another process. A released reason never changes its meaning.
 type Reason string
 
-// The reasons.
+// The reasons for which a run ends or is parked.
 const (
 	ReasonAnswered            Reason = "answered"              // the model gave an answer
 	ReasonClientToolCalls     Reason = "client_tool_calls"     // the caller must execute calls of its own tools and start a new run
@@ -251,7 +251,7 @@ func (r Reason) Status() string {
 // Blank is the likely cause of a blank answer; "": the answer is not blank, or the run failed.
 type Blank string
 
-// The causes. If several apply, the first of them is reported.
+// The causes of a blank answer. If several apply, the first of them is reported.
 const (
 	BlankCallsIgnored  Blank = "calls_ignored"  // the model called tools where calls have no effect
 	BlankLength        Blank = "length"         // the limit on output tokens was reached before the answer began

@@ -92,7 +92,7 @@ const (
 // Effect says what a call of a tool may change, and so whether it may be repeated. The zero value counts as [Writes].
 type Effect uint8
 
-// The effects.
+// The effects of tools.
 const (
 	EffectUndeclared Effect = iota // not declared: counts as Writes
 	ReadOnly                       // changes nothing; calls may be repeated and executed in parallel
@@ -123,7 +123,7 @@ func (e Effect) Declared() string {
 // Owner says who executes a tool.
 type Owner uint8
 
-// The owners.
+// The owners of tools.
 const (
 	OwnerServer Owner = iota // tool.Runner calls Tool.Call
 	OwnerClient              // the call is returned to the caller of the run, which executes it

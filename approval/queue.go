@@ -90,7 +90,7 @@ type Request struct {
 // A Verb is the decision of an approver.
 type Verb string
 
-// The verbs.
+// The decisions of an approver.
 const (
 	Approve  Verb = "approve" // execute the call
 	Edit     Verb = "edit"    // execute the call with other arguments, which are validated again

@@ -138,7 +138,7 @@ func (w *WithheldTool) Explain() string {
 // A WithheldReason says why a registered tool is not offered.
 type WithheldReason string
 
-// The reasons.
+// The reasons why a tool is not offered.
 const (
 	WithheldPolicy     WithheldReason = "policy"            // the policy denies every call
 	WithheldApproval   WithheldReason = "needs_approval"    // the policy requires an approval, and there is no approver
@@ -353,7 +353,7 @@ type ToolsLoaded struct {
 // [ToolCallProposed].RawArgs contains the text that the model wrote.
 type Repair string
 
-// The repairs.
+// The repairs of the arguments of a call.
 const (
 	RepairCodeFence  Repair = "code_fence"        // a Markdown code fence around the object was removed
 	RepairJSONString Repair = "json_string"       // the object was written as a JSON string

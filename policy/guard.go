@@ -2,7 +2,7 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Values of [lathe.Verdict].Rule.
+// Values of [lathe.Verdict].Rule in verdicts of the guards, which depend on the tools that the run has used.
 const (
 	RuleTrifecta = "trifecta" // a [Trifecta] has decided
 	RuleTaint    = "taint"    // a [Taint] has decided

@@ -8,7 +8,7 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Values of [lathe.Verdict].Rule.
+// Values of [lathe.Verdict].Rule in verdicts of the policies of this package.
 const (
 	RuleAllowAll = "allow_all"   // the policy is [AllowAll]
 	ruleEmpty    = "all.empty"   // an All without policies

@@ -12,7 +12,7 @@ import (
 // A Kind is what a transform changes: messages, tool definitions, answers, calls or results.
 type Kind string
 
-// The kinds.
+// The kinds of transforms.
 const (
 	Message    Kind = "message"     // a message of a request
 	Tool       Kind = "tool"        // a tool definition of a request

@@ -23,7 +23,7 @@ import (
 // fallback, scenario.
 type Strategy string
 
-// The strategies.
+// The strategies of an evaluation.
 const (
 	// Raw turns off corrections of the model's mistakes: fix_empty_final and repair.
 	Raw Strategy = "raw"

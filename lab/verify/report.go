@@ -109,7 +109,7 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 // A Verdict is the result of one metric.
 type Verdict string
 
-// The verdicts.
+// The verdicts on a metric.
 const (
 	MetricPassed       Verdict = "passed"        // its rate is at least MinRate, and not worse than that of the reference by more than noise
 	MetricFailed       Verdict = "failed"        // its rate is lower than that, or worse
