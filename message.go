@@ -17,11 +17,11 @@ const (
 	RoleTool      Role = "tool"      // the result of a tool call
 )
 
-// A Message is one entry of a conversation. It must not change after it was passed to a [Model] or added to a
-// history: providers cache its encoded form.
+// A Message is one entry of a conversation. It must not change after it was passed to a [Model] or added to a history, because providers
+// cache its encoded form.
 //
-// A message of [RoleTool] has exactly one part, a [ToolResult]. Only an assistant message has [ToolCall] parts, and exactly one tool message
-// answers each of them: these follow in the order of the calls, before any other message.
+// A message of [RoleTool] has exactly one part, a [ToolResult]. Only an assistant message has [ToolCall] parts. Exactly one tool message
+// answers each call: the tool messages follow the assistant message in the order of its calls, before any other message.
 type Message struct {
 	Role  Role
 	Name  string // of the author; "": none
@@ -73,7 +73,7 @@ func sizeOf(members []Member) (n int) {
 }
 
 // A Part is a piece of a message: [Text], [Reasoning], [Blob], [Refusal], [ToolCall], [ToolResult] or [Opaque].
-// The set is closed.
+// No other type implements it.
 //
 //sumtype:decl
 type Part interface{ part() }
@@ -81,19 +81,19 @@ type Part interface{ part() }
 // Text is text that users may read, unless Unreadable is set.
 type Text struct {
 	Text string
-	// Commentary marks what a model writes before or between calls, such as the text on Harmony's commentary channel. It is no part of the
-	// answer.
+	// Commentary marks text that the model writes before or between calls, such as the text on Harmony's commentary channel. It is not part
+	// of the answer.
 	Commentary bool
-	// Unreadable marks the text of a call that could not be parsed. Models receive it in their history, users do not see it.
+	// Unreadable marks the text of a call that could not be parsed. Models receive it in their history, but users do not see it.
 	Unreadable bool
 	// Extra contains the members of the received content part that Lathe does not know, such as cache_control, unchanged.
 	Extra []Member
 }
 
-// Reasoning is the reasoning of a model, which is no part of its answer.
+// Reasoning is the text in which a model reasons before its answer. It is not part of the answer.
 //
-// Some vendors send opaque data with the reasoning, such as a signature. They require that later requests have the reasoning with its data,
-// unchanged and before the text or call that followed it.
+// Some vendors send opaque data with the reasoning, such as a signature. They require that later requests contain the reasoning with its
+// data, unchanged and before the text or call that followed it.
 type Reasoning struct {
 	Text string
 	// Field is the JSON member in which the server sent the reasoning: "reasoning_content", "reasoning", "thinking", "redacted_thinking",
@@ -217,7 +217,7 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
-// Calls returns the tool calls of the message in order, incomplete and unparsed ones included; nil: none.
+// Calls returns the tool calls of the message in order, including incomplete calls and calls that could not be parsed; nil: none.
 func (m *Message) Calls() (calls []ToolCall) {
 	for _, p := range m.Parts {
 		if c, ok := p.(ToolCall); ok {

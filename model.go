@@ -48,7 +48,7 @@ func ModelAs[T any](model Model) (T, bool) {
 	return none, false
 }
 
-// A ModelInfo describes a model for events and metrics. The zero value is that of a model without a name.
+// A ModelInfo describes a model for events and metrics. The zero value describes a model without a name.
 type ModelInfo struct {
 	Provider string // such as "openai" or "sim"
 	Model    string // name of the model, as its server knows it
@@ -58,9 +58,10 @@ type ModelInfo struct {
 	// WritesCalls says that the model's text is parsed for calls, because the model writes all calls as text or because some of its native
 	// calls leak into the text.
 	WritesCalls bool
-	// NoTools says that the model cannot use tools: a run with it has tool_use_mode disabled, whatever its settings.
+	// NoTools says that the model cannot use tools: runs with this model have tool_use_mode disabled, whatever their settings.
 	NoTools bool
-	// NoParallel says that the model makes at most one call in a turn: a run with it has parallel_tool_calls false, whatever its settings.
+	// NoParallel says that the model makes at most one call in a turn: runs with this model have parallel_tool_calls false, whatever their
+	// settings.
 	NoParallel bool
 }
 
@@ -74,9 +75,9 @@ type Request struct {
 	// ParallelToolCalls is sent if it is not nil and Tools is not empty.
 	ParallelToolCalls *bool
 	Sampling          Sampling
-	// Overrides are further members of the wire's request object, sent unchanged and in order. A member with the name of another field of Request,
-	// such as temperature, is sent in place of that field. Members named model, messages, tools, tool_choice, response_format or stream are not
-	// sent.
+	// Overrides are further members of the JSON object that is sent to the server, unchanged and in order. A member with the name of
+	// another field of Request, such as temperature, is sent in place of that field. Members named model, messages, tools, tool_choice,
+	// response_format or stream are not sent.
 	Overrides []Member
 	// HostedTools are tools that the model's server executes itself, such as web_search. Each is a JSON object in the form of the server's
 	// API, and is sent unchanged, after Tools.
@@ -111,7 +112,7 @@ type Request struct {
 	// ClientCalls says that the client of the caller executes the calls of all Tools. A call that the server could not parse then fails the
 	// model call, because Lathe cannot send the model a result for it.
 	ClientCalls bool `json:"-"`
-	// Relay, if not nil, receives the server's bytes. A model whose server does not speak Relay.Wire ignores it.
+	// Relay, if not nil, receives the bytes of the server's answer. A model whose server does not speak Relay.Wire ignores it.
 	Relay *Relay `json:"-"`
 }
 
@@ -153,7 +154,7 @@ type Raw struct {
 	// Sound says that the bytes are valid on the wire, so that they may be forwarded to every client of that wire. If it is false, do not
 	// forward these bytes or later ones, but encode the rest of the answer from Deltas.
 	Sound bool
-	// UsageOnly says that the bytes have only the usage: forward them only to clients that requested it.
+	// UsageOnly says that the bytes contain only token counts: forward them only to clients that requested these.
 	UsageOnly bool
 	// ID and Model are the id of the answer and the name of the model that the server has sent; "": none.
 	ID, Model string
@@ -179,7 +180,7 @@ type Sampling struct {
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the output
 	ReasoningEffort string   `json:"reasoning_effort,omitempty"` // such as low, medium or high
-	// ReasoningBudget is the maximum of reasoning tokens, on wires that have such a limit.
+	// ReasoningBudget is the maximum number of reasoning tokens, on wires that have such a limit.
 	ReasoningBudget *int `json:"reasoning_budget,omitempty"`
 	// ReasoningSummary requests a readable summary of the reasoning, on wires that hide it: auto, concise or detailed.
 	ReasoningSummary string   `json:"reasoning_summary,omitempty"`
@@ -191,7 +192,7 @@ type Sampling struct {
 	ResponseFormat json.RawMessage `json:"response_format,omitempty"`
 }
 
-// ToolChoice says whether the model may, must or must not call a tool. The zero value is not sent, and servers treat it as auto.
+// ToolChoice says whether the model may, must or must not call a tool. The zero value is not sent; servers then assume auto.
 type ToolChoice struct {
 	Mode string // ChoiceAuto, ChoiceNone, ChoiceRequired or ChoiceFunction
 	Name string // of the tool, if Mode is ChoiceFunction

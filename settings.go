@@ -232,7 +232,8 @@ const (
 	ReasonInternal            Reason = "internal"              // the input is not valid, or a fault of this module, of a sink or of a store
 )
 
-// Status returns the group of r: "completed", "parked", "limited", "cancelled" or "failed". It is "failed" for unknown reasons.
+// Status returns the group of reasons to which r belongs: "completed", "parked", "limited", "cancelled" or "failed". For unknown reasons it
+// returns "failed".
 func (r Reason) Status() string {
 	switch r {
 	case ReasonAnswered, ReasonClientToolCalls:

@@ -38,8 +38,8 @@ type ToolSpec struct {
 	// Target names the members of the arguments that say what the tool acts on, such as "path". In a run with the setting
 	// tool_failure_policy: fatal, a successful call makes up for an earlier failed call of the same tool only if these members are equal.
 	Target []string
-	// Labels say what data the tool reads or sends, for policies: [LabelReadsPrivate] and the like, or
-	// labels that the operator defines.
+	// Labels say what data the tool reads or sends: [LabelReadsPrivate], [LabelReadsUntrusted], [LabelCanExfiltrate], or labels that the
+	// operator defines. Policies use them.
 	Labels []string
 	// SchemaVersion is a version of Schema, in a form that the author of the tool chooses. Events contain it.
 	SchemaVersion string
@@ -146,8 +146,8 @@ type Output struct {
 	Code    Code // if IsError is set; "": [CodeExecutionFailed]
 	// RC is the return code of a WebAssembly tool; 0: success, or another kind of tool.
 	RC int
-	// Cause says why a call failed, for operators: logs and events have it, models do not receive it. It must not quote an argument, an
-	// output or a secret. Only its first 200 bytes are used.
+	// Cause says why a call failed, for operators. It appears in logs and events; models do not receive it. It must not quote an argument,
+	// an output or a secret. Only its first 200 bytes are used.
 	Cause string
 	// Run must be set by a tool whose call has started a run; nil: it has started none.
 	Run *ChildRun
@@ -162,7 +162,7 @@ type ChildRun struct {
 	Tools []string // names of the tools that the run has used, for policies that depend on what was read
 }
 
-// A CallMeta identifies the call that a tool executes. It has no secret.
+// A CallMeta identifies the call that a tool executes. It contains no secrets.
 type CallMeta struct {
 	RunID, RequestID, SessionID string // SessionID is "" for a run without a session
 	CallID                      string // unique within the run

@@ -5,8 +5,8 @@
 // more model call, without tools and beyond the limit, for an answer from the results so far. After the time limit of the run it makes
 // none.
 //
-// No tool is withheld in silence: a tool of the runner that the model is not offered is in the result with its reason, as [tool.Options]
-// describes, unless the input leaves it out.
+// The result lists each tool of the runner that the model is not offered, with the reason, as [tool.Options] describes. Tools that the
+// input excludes are not listed.
 //
 // However a run ends, each tool call in the history has exactly one result, in call order, except for the pending calls of a run that was
 // parked or handed over. So the history can be sent to a model again.

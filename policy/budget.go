@@ -30,7 +30,7 @@ type Budget struct {
 
 var _ lathe.Policy = Budget{}
 
-// Tool denies a tool if a pattern with limit 0 or less matches it, and allows all others.
+// Tool denies a tool if a pattern in Tools with a maximum of 0 or less matches its name, and allows all others.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for pattern, bound := range b.Tools {
 		if bound <= 0 && Match(pattern, spec.Name) {
@@ -51,7 +51,8 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	return stepAllowed()
 }
 
-// Call denies a call if the run has reached Calls, or the maximum of a pattern that matches the tool, and allows it otherwise.
+// Call denies a call if the run has reached Calls, or the maximum of a pattern in Tools that matches the name of the tool. It allows all
+// others.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
 		return spent(ruleBudgetCalls)

@@ -16,7 +16,7 @@ import (
 // NativeDialect is the name that stands for native tool calls: the server itself returns calls, and no dialect parses the text for them.
 const NativeDialect = "native"
 
-// DialectOptions are the choices of [WithDialect]. They are copied.
+// DialectOptions configure [WithDialect], which copies them.
 type DialectOptions struct {
 	// MaxPayloadBytes is the setting max_payload_bytes: the maximum size in bytes of one call that the model writes as text; 0: the default
 	// of [dialect.Options]. A lower [lathe.Request].MaxPayloadBytes takes precedence.

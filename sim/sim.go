@@ -6,7 +6,7 @@
 //   - sim/script returns the turns of a [Script]; [ReplayScript] converts a recorded run to one.
 //   - sim/slow is sim/demo with a pause between tokens.
 //   - sim/thinking is sim/demo with reasoning, which it signs on the wires that have signatures.
-//   - sim/eval follows the prompts of evaluations, and sim/eval-NAME fails to in one way;
+//   - sim/eval follows the prompts of evaluations, and sim/eval-NAME fails to do so in one way;
 //     [Misbehaviours] lists them.
 //   - sim/obedient follows instructions in any text, and sim/careful only those of its users.
 //   - sim/fault-NAME is sim/demo with one fault of real servers on its wire; [Faults] lists them.

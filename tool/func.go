@@ -29,10 +29,10 @@ type FuncOptions struct {
 	// MarshalText, a struct whose exported fields all have a json tag (also in structs within it), or pointers, slices and maps of these.
 	// For any other type, such as any, map[string]any or *[lathe.Output], Show is required: without it [Set.Add] returns an error.
 	Show []string
-	// Effect declares what a call changes. Undeclared counts as writing: policies that require an approval for writes require it, calls are
-	// neither retried nor cached, and an interrupted call is not repeated. If an approval is required and the runner has no approver, the
-	// tool is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the reason
-	// undeclared_effect.
+	// Effect declares what a call changes. A function without a declared effect counts as one that writes: a policy that requires an
+	// approval for writes requires it for each call, calls are neither retried nor cached, and an interrupted call is not repeated. If an
+	// approval is required and the runner has no approver, the tool is withheld from models: [Options].Log receives a warning, and
+	// [Work.Withheld] and RunStarted list the tool with the reason undeclared_effect.
 	Effect lathe.Effect
 	// Schema is the JSON Schema of the arguments; nil: it is derived from In. To change the derived schema, pass the result of [SchemaOf].
 	Schema json.RawMessage

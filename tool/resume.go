@@ -12,7 +12,7 @@ import (
 type Resumed struct {
 	// Planned is the number of calls that the run has made so far, and the sequence number (from 0) of its next call.
 	Planned int
-	// Calls are the calls that have a result, in call order.
+	// Calls are the calls of the run that already have a result, in call order.
 	Calls []event.CallTrace
 	// Open must list the ids of the calls in the history that have no result yet, so that these calls keep their ids. The caller must pass
 	// the calls to [Work.Execute].

@@ -45,9 +45,9 @@ type Options struct {
 	// that the tool returned, or of the output that reports the failure. The text is truncated, and parts that look like keys are removed.
 	// It may contain arguments, outputs and addresses.
 	LogErrors bool
-	// Journal, if not nil, is called once for each call, right before the tool is called for the first time, with the verdict that allowed
-	// the call, to store the intent. If it returns an error or panics, the tool is not called and the call ends with unavailable. It may
-	// retain call but must not change it. It may be called from several goroutines at once.
+	// Journal, if not nil, can store the intent to call a tool. It is called once for each call, right before the tool is called for the
+	// first time, with the verdict that allowed the call. If it returns an error or panics, the tool is not called and the call ends with
+	// unavailable. It may retain call but must not change it. It may be called from several goroutines at once.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
 	// Around, if not nil, is called for each attempt of a call in place of t.Call, and must call t.Call itself. It can write logs and
 	// traces, pass another context or change the output. The call has passed validation, policy and approval, so Around must not change
@@ -86,7 +86,7 @@ type Runner struct {
 	abandoned  atomic.Int64
 }
 
-// NewRunner returns a runner over the set. A nil set has no tools; opts may be nil if the set has none. The error has the code
+// NewRunner returns a runner for the tools of set. A nil set has no tools; opts may be nil if the set has none. The error has the code
 // invalid_config and names the invalid option: no policy for a set with tools, a limit below 0, an unknown hash mode, HashKeyed without a
 // key, or an invalid name of a secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {

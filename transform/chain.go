@@ -39,7 +39,7 @@ type Options struct {
 	// MaxPayloadBytes is the maximum size in bytes of one call that is read from the model's text; 0 or less: the run's limit of the arguments
 	// of a call, [lathe.Limits].MaxToolArgsBytes.
 	MaxPayloadBytes int
-	// ShowUnreadableCalls makes the text of calls that cannot be read a part of the answer.
+	// ShowUnreadableCalls says that the text of calls that cannot be read is part of the answer.
 	ShowUnreadableCalls bool
 }
 

@@ -53,7 +53,8 @@ type Row struct {
 	Runs   int `json:"runs"`   // runs that count in the rates
 	Errors int `json:"errors"` // runs that do not count: they reached no server, or the harness failed
 	OK     int `json:"ok"`
-	// Refused counts those of Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE, RATE_LIMIT.
+	// Refused counts the runs among Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE,
+	// RATE_LIMIT.
 	Refused int `json:"refused,omitempty"`
 	// NotProvoked counts runs whose scenario did not apply, because the model made no mistake.
 	NotProvoked int `json:"not_provoked,omitempty"`
@@ -68,8 +69,8 @@ type Row struct {
 	OKRate       float64 `json:"-"` // rate of Runs; in JSON ok_rate, null without runs
 	Low          float64 `json:"-"` // Low and High are the 95 % Wilson interval; in JSON ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
-	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text, among those that have such asserts
-	// and ended with an answer. nil: no run counts in the rate.
+	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text. Only runs that have such asserts and
+	// ended with an answer count. nil: no run counts.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`

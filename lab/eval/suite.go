@@ -139,8 +139,8 @@ func Retail() *Suite { return shipped("retail") }
 // Airline returns the suite "airline": conversations with an airline's customer service.
 func Airline() *Suite { return shipped("airline") }
 
-// Skills returns the suite "skills", which tests single skills by category: long tool lists, parallel calls, requests that no tool fits,
-// tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
+// Skills returns the suite "skills", which tests individual skills by category: long tool lists, parallel calls, requests that no tool
+// fits, tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
 func Skills() *Suite { return shipped("skills") }
 
 // Select returns the scenarios of a preset, in the order of the suite. The preset "" is "default" if the suite has a preset of that name,

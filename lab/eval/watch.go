@@ -88,7 +88,7 @@ type watch struct {
 	seen *seen
 }
 
-// Unwrap returns the other model.
+// Unwrap returns the wrapped model.
 func (w *watch) Unwrap() lathe.Model { return w.Model }
 
 // Generate implements [lathe.Model].

@@ -34,7 +34,7 @@ type Report struct {
 	// that always fails on some requests.
 	PassK          []eval.PassK `json:"pass_k,omitempty"`
 	ReferencePassK []eval.PassK `json:"reference_pass_k,omitempty"`
-	// Trigger compares for which prompts target and reference call a tool; nil without a reference.
+	// Trigger compares the prompts for which the target calls a tool with those for which the reference does; nil without a reference.
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Limits  []LimitsPair `json:"limits,omitempty"`
 

@@ -1,9 +1,9 @@
-// Package mcptool makes tools of the tools of MCP servers.
+// Package mcptool offers the tools of MCP servers as tools.
 //
 // A [Group] supervises a set of servers. It restarts a server that has ended, after a pause that grows with each failed attempt, without a
 // limit on the attempts. The tools are named SERVER__TOOL. The group pins each definition by its hash on the first connection to a server,
-// and blocks a tool whose definition has changed until an operator accepts it. The group ignores a server's annotations of its tools:
-// [Server] sets their effects and allowlists.
+// and blocks a tool whose definition has changed until an operator accepts it. The group ignores the annotations that a server declares for
+// its tools: the configuration, a [Server], sets their effects and allowlists.
 //
 // Every byte of a server is untrusted. Messages have limits and are checked strictly before they are decoded. Sampling and roots requests
 // of a server are refused. Its elicitation requests are refused unless [Server].Elicitation allows them.
@@ -57,8 +57,8 @@ const (
 	ElicitAskURLs Elicitation = "ask-urls"
 )
 
-// A Server is the configuration of one MCP server. Exactly one of Command and URL is set; at least one of Allowlist and Allowlists is
-// required.
+// A Server is the configuration of one MCP server. Exactly one of Command and URL must be set, and at least one of Allowlist and
+// Allowlists.
 type Server struct {
 	Name string // 1 to 32 characters of a-z, 0-9 and single _ or -; tools are offered as NAME__TOOL
 

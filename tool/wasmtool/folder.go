@@ -26,7 +26,8 @@ type Options struct {
 	CacheDir string
 	// CompileTimeout is the timeout for the compilation of one module; 0: 60 s.
 	CompileTimeout time.Duration
-	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
+	// Interpreter says that modules are interpreted, not compiled to machine code. That is much slower, but a fault in the compiler has no
+	// effect.
 	Interpreter bool
 	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with execution_failed and
 	// a text that names the limit max_total_memory.
