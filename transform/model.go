@@ -30,8 +30,8 @@ type changed struct {
 type changedTools struct{ given, sent []*lathe.ToolSpec }
 
 // Relays returns the wire of the wrapped model if the chain only fills in blank arguments, and "" otherwise. The blank arguments of a relayed
-// request are still filled in: see [changed.request]. Those of a relayed answer are not. changed has this method,
-// and no Unwrap, since relayed bytes must not bypass a chain that changes answers.
+// request are still filled in: see [changed.request]. Those of a relayed answer are not. changed has this method, and no
+// Unwrap, since relayed bytes must not bypass a chain that changes answers.
 func (c *changed) Relays() lathe.Wire {
 	r, ok := lathe.ModelAs[interface{ Relays() lathe.Wire }](c.model)
 	if !ok || !c.chain.fillsOnly() {

@@ -148,8 +148,8 @@ type Deviation struct {
 type Trigger struct {
 	Similarity
 	F1 *float64 `json:"f1"` // null if it is not defined
-	// Noise is the F1 of two series of requests to the reference itself; nil: not defined. If F1 of the target is not lower, its difference
-	// may be chance.
+	// Noise is the F1 of two series of requests to the reference itself; nil: not defined. A difference between the target and the
+	// reference may be chance if F1 is not below Noise.
 	Noise *float64 `json:"f1_of_reference_with_itself"`
 }
 
