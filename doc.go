@@ -1,10 +1,10 @@
-// Package lathe is the vocabulary of a runtime between a model and its tools: messages, calls, models ([Model]), tools
-// ([Tool]), policies ([Policy]), approvals ([Approver]), settings, limits and errors. It holds no I/O and no
-// clock, and imports the standard library only.
+// Package lathe contains the types that the packages of Lathe, a tool-calling runtime, share: messages, calls, models ([Model]), tools
+// ([Tool]), policies ([Policy]), approvals ([Approver]), settings, limits and errors. It does no I/O, reads no clock, and imports the standard
+// library only.
 //
 // The other packages, in the order in which a request passes them:
 //
-//   - app makes the parts that a configuration file describes; cmd/lathe is the command over it.
+//   - app builds the parts that a configuration file describes; cmd/lathe is the command that uses it.
 //   - server serves OpenAI's API with tools that the server executes, and /mcp for MCP clients.
 //   - engine gives the events of a run ids and times, stores them (package store) and publishes them (packages event and observe).
 //   - loop calls the model and tools in turn until the model gives an answer.

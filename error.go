@@ -12,7 +12,7 @@ import (
 // each with what to do.
 type Code string
 
-// The codes of a failed tool call: those of its [ToolResult] if IsError is set. Other errors may have them too, such as CodeTimeout.
+// The codes of failed tool calls: a [ToolResult] with IsError set has one of them. Other errors may have them, too, such as CodeTimeout.
 const (
 	CodePayloadTooLarge   Code = "tool_payload_too_large"   // a call written as text exceeds MaxPayloadBytes, by default MaxToolArgsBytes + 4 KiB
 	CodePayloadParseError Code = "tool_payload_parse_error" // a call that the model wrote as text cannot be parsed
@@ -53,8 +53,8 @@ const (
 	CodeTooManyTools     Code = "too_many_tools"    // the tool definitions exceed Limits.MaxTools or Limits.MaxToolsBytes
 )
 
-// An Error is an error with a code. Exported functions of this module return it if their documentation names a code; [CodeOf] finds it. Its
-// text has no secret and no argument, output or message text.
+// An Error is an error with a code. Exported functions of this module return it if their documentation names a code; [CodeOf] finds it. The
+// text of an Error contains no secrets, and no text of arguments, outputs or messages.
 type Error struct {
 	Code Code
 	Op   string // the operation that failed, such as "provider: call openai"; may be empty
@@ -79,7 +79,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Wrap returns an [Error] with the code c. err is its cause and may be nil: the result is never nil, so call it only for a failure.
+// Wrap returns an [Error] with the code c and the cause err, which may be nil. The result is never nil, so call Wrap only for a failure.
 func (c Code) Wrap(op string, err error) *Error { return &Error{Code: c, Op: op, Err: err} }
 
 // Errorf returns an [Error] with the code c and the cause fmt.Errorf(format, args...).
@@ -100,8 +100,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// HTTPStatus returns the HTTP status with which a server answers a request that failed with the code, such as 404 for [CodeNotFound]. It is
-// 500 for "" and for all codes that it does not list. Package server uses it unless the cause suggests another status.
+// HTTPStatus returns the HTTP status of the response to a request that failed with this code, such as 404 for [CodeNotFound]. For "" and
+// for codes without a status of their own it returns 500. Package server uses it unless the cause of the error suggests another status.
 func (c Code) HTTPStatus() int {
 	switch c {
 	case CodeInvalidRequest, CodeInvalidArguments, CodeInvalidJSON, CodeTooManyTools, CodeArgumentsTooLarge, CodeMaxDepth:
@@ -142,8 +142,8 @@ const (
 	UpstreamLoading     UpstreamKind = "loading"      // the server is reachable and has not loaded the model yet
 )
 
-// CodeContextLength is the [UpstreamError].ProviderCode of a conversation that exceeds the model's context window. Providers set it in place
-// of the server's own code for this failure.
+// CodeContextLength is the [UpstreamError].ProviderCode of a failure because the conversation exceeds the model's context window. Providers
+// set it in place of the code that the server sent.
 const CodeContextLength = "context_length_exceeded"
 
 // An UpstreamError is the failure of one request to a model server.
@@ -154,11 +154,11 @@ type UpstreamError struct {
 	// Message is the server's message without API keys, at most 500 bytes. It may quote the request or name an address, so do not
 	// log it: use Detail.
 	Message string
-	// Detail is Message without what it quotes of the request, or the kind of a transport's error without addresses, such as "connection
-	// refused". At most 500 bytes. Logs have it, and events have it as content: see package event.
+	// Detail is a text that may be logged: Message without the parts that quote the request or, for an error of the transport, the kind of
+	// that error without addresses, such as "connection refused". It has at most 500 bytes. In events it is content: see package event.
 	Detail     string
 	RequestID  string        // the server's id of the request; "": none
-	InBand     bool          // the error came within a response of status 200; Status is the one that the error states
+	InBand     bool          // the error was sent in a response with HTTP status 200; Status is the one that the error names
 	Connect    bool          // no connection could be made: the request was not sent
 	Continued  bool          // the server had answered a part of the turn, and a further request for the rest failed: see max_continuations
 	Retryable  bool          // the same request may succeed later
@@ -167,7 +167,8 @@ type UpstreamError struct {
 	Err        error         // the transport's error; nil if the server answered
 }
 
-// Error returns the kind, the status and the provider's code, such as "rate_limited (HTTP 429) code quota". It has no message of the server.
+// Error returns the kind, the status and the provider's code, such as "rate_limited (HTTP 429) code quota". It contains no text of the
+// server.
 func (e *UpstreamError) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Kind))
@@ -191,8 +192,8 @@ func (e *UpstreamError) Unwrap() error { return e.Err }
 
 // Errors to test for with [errors.Is].
 var (
-	// ErrPending is returned by an [Approver] that does not decide now. The run is then parked, and the approver is called again when the run is
-	// resumed.
+	// ErrPending is returned by an [Approver] that does not decide now. The run is then parked: it stops and can be resumed. When it is
+	// resumed, the approver is called again.
 	ErrPending = errors.New("approval pending")
 	// ErrConflict is wrapped by the error of a store if another writer has appended events since the caller read the log.
 	ErrConflict = errors.New("the log has moved on")
@@ -208,7 +209,7 @@ var (
 	// ErrContentRemoved is wrapped by the errors of operations that need texts of a run, such as its messages or results of tools, which a
 	// store has removed, as the run's retention settings require.
 	ErrContentRemoved = errors.New("content of the run was removed, as tool_calling.retention says")
-	// ErrLeft is wrapped by the cause ([context.Cause]) of a cancelled context if another process will continue the run. A tool whose call
-	// runs on another system must then not cancel it there.
+	// ErrLeft is wrapped by the cause ([context.Cause]) of a context that was cancelled because another process will continue the run. A
+	// tool that has a call executed on another system must then not cancel it there.
 	ErrLeft = errors.New("the run is left for another process")
 )

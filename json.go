@@ -45,8 +45,8 @@ type partJSON struct {
 	Extra      []Member        `json:"extra,omitempty"`
 }
 
-// MarshalJSON returns the message in the JSON form of this module's stores and events, with the members role and parts. It is no vendor's
-// form.
+// MarshalJSON returns the message in the JSON form that stores and events of this module use, an object with the members role and parts. It
+// is not the form of any vendor's API.
 func (m Message) MarshalJSON() ([]byte, error) {
 	out := messageJSON{Role: m.Role, Name: m.Name, Extra: m.Extra, Synthetic: m.Synthetic, Wire: m.Wire, Parts: make([]partJSON, 0, len(m.Parts))}
 	for _, p := range m.Parts {
@@ -145,10 +145,10 @@ func (p *partJSON) blob() Blob {
 	return Blob{MediaType: p.MediaType, URL: p.URL, Data: p.Data, Name: p.Name, Detail: p.Detail, Raw: p.Raw}
 }
 
-// MarshalJSON returns Lathe's own form of the blob, which is also that of a message's part.
+// MarshalJSON returns the blob in the JSON form that blobs have in the parts of [Message.MarshalJSON].
 func (b Blob) MarshalJSON() ([]byte, error) { return rawjson.Marshal(blobToJSON(b)) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the form that [Blob.MarshalJSON] writes.
 func (b *Blob) UnmarshalJSON(text []byte) error {
 	var in partJSON
 	if err := json.Unmarshal(text, &in); err != nil {

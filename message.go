@@ -17,19 +17,20 @@ const (
 	RoleTool      Role = "tool"      // the result of a tool call
 )
 
-// A Message is one entry of a conversation. It must not change after it was passed to a [Model] or added to a
-// history: providers cache its encoded form.
+// A Message is one entry of a conversation. It must not change after it was passed to a [Model] or added to a history, because providers
+// cache its encoded form.
 //
-// A message of [RoleTool] has exactly one part, a [ToolResult]. Only an assistant message has [ToolCall] parts, and exactly one tool message
-// answers each of them: these follow in the order of the calls, before any other message.
+// A message of [RoleTool] has exactly one part, a [ToolResult]. Only an assistant message has [ToolCall] parts. Exactly one tool message
+// answers each call: the tool messages follow the assistant message in the order of its calls, before any other message.
 type Message struct {
 	Role  Role
 	Name  string // of the author; "": none
 	Parts []Part // in the order of the text
-	// Extra has the members of the wire's message object that Lathe does not know, in their order. They are sent again unchanged.
+	// Extra contains the members of the received message object that Lathe does not know, in their order. They are sent unchanged when the
+	// message is sent again.
 	Extra []Member
-	// Wire is the wire from which the message was read; "" is [WireOpenAIChat]. Extra, here and in Parts, Blob.Raw, Opaque parts and
-	// Reasoning.Data are in its form, and are not sent to models of another wire.
+	// Wire is the API in which the message was received; "": [WireOpenAIChat]. Extra, here and in Parts, Blob.Raw, Opaque parts and
+	// Reasoning.Data have the form of that API. They are not sent to models of another wire.
 	Wire Wire
 	// Synthetic marks a message that the loop itself has added, such as the request for a final answer. It is sent to the model within its
 	// run, and is not part of the history of a session.
@@ -72,7 +73,7 @@ func sizeOf(members []Member) (n int) {
 }
 
 // A Part is a piece of a message: [Text], [Reasoning], [Blob], [Refusal], [ToolCall], [ToolResult] or [Opaque].
-// The set is closed.
+// No other type implements it.
 //
 //sumtype:decl
 type Part interface{ part() }
@@ -80,28 +81,29 @@ type Part interface{ part() }
 // Text is text that users may read, unless Unreadable is set.
 type Text struct {
 	Text string
-	// Commentary marks what a model writes before or between calls, such as the text on Harmony's commentary channel. It is no part of the
-	// answer.
+	// Commentary marks text that the model writes before or between calls, such as the text on Harmony's commentary channel. It is not part
+	// of the answer.
 	Commentary bool
-	// Unreadable marks the text of a call that could not be parsed. Models receive it in their history, users do not see it.
+	// Unreadable marks the text of a call that could not be parsed. Models receive it in their history, but users do not see it.
 	Unreadable bool
-	// Extra has the members of the wire's content part that Lathe does not know, such as cache_control, unchanged.
+	// Extra contains the members of the received content part that Lathe does not know, such as cache_control, unchanged.
 	Extra []Member
 }
 
-// Reasoning is the reasoning of a model, which is no part of its answer.
+// Reasoning is the text in which a model reasons before its answer. It is not part of the answer.
 //
-// Some vendors send opaque data with the reasoning, such as a signature. They require that later requests have the reasoning with its data,
-// unchanged and before the text or call that followed it.
+// Some vendors send opaque data with the reasoning, such as a signature. They require that later requests contain the reasoning with its
+// data, unchanged and before the text or call that followed it.
 type Reasoning struct {
 	Text string
-	// Field is the member of the wire that had the reasoning: "reasoning_content", "reasoning", "thinking", "redacted_thinking",
-	// "encrypted_content" or "thoughtSignature". "" is the provider's default.
+	// Field is the JSON member in which the server sent the reasoning: "reasoning_content", "reasoning", "thinking", "redacted_thinking",
+	// "encrypted_content" or "thoughtSignature"; "": the provider's default.
 	Field string
-	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data is sent only to the model that Entry names.
+	// Data is the vendor's opaque data, byte for byte; "": none. Reasoning with Data and an Entry is sent only to the model that
+	// Entry names.
 	Data string
-	ID   string // of the wire's reasoning item; "": it has none
-	// Entry is the name of the model that wrote the reasoning: Entry in the Options of package provider; "": not known.
+	ID   string // id of the reasoning item that the server sent; "": it has none
+	// Entry names the model that wrote the reasoning: it is the Entry in the Options of package provider; "": not known.
 	Entry string
 }
 
@@ -115,7 +117,7 @@ type Blob struct {
 	Data      []byte
 	Name      string // file name; "": none
 	Detail    string // OpenAI's `detail` of an image; "": none
-	// Raw is the wire's own content part if it has members that Lathe does not know; nil otherwise.
+	// Raw is the content part as it was received, if it has members that Lathe does not know; nil otherwise.
 	Raw json.RawMessage
 }
 
@@ -128,18 +130,20 @@ type ToolCall struct {
 	Name string // as the model wrote it
 	// Arguments is the argument text, byte for byte as the model wrote it. It may be invalid JSON.
 	Arguments string
-	// Dialect is the format in which the model wrote the call as text, a name of package dialect; "": it is a tool call of the wire.
+	// Dialect is the format in which the model wrote the call as text, a name of package dialect; "": the server returned a native tool
+	// call.
 	Dialect string
 	// Deprecated says that the call is in a deprecated syntax of its dialect.
 	Deprecated bool
-	// Recovered says that the call was found in the text of a model that otherwise makes calls of the wire.
+	// Recovered says that the call was found in the text of a model whose calls are otherwise native tool calls of its server.
 	Recovered bool
 	// Incomplete says that the model's output ended within the call. Such a call is never executed.
 	Incomplete bool
-	// ParseError is the code of a call written as text that could not be parsed, whose Name may be ""; "": the call was parsed.
+	// ParseError is set for a call that the model wrote as text and that could not be parsed: it is the code of that error, and Name may be
+	// "". A call that was parsed has ParseError "".
 	ParseError Code
-	// Extra has the members of the wire's call that Lathe does not know, unchanged. A member `function` has those of the function object
-	// of chat completions.
+	// Extra contains the members of the received call that Lathe does not know, unchanged. In the form of chat completions, a member
+	// `function` contains those of the call's function object.
 	Extra []Member
 }
 
@@ -151,11 +155,12 @@ type ToolResult struct {
 	Blobs   []Blob // content that is not text, for models that accept it
 	IsError bool
 	Code    Code // "" if IsError is false
-	// Extra has the members of the wire's content parts that Lathe does not know. Content then has the texts of all these parts.
+	// Extra contains the members of the received content parts that Lathe does not know. Content then contains the text of all these parts.
 	Extra []Member
 }
 
-// Opaque is a part of a kind that Lathe does not know, as a JSON value of [Message].Wire. It is sent unchanged to models of that wire only.
+// Opaque is a part of a kind that Lathe does not know. JSON is the part as it was received on the wire that [Message].Wire names. It is
+// sent unchanged, and only to models of that wire.
 type Opaque struct{ JSON json.RawMessage }
 
 // A Member is one member of a JSON object. Value is its unparsed JSON value.
@@ -212,7 +217,7 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
-// Calls returns the tool calls of the message in order, incomplete and unparsed ones included; nil: none.
+// Calls returns the tool calls of the message in order, including incomplete calls and calls that could not be parsed; nil: none.
 func (m *Message) Calls() (calls []ToolCall) {
 	for _, p := range m.Parts {
 		if c, ok := p.(ToolCall); ok {

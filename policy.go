@@ -12,19 +12,20 @@ import (
 // Equal inputs must give equal verdicts. The methods may be called from several goroutines at once and must not change what their arguments point
 // to. The zero [Verdict] denies, and so does a method that panics.
 type Policy interface {
-	// Tool decides whether the run's model is offered a tool. For Ask, the tool is offered only if there is an [Approver]. Tool returns Deny if
-	// Call would return Deny whatever the arguments.
+	// Tool decides whether the run's model is offered a tool. A tool with the decision Ask is offered only if there is an [Approver]. Tool
+	// must return Deny if Call would return Deny for all arguments.
 	Tool(*RunInfo, *ToolSpec) Verdict
-	// Step decides about the next model call. Every decision but Allow ends the run with [ReasonBudgetExceeded].
+	// Step decides about the next model call. Any decision other than Allow ends the run with [ReasonBudgetExceeded].
 	Step(*StepInfo) Verdict
-	// Call decides about one tool call, after its arguments were validated. For Ask, an [Approver] decides; without one, the call is denied.
+	// Call decides about one tool call, after its arguments were validated. If it returns Ask, an [Approver] decides; without an Approver,
+	// the call is denied.
 	Call(*CallInfo) Verdict
 }
 
 // A Decision is the decision of a [Policy]. The zero value is Deny.
 type Decision uint8
 
-// The decisions.
+// The decisions of a policy, the strictest first.
 const (
 	Deny  Decision = iota // refuse
 	Ask                   // request an approval
@@ -43,8 +44,8 @@ func (d Decision) String() string {
 	}
 }
 
-// A Verdict is a decision with the rule that made it. Rule and Reason are fixed texts of the policy: they must not quote the model, since
-// events and logs have them.
+// A Verdict is a decision and the rule that led to it. Rule and Reason appear in events and logs: they must be fixed texts of the policy
+// and must not quote the model.
 type Verdict struct {
 	Decision Decision
 	Rule     string // the name of the rule, such as "effect.read_only"
@@ -54,11 +55,11 @@ type Verdict struct {
 // RunInfo identifies a run and its owner.
 type RunInfo struct {
 	RunID, RequestID, SessionID string // SessionID is "" for a run without a session
-	// Principal is the owner of the run: the name of the API key, or the subject that an identity provider has named; "": the program has
-	// no keys.
+	// Principal is the owner of the run: the name of an API key, or the subject that an identity provider has reported; "": the program
+	// does not use keys.
 	Principal string
-	// Profile is the entry of `keys` in the configuration that has the rights and limits of the run, if an identity provider named the principal;
-	// "": the principal is itself the name of that entry.
+	// Profile names the entry in the configuration section `keys` whose rights and limits apply to the run. It is set if an identity
+	// provider has reported the principal. "": the entry has the name of the principal.
 	Profile string
 	Depth   int               // 0, or for a run that a tool call started, 1 more than that of the calling run
 	Labels  map[string]string // set by the caller of the run; nil: none
@@ -75,23 +76,23 @@ type StepInfo struct {
 	ToolCalls int     // tool calls of the run so far, refused ones included
 }
 
-// CallInfo describes a tool call before it is executed. A receiver may retain it and must not change it or what it points to.
+// CallInfo describes a tool call before it is executed. A receiver may retain it, but must not change it or what it points to.
 type CallInfo struct {
 	Run  *RunInfo
 	Turn int       // number of the model call that requested the tool call, from 1
 	Seq  int       // number of the tool call within the run, from 0
 	Call *ToolCall // as the model wrote it
 	Tool *ToolSpec
-	// Args is the JSON object that the tool would receive. It satisfies the tool's schema. It is nil for a call whose arguments are not
-	// valid, which no policy or approver receives.
+	// Args is the JSON object that the tool would receive. It satisfies the tool's schema. It is nil for a call with invalid arguments;
+	// policies and approvers do not receive such a call.
 	Args json.RawMessage
-	// Used are the tools that the run has used before this call, in the order of their first use; nil: none. It is set for policies and
-	// journals, and nil for approvers.
+	// Used lists the tools that the run has used before this call, in the order of their first use; nil: none. It is set for policies and
+	// for the Journal of a tool.Runner, and nil for approvers.
 	Used []ToolUse
 }
 
-// A ToolUse says how often a run has used a tool. Calls that were refused before the tool ran do not count. A run that a tool call started counts
-// for the calling run, too: see [ChildRun].Tools.
+// A ToolUse says how often a run has used a tool. Calls that were refused before the tool ran do not count. If a tool call started another
+// run, the tools of that run count as used by the calling run, too: see [ChildRun].Tools.
 type ToolUse struct {
 	Name  string
 	Spec  *ToolSpec // nil if the tool is no longer registered
@@ -100,13 +101,14 @@ type ToolUse struct {
 	Earlier bool
 }
 
-// An Approver decides a call for which the policy's verdict is Ask. Approve may block until ctx is done, or return [ErrPending]: the run is
-// then parked. Any other error refuses the call. Approve may be called from several goroutines at once.
+// An Approver decides about the calls for which the verdict of the policy is Ask. Approve may block until ctx is done. If it returns
+// [ErrPending], the run is parked; any other error refuses the call. Approve may be called from several goroutines at once.
 type Approver interface {
 	Approve(ctx context.Context, req *ApprovalRequest) (Approval, error)
 }
 
-// An ApprovalRequest requests a decision about one call. The decision is valid once, until ExpiresAt, and only for a call with this Digest.
+// An ApprovalRequest requests a decision about one call. The decision may be used once, before ExpiresAt, and only for a call with this
+// Digest.
 type ApprovalRequest struct {
 	CallInfo
 	Verdict Verdict // of the policy, with the decision Ask
@@ -127,6 +129,7 @@ type Approval struct {
 	// Result is a JSON value that answers the call in place of the tool, if it is not nil. The tool is not called. The limits
 	// of an output apply.
 	Result json.RawMessage
-	// InRequest says that the decision came in a request to the API of the gateway whose response continues with the output of the run.
+	// InRequest says that the approver decided in an API request to the gateway, and that the response to this request continues with the
+	// output of the run.
 	InRequest bool
 }

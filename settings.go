@@ -73,7 +73,7 @@ const (
 // OpenThought says what happens to calls at the end of a block of thinking that the model does not close.
 type OpenThought string
 
-// The choices for such calls. The zero value counts as OpenThoughtRun.
+// The choices for calls in a block of thinking that is not closed. The zero value counts as OpenThoughtRun.
 const (
 	OpenThoughtRun    OpenThought = "run"    // they are executed
 	OpenThoughtIgnore OpenThought = "ignore" // they remain a part of the reasoning
@@ -88,9 +88,11 @@ const (
 	OnLimitStop   OnLimit = "stop"   // no further model call
 )
 
-// Settings are the modes of a run. A zero field has the default of its tag. Each field is also a setting of `tool_calling` in a
-// configuration, whose name and text are the key of its tag and its comment; package internal/config explains the tags. A field with the tag
-// is:"negated" is true if the setting is false.
+// Settings are the modes of a run. The default of a zero field is in its struct tag `default`.
+//
+// Each field is also a setting in the section `tool_calling` of a configuration file. The struct tag `key` is the name of that setting, and
+// the comment of the field describes it. A field with the struct tag `is:"negated"` is the opposite of the setting: it is true if the
+// setting is false.
 type Settings struct {
 	// `relaxed`: calls are allowed; `enforced`: a run without any call fails; `disabled`: no tools are sent.
 	ToolUseMode ToolUseMode `key:"tool_use_mode" default:"relaxed" of:"relaxed=preferred,optional,auto enforced=required,must disabled=off,none,no,0,false" was:"mode"`
@@ -98,21 +100,21 @@ type Settings struct {
 	FailurePolicy FailurePolicy `key:"tool_failure_policy" default:"fatal" of:"fatal=strict tolerated=tolerate,ignore" also:"failure_policy"`
 	// Sent to the server unless `unset`; with `false`, calls beyond the first of a turn are refused.
 	ParallelToolCalls *bool `key:"parallel_tool_calls" default:"unset" also:"parallel"` // nil: unset
-	// Calls of one turn that run side by side, where their tools only read.
+	// Maximum of concurrent calls of one turn. Only calls of tools with the effect `read_only` are concurrent.
 	MaxParallel int `key:"max_parallel_tool_calls" default:"1" range:"1..256" also:"max_parallel"`
 	// The tool choice that is sent to the model: `auto`, `none`, `required`, or `function:NAME`.
 	ToolChoice ToolChoice `key:"tool_choice" default:"auto"`
-	// Send `required` or a function in every turn instead of the first only.
+	// Send a tool choice of `required` or `function:NAME` in every turn instead of the first only.
 	ToolChoiceEveryTurn bool `key:"tool_choice_every_turn" default:"false"`
-	// Ask once more when the answer after tool calls is blank.
+	// Ask the model once more for an answer when its answer after tool calls is blank.
 	NoFixEmptyFinal bool `key:"fix_empty_final" default:"true" is:"negated"` // true: do not ask
-	// The words of that request.
+	// The user message that asks for the answer if `fix_empty_final` is set.
 	FixEmptyFinalText string `key:"fix_empty_final_user_text" default:"Please provide your final answer."` // DefaultFixEmptyFinalText
-	// Send that request without tools.
+	// Send the request that `fix_empty_final` adds without tools.
 	FixEmptyFinalKeepTools bool `key:"fix_empty_final_disable_tools" default:"true" is:"negated"` // true: send it with tools
 	// Times that the model is asked again, with the errors, if its answer does not match the JSON Schema of the request; `0`: never.
 	MaxAnswerRepairs int `key:"max_answer_repairs" default:"1" range:"0..10" zero:"-1"` // negative: never
-	// Times a turn is repeated without tools when the server says that it cannot do tools.
+	// Times a turn is repeated without tools when the server says that it does not support tools.
 	FallbackRetryCount int `key:"fallback_retry_count" default:"0" range:"0..10" also:"retries"` // in ModeRelaxed only
 	// `noop`: every stage runs but the tool, whose result is `{"ok":true}`.
 	Executor Executor `key:"executor" default:"real" of:"real noop=dry_run,stub,fake"`
@@ -139,9 +141,12 @@ type Settings struct {
 // DefaultFixEmptyFinalText is the default of [Settings].FixEmptyFinalText.
 const DefaultFixEmptyFinalText = "Please provide your final answer."
 
-// Limits bound a run. A zero field has the default of its tag. A negative value is invalid unless the comment beside the field says
-// what it means. Sizes are bytes. Each field is also a setting of `tool_calling` in a configuration, as the fields of [Settings]
-// are. The tag narrow lists where the limit can be lowered: in the options of a request, in `keys`, and in `tools.run` ("agents").
+// Limits bound a run. The default of a zero field is in its struct tag `default`; "none" there means that there is no limit. A negative
+// value is invalid, unless the comment at the end of the line says what it means. Sizes are in bytes.
+//
+// Each field is also a setting in the section `tool_calling` of a configuration file; the struct tag `key` is its name. The struct tag
+// `narrow` lists the other places in which the limit can be lowered: "request" stands for the options of an API request, "keys" for the
+// entry of an API key in the section `keys`, and "agents" for an agent that is called as a tool, in the section `tools.run`.
 type Limits struct {
 	// Maximum model calls of one run.
 	MaxIterations int `key:"max_iterations" default:"8" range:"1.." narrow:"request keys agents" guest:"128" also:"max_turns max_steps max_rounds"`
@@ -186,8 +191,9 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Narrow returns, for each field, the stricter of l, with its defaults, and by. A field of by that is zero, or negative (except MaxDepth),
-// has no effect. above is the key of the first field, such as "max_iterations", in which by is less strict than l; "": no field of by is.
+// Narrow returns l, with defaults in place of its zero fields, in which each field is lowered to that of by if by is stricter. A field of
+// by that is 0 has no effect, and neither has a negative one, except for MaxDepth. above is the key of the first field in which by is less
+// strict than l, such as "max_iterations"; "": by has no such field.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
 	out = l.WithDefaults()
 	if by != (Limits{}) { // seldom
@@ -200,7 +206,7 @@ func (l Limits) Narrow(by Limits) (out Limits, above string) {
 // resumed, also by another process. A released reason never changes its meaning.
 type Reason string
 
-// The reasons.
+// The reasons for which a run ends or is parked.
 const (
 	ReasonAnswered            Reason = "answered"              // the model gave an answer
 	ReasonClientToolCalls     Reason = "client_tool_calls"     // the caller must execute calls of its own tools and start a new run
@@ -226,7 +232,8 @@ const (
 	ReasonInternal            Reason = "internal"              // the input is not valid, or a fault of this module, of a sink or of a store
 )
 
-// Status returns the group of r: "completed", "parked", "limited", "cancelled" or "failed". It is "failed" for unknown reasons.
+// Status returns the group of reasons to which r belongs: "completed", "parked", "limited", "cancelled" or "failed". For unknown reasons it
+// returns "failed".
 func (r Reason) Status() string {
 	switch r {
 	case ReasonAnswered, ReasonClientToolCalls:
@@ -245,7 +252,7 @@ func (r Reason) Status() string {
 // Blank is the likely cause of a blank answer; "": the answer is not blank, or the run failed.
 type Blank string
 
-// The causes. If several apply, the first of them is reported.
+// The causes of a blank answer. If several apply, the first of them is reported.
 const (
 	BlankCallsIgnored  Blank = "calls_ignored"  // the model called tools where calls have no effect
 	BlankLength        Blank = "length"         // the limit on output tokens was reached before the answer began

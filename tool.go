@@ -9,15 +9,15 @@ import (
 
 // A Tool is a function that a model may call. Both methods may be called from several goroutines at once.
 type Tool interface {
-	// Spec returns the definition of the tool: the same pointer at each call, to a value that does not change.
+	// Spec returns the definition of the tool. It must return the same pointer at each call, and the definition must not change.
 	Spec() *ToolSpec
-	// Call executes the tool. Only tool.Runner calls it, after all checks; [CallMetaFrom] returns the ids of the call from ctx. args is a JSON
-	// object that satisfies the tool's schema. Call must return soon after ctx is done: a call that has not returned 100 ms later gets a result
-	// without it.
+	// Call executes the tool. tool.Runner calls it after all checks; other code should not. [CallMetaFrom] returns the ids of the call from
+	// ctx. args is a JSON object that satisfies the tool's schema. Call must return soon after ctx is done: 100 ms later, the runner stops
+	// waiting and gives the call a result.
 	//
-	// A failure that the model should see is an [Output] with IsError, or an error made by tool.Fail, whose message the model receives. Any other
-	// error means that the call was not executed, or that its outcome is not known; the model receives its code, or [CodeExecutionFailed] if that
-	// is not the code of a call, and never its text.
+	// To report a failure to the model, return an [Output] with IsError, or an error made by tool.Fail, whose message the model receives.
+	// Any other error means that the call was not executed, or that its outcome is not known. The model then receives only the code of the
+	// error, or [CodeExecutionFailed] if that is not the code of a tool call.
 	Call(ctx context.Context, args json.RawMessage) (*Output, error)
 }
 
@@ -29,49 +29,54 @@ type ToolSpec struct {
 	OutputSchema json.RawMessage // JSON Schema of the output; nil: any output
 	Effect       Effect          // what a call may change
 	Owner        Owner           // who executes a call
-	// Allowlist names the fields of the output that the model may see, as dotted paths such as "user.name". `*` in a path stands for every
-	// key or element of one level, and the single entry `*` for the whole output. It is required, except for tools of [OwnerClient].
+	// Allowlist names the fields of the output that the model may see, as dotted paths such as "user.name". In a path, `*` stands for every
+	// key or element of one level. A list whose only entry is `*` allows the whole output. Allowlist is required, except for tools of
+	// [OwnerClient].
 	Allowlist []string
 	// Hidden tools are not sent to models. A model that calls one gets the code unknown_tool.
 	Hidden bool
-	// Target names the members of the arguments that say what the tool acts on, such as "path". With tool_failure_policy fatal, a later
-	// success makes up for a failure of the same tool only if these members are equal.
+	// Target names the members of the arguments that say what the tool acts on, such as "path". In a run with the setting
+	// tool_failure_policy: fatal, a successful call makes up for an earlier failed call of the same tool only if these members are equal.
 	Target []string
-	// Labels say what data the tool reads or sends, for policies: [LabelReadsPrivate] and the like, or
-	// labels that the operator defines.
+	// Labels say what data the tool reads or sends: [LabelReadsPrivate], [LabelReadsUntrusted], [LabelCanExfiltrate], or labels that the
+	// operator defines. Policies use them.
 	Labels []string
-	// SchemaVersion is a version of Schema in a form of the author's choice. Events have it.
+	// SchemaVersion is a version of Schema, in a form that the author of the tool chooses. Events contain it.
 	SchemaVersion string
 	Timeout       time.Duration // of one call; 0: Limits.ToolTimeout
 	CacheTTL      time.Duration // if Effect is ReadOnly, equal calls are answered from a cache for this time; 0: never
 	Concurrency   int           // maximum of calls at the same time; 0: no limit of its own. A further call waits until its deadline, then gets rate_limited
 	Rate          float64       // maximum of calls a second, in bursts of one second; 0: no limit. A call beyond it gets rate_limited at once
-	Backend       string        // name of what the tool depends on, such as a server; "": none. Its tools share BackendConcurrency and a circuit breaker
-	// BackendConcurrency is the maximum of calls at the same time of all tools with the same Backend; 0: no limit. Tools of one Backend have the
-	// same number or 0; the first of them that is added to a set must have it.
+	Backend       string        // name of the system that the tool depends on; "": none. Tools of one Backend share a circuit breaker
+	// BackendConcurrency is the maximum number of concurrent calls to Backend, over all tools with that Backend; 0: this tool sets no
+	// limit. To limit a Backend, set the number in the tool that is added to the set first. Further tools of the Backend must have the same
+	// number or 0.
 	BackendConcurrency int
 	// Origin says where the tool comes from, for errors and listings, such as "go", "builtin" or "mcp:files".
 	Origin string
-	// Principals names the principals and profiles whose runs have the tool; nil: all runs. In other runs it is an unknown tool.
+	// Principals lists the principals and profiles (see [RunInfo]) whose runs may use the tool; nil: all runs. For other runs, the tool
+	// does not exist.
 	Principals []string
-	// Extra has the members of a tool that a client declared for which ToolSpec has no field, such as strict or cache_control, unchanged.
-	// They are sent to models of the same wire only. A member `function` has those of the function object of chat completions.
+	// Extra contains the members of a client's tool definition for which ToolSpec has no field, such as strict or cache_control, unchanged.
+	// They are sent only to models of the same wire. In the form of chat completions, a member `function` contains those of the
+	// definition's function object.
 	Extra []Member `json:",omitempty"`
-	// Aliases are further names under which the client knows its tool. A call by one of them, or by a spelling of it that fits no other
-	// tool of the client, is a call of this tool. They are not sent.
+	// Aliases are other names by which a client knows its tool; the model may find them in the client's prompts. Lathe accepts a call by an
+	// alias as a call of this tool, also if it differs from the alias in case or punctuation, unless another tool of the client has such an
+	// alias. Aliases are not sent to models.
 	Aliases []string `json:",omitempty"`
-	// Disallowed marks a tool that the client's tool choice excludes. Its definition is sent all the same, since prompt caches depend on
-	// it, and a call to it gets the code unknown_tool. The JSON name "Barred" is that of recorded runs.
+	// Disallowed marks a tool that the client's tool choice excludes. Its definition is still sent, because prompt caches depend on it, but
+	// a call of it gets the code unknown_tool. The JSON name is "Barred", as in recorded runs.
 	Disallowed bool `json:"Barred,omitempty"`
 	// Wire is the wire of Extra; "": [WireOpenAIChat].
 	Wire Wire `json:",omitempty"`
-	// UncheckedParts lists what was removed from the author's schemas because it cannot be checked here, each entry with its place and the
-	// reason. The tool's server must check it.
+	// UncheckedParts lists the parts of the author's schemas that were removed because Lathe cannot check them. Each entry has the place
+	// and the reason. The server of the tool must check these parts.
 	UncheckedParts []string `json:"-"`
 }
 
-// For reports whether a run has the tool, by its principal and its profile ([RunInfo].Profile; "": none): Principals is nil or names one of
-// them.
+// For reports whether runs with this principal and profile may use the tool: Principals is nil or contains principal or profile. profile is
+// [RunInfo].Profile and may be "".
 func (s *ToolSpec) For(principal, profile string) bool {
 	return s.Principals == nil || slices.Contains(s.Principals, principal) || profile != "" && slices.Contains(s.Principals, profile)
 }
@@ -87,7 +92,7 @@ const (
 // Effect says what a call of a tool may change, and so whether it may be repeated. The zero value counts as [Writes].
 type Effect uint8
 
-// The effects.
+// The effects of tools.
 const (
 	EffectUndeclared Effect = iota // not declared: counts as Writes
 	ReadOnly                       // changes nothing; calls may be repeated and executed in parallel
@@ -118,7 +123,7 @@ func (e Effect) Declared() string {
 // Owner says who executes a tool.
 type Owner uint8
 
-// The owners.
+// The owners of tools.
 const (
 	OwnerServer Owner = iota // tool.Runner calls Tool.Call
 	OwnerClient              // the call is returned to the caller of the run, which executes it
@@ -141,10 +146,10 @@ type Output struct {
 	Code    Code // if IsError is set; "": [CodeExecutionFailed]
 	// RC is the return code of a WebAssembly tool; 0: success, or another kind of tool.
 	RC int
-	// Cause says why a call failed, for operators: logs and events have it, models do not receive it. It must not quote an argument, an
-	// output or a secret. Only its first 200 bytes are used.
+	// Cause says why a call failed, for operators. It appears in logs and events; models do not receive it. It must not quote an argument,
+	// an output or a secret. Only its first 200 bytes are used.
 	Cause string
-	// Run is set by a tool whose call started a run of its own.
+	// Run must be set by a tool whose call has started a run; nil: it has started none.
 	Run *ChildRun
 }
 
@@ -157,7 +162,7 @@ type ChildRun struct {
 	Tools []string // names of the tools that the run has used, for policies that depend on what was read
 }
 
-// A CallMeta identifies the call that a tool executes. It has no secret.
+// A CallMeta identifies the call that a tool executes. It contains no secrets.
 type CallMeta struct {
 	RunID, RequestID, SessionID string // SessionID is "" for a run without a session
 	CallID                      string // unique within the run

@@ -9,11 +9,11 @@
 //
 // # Approvals and restarts
 //
-// Each event of a run except deltas is stored before the effect that it announces begins. A call that needs an approval parks its run: [Agent.Waiting] lists such calls, and
-// [Agent.Answer] stores the decision and resumes the run in the background. With a store that outlives the process, [Agent.Recover], called
-// once at the start, resumes the runs that earlier processes did not finish, and restores their requests for approval with their expiry.
-// A call of a tool with the effect Writes is never repeated after a crash; the model gets the result interrupted. Calls of tools that only
-// read or are idempotent are repeated.
+// Each event of a run, except for deltas, is stored before the effect that it announces begins. A call that needs an approval parks its run:
+// [Agent.Waiting] lists such calls, and [Agent.Answer] stores the decision and resumes the run in the background. If the store outlives the
+// process, call [Agent.Recover] once at the start: it resumes the runs that earlier processes did not finish, and restores their requests for
+// approval with their expiry. A call of a tool with the effect Writes is never repeated after a crash; the model gets the result interrupted.
+// Calls of tools that only read or are idempotent are repeated.
 //
 // # The parts
 //
@@ -47,47 +47,51 @@ import (
 
 // Options configure an agent. They are copied.
 type Options struct {
-	// Name is stored with each run: [Agent.Recover] resumes, and [Agent.Waiting] lists after a restart, the runs of this name only. Several
-	// agents of one process may share an SQLite store if each has a name of its own. A [store.Shared], such as a PostgreSQL database, is for
-	// agents of one name: after Recover, one of another name would acquire their runs and could not resume them. Unfinished runs stay under the name that they
-	// were started with, also "": after a change of the name, recover them with an agent of the old one.
+	// Name is stored with each run. [Agent.Recover] resumes only runs with this Name, and after a restart [Agent.Waiting] lists only those.
+	// Several agents of one process may share an SQLite store if each has its own Name. All agents that share a [store.Shared], such as a
+	// PostgreSQL database, must have the same Name: after Recover, an agent with another Name would acquire runs that it cannot resume.
+	// After a change of Name (also from ""), recover unfinished runs with an agent that has the old Name.
 	Name string
-	// Description tells the models of the other agents when to hand the conversation over to this one: see Handoffs.
+	// Description tells the models of other agents when to hand the conversation over to this agent: see Handoffs.
 	Description string
-	// Instructions is the system message of each run whose messages begin with none; "": none. With Handoffs, instructions are not in the
-	// history: each model call begins with those of its agent, before a system message of the conversation.
+	// Instructions is the system message of each run whose messages do not begin with a system message; "": none. With Handoffs,
+	// instructions are not part of the history: each model call begins with those of its agent, followed by a system message of the
+	// conversation.
 	Instructions string
 	Tools        []lathe.Tool // within the limits of [tool.NewSet]
-	// Policy decides on each tool call and, unless Loop has a policy, before each model call; nil: [policy.Default], which allows calls that
-	// only read and asks for the others. A name in a [policy.Tools] that is nearly that of a tool is an error.
+	// Policy decides about each tool call and, unless Loop has a policy, before each model call; nil: [policy.Default], which allows tools
+	// that only read and requires an approval for all others. [New] returns an error if a [policy.Tools] contains a name that is nearly the
+	// name of a tool.
 	Policy lathe.Policy
-	// Approver answers the requests of the policy while the run waits; nil: the run is parked, and the agent stores the requests until
-	// [Agent.Answer].
+	// Approver decides, while the run waits, about calls for which the policy requires an approval. nil: the run is parked, and the agent
+	// stores the request until [Agent.Answer] is called.
 	Approver lathe.Approver
-	// Store stores the runs. It must also be a [store.RunIndex] and a [store.SignalStore], as those of packages store/sqlite and
-	// store/postgres are; nil: in memory, until the process ends.
+	// Store stores the runs. It must also implement [store.RunIndex] and [store.SignalStore], as the stores of packages store/sqlite and
+	// store/postgres do. nil: runs are stored in memory, until the process ends.
 	Store store.Store
-	// Runner and Loop are further options of the parts. Set limits and settings in Runner (Runner.Limits.ApprovalTTL), sampling and prices in
-	// Loop. Set Policy, Approver and Log here and not in Runner: those of Runner replace them. [Agent.With] replaces limits, settings and
-	// sampling for single runs.
+	// Runner and Loop are options of the parts from which the agent is made. Set limits and settings in Runner (such as
+	// Runner.Limits.ApprovalTTL), and sampling and prices in Loop. Set Policy, Approver and Log in Options, not in Runner: a value in
+	// Runner takes precedence. [Agent.With] replaces limits, settings and sampling for single runs.
 	Runner tool.Options
 	Loop   loop.Options
-	// Handoffs are agents to which the conversation can be handed over, and which can hand it over to each other and, if Name is set, back.
-	// The model of each has a tool transfer_to_NAME for each of the others, which only reads; the policy of the agent decides about it.
-	// After such a call the other agent answers, with its own model, instructions, tools, policy, settings and limits, in the rest of the
-	// run and in later runs that continue its history, also after a restart: the last successful transfer in the messages decides, so a
-	// caller that supplies the messages can choose the agent. Limits count over the whole run; those of the current agent apply.
-	// ModelCallStarted and the trace of the result have the agent's name.
+	// Handoffs are agents to which the conversation can be handed over. They can hand it over to each other and, if Name is set, back to
+	// this agent. For each other agent, the model of an agent has a read-only tool transfer_to_NAME; the policy of the calling agent
+	// decides about it.
+	//
+	// After a call of that tool the other agent answers, with its own model, instructions, tools, policy, settings and limits. It does so
+	// in the rest of the run and in later runs that continue its history, also after a restart: the last successful transfer in the
+	// messages decides which agent answers, so a caller that supplies the messages can choose the agent. Limits count over the whole run;
+	// those of the current agent apply. ModelCallStarted and the trace of the result contain the name of the agent.
 	Handoffs []Handoff
 	// MaxTransfers is the maximum number of transfers of one run; 0: 8. The policy denies further ones, by the rule max_transfers.
 	MaxTransfers int
-	// Prepare, if not nil, may change each request before the model receives it, for example add, omit or summarize messages. It may change
-	// req and the elements of its lists, but not the messages and tools themselves. The history of the run
-	// has the messages without these changes. An error ends the run. Prepare may be called from several goroutines at once.
+	// Prepare, if not nil, is called with each request before the model receives it, and may change it, for example add, omit or summarize
+	// messages. It may change req and the elements of its lists, but not the messages and tools to which they refer. The history of the run
+	// contains the messages without these changes. An error ends the run. Prepare may be called from several goroutines at once.
 	//
-	// The hook around tool calls is Runner.Around.
+	// To change tool calls, use Runner.Around.
 	Prepare func(ctx context.Context, req *lathe.Request) error
-	// Sinks receive the events of all runs, such as an [observe.Metrics], in order. A sink that blocks delays the run.
+	// Sinks, such as an [observe.Metrics], receive the events of all runs, in order. A sink that blocks delays the run.
 	Sinks []event.Sink
 	Log   *slog.Logger // nil: no logging
 	// MaxRuns is the maximum number of concurrent runs; 0: 256 ([engine.MaxRuns]). A run beyond it fails with code unavailable. A parked run
@@ -123,8 +127,8 @@ type parts struct {
 	serving sync.WaitGroup
 }
 
-// New returns an agent. opts may be nil. The error has the code invalid_config, or is that of a store that cannot be read within 10 s. The
-// caller must call [Agent.Close].
+// New returns an agent. opts may be nil. The caller must call [Agent.Close]. The error has the code invalid_config, or is that of a store
+// that cannot be read within 10 s.
 func New(model lathe.Model, opts *Options) (*Agent, error) {
 	var o Options
 	if opts != nil {
@@ -260,9 +264,10 @@ func checkNames(p lathe.Policy, tools *tool.Set) error {
 	return nil
 }
 
-// With returns an agent for runs with the settings of in: session and labels, limits, settings and sampling, tools of the caller, and
-// messages before those of the run. in replaces the whole in of an earlier With; its Park and Target are not used. The agent shares
-// everything else with a, so only one of the two needs [Agent.Close]. Leave in.Run.RunID empty if the agent executes more than one run.
+// With returns an agent that executes its runs with the fields of in: session and labels, limits, settings and sampling, tools that the
+// caller executes, and messages that precede those of the run. Park and Target of in are not used. in replaces that of an earlier With as a
+// whole. The new agent shares everything else with a, so [Agent.Close] must be called for only one of the two. Leave in.Run.RunID empty if
+// the agent executes more than one run.
 func (a *Agent) With(in loop.Input) *Agent { return &Agent{parts: a.parts, in: in} }
 
 // input returns the input of a run.
@@ -279,7 +284,8 @@ func (a *Agent) input(prompt []lathe.Message) *loop.Input {
 	return &in
 }
 
-// ErrWaiting is the error of a run that is parked: it waits for an approval or for the result of a tool of the caller.
+// ErrWaiting is wrapped by the error of a run that is parked: it waits for an approval or for the result of a tool that the caller
+// executes.
 var ErrWaiting = errors.New("the run waits")
 
 // outcome returns the error of a run that is not executed any more; nil if it has an answer. res is nil if its process has left it.
@@ -295,29 +301,30 @@ func outcome(runID string, res *event.Result) error {
 	return fmt.Errorf("agent: run %s: %s: %w: Agent.Resume resumes it, with the results of the calls in Result.Pending", runID, res.Reason, ErrWaiting)
 }
 
-// Run executes one run, and blocks until it ends or is parked: a parked run waits for an approval or for the result of a tool of the caller,
-// and can be resumed. prompt is the conversation so far, usually with a user message at its end. To continue a conversation, pass the History
-// of its last result and a new message.
+// Run executes one run, and blocks until it ends or is parked. A parked run waits for an approval or for the result of a tool that the
+// caller executes, and can be resumed. prompt is the conversation so far, usually with a user message at its end. To continue a
+// conversation, pass the History of its last result and a new message.
 //
-// The result is nil only if the run could not begin. The error is nil if there is an answer, also one that a limit has cut short: see
-// [event.Result].Reason. It wraps [ErrWaiting] if the run is parked, and is the error of a run that failed. If ctx is done, the run is
-// cancelled, and the result has what it had reached until then.
+// The result is nil only if the run could not begin. The error is nil if there is an answer, even one that a limit has cut short: see
+// [event.Result].Reason. If the run is parked, the error wraps [ErrWaiting]; if the run failed, it is the error of the run. If ctx is done,
+// the run is cancelled, and the result contains what the run had reached until then.
 func (a *Agent) Run(ctx context.Context, prompt ...lathe.Message) (*event.Result, error) {
 	return a.finish(a.Stream(ctx, prompt...))
 }
 
-// Stream executes one run, as [Agent.Run] does, and yields its events, which the caller may retain. The run waits until the caller has taken
-// an event. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has that error and no
-// event. [loop.Ended] returns the result in the last event. A second range starts a second run.
+// Stream executes one run, as [Agent.Run] does, and yields its events, which the caller may retain. The run waits while the caller
+// processes an event. If the range ends early or ctx is done, the run is cancelled. If Run would return an error, the last pair has that
+// error and no event. [loop.Ended] returns the result in the last event. A second range starts a second run.
 func (a *Agent) Stream(ctx context.Context, prompt ...lathe.Message) iter.Seq2[event.Event, error] {
 	return a.stream(ctx, func(own event.Sink) (string, error) {
 		return a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{own}})
 	})
 }
 
-// Resume resumes a parked run with the results of tools of the caller, by call id, and blocks until it ends or is parked again. Calls without
-// a result remain pending; results may be nil. If ctx is done, the run is cancelled. The result and the error are those of [Agent.Run];
-// if the run cannot be resumed, the result is nil, and the error has the code not_found, or conflict if the run has ended or is executed now.
+// Resume resumes a parked run and blocks until it ends or is parked again. results are the results, by call id, of calls that the caller
+// has executed; it may be nil. Calls without a result remain pending. If ctx is done, the run is cancelled. The result and the error are
+// those of [Agent.Run]. If the run cannot be resumed, the result is nil, and the error has the code not_found, or conflict if the run has
+// ended or is being executed.
 func (a *Agent) Resume(ctx context.Context, runID string, results map[string]lathe.Output) (*event.Result, error) {
 	return a.finish(a.stream(ctx, func(own event.Sink) (string, error) {
 		return runID, a.supervisor.Resume(ctx, a.loop, runID, results, own)
@@ -392,9 +399,9 @@ func (p *pipe) Emit(_ context.Context, e event.Event) {
 // Leave implements [engine.Leaver].
 func (p *pipe) Leave(string) { close(p.done) }
 
-// Start starts a run in the background and returns its id as soon as its first event is stored: from then on the run survives the end of the
-// process (see [Agent.Recover]). The run has the values of ctx, and is not cancelled with it. [Agent.Wait] returns its result. On an error
-// there is no run; the code is unavailable if MaxRuns runs are in progress or after [Agent.Close].
+// Start starts a run in the background and returns its id as soon as its first event is stored. From then on, [Agent.Recover] can resume
+// the run after the end of the process. The run has the values of ctx, but is not cancelled with it. [Agent.Wait] returns its result. If
+// Start returns an error, no run was started; the code is unavailable if MaxRuns runs are in progress or after [Agent.Close].
 func (a *Agent) Start(ctx context.Context, prompt ...lathe.Message) (runID string, err error) {
 	s := &starting{first: make(chan event.Event, 1)}
 	if runID, err = a.supervisor.Start(ctx, a.loop, a.input(prompt), &engine.RunOptions{Sinks: []event.Sink{s}}); err != nil {
@@ -426,9 +433,9 @@ func (s *starting) Leave(runID string) {
 }
 
 // Wait returns the result of a run; the result and the error are those of [Agent.Run]. If this process executes the run, Wait blocks until
-// the run ends or is parked. Otherwise it reads the result from the store at once: the error has the code unavailable if the run has neither
-// ended nor is parked, because another process executes it or its process has stopped (see [Agent.Recover]), and not_found if the store does
-// not contain the run. If ctx is done earlier, Wait returns the error of ctx, and the run continues.
+// the run ends or is parked. Otherwise it reads the result from the store at once. The error then has the code unavailable if the run has
+// neither ended nor is parked (another process executes it, or its process has stopped: see [Agent.Recover]), and not_found if the store
+// does not contain the run. If ctx is done while Wait blocks, Wait returns the error of ctx, and the run continues.
 func (a *Agent) Wait(ctx context.Context, runID string) (*event.Result, error) {
 	res, here, err := a.supervisor.Wait(ctx, runID)
 	if !here {
@@ -463,10 +470,10 @@ func (a *Agent) stored(ctx context.Context, runID string) (*event.Result, error)
 	return res, nil
 }
 
-// Cancel ends a run with reason cancelled: at once if it is parked, when the calls in progress have returned if this process executes it,
-// otherwise as soon as its process reads the request from the store. It does not wait for that: see [Agent.Wait]. The error has the code
-// not_found if the store does not contain the run. It wraps [lathe.ErrConflict] if the run has ended, or if the store already has a request
-// to cancel it.
+// Cancel ends a run with reason cancelled. A parked run ends at once, and a run that this process executes ends when its calls in progress
+// have returned. Otherwise the run ends as soon as its process reads the request from the store. Cancel does not wait for the end: see
+// [Agent.Wait]. The error has the code not_found if the store does not contain the run. It wraps [lathe.ErrConflict] if the run has ended,
+// or if the store already has a request to cancel it.
 func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	if a.supervisor.Cancel(runID) {
 		return nil
@@ -477,9 +484,10 @@ func (a *Agent) Cancel(ctx context.Context, runID string) error {
 	return a.runs.(store.SignalStore).PutSignal(ctx, store.Signal{RunID: runID, Kind: store.SignalCancel})
 }
 
-// Close accepts no more runs and blocks until those of this process have ended or are parked: without a deadline in ctx as long as the
-// longest run takes (run_timeout, by default 15 minutes). If ctx is done earlier, it stops the others, stores nothing more of them, and
-// returns their number; [Agent.Recover] of the next process resumes them. It does not close the store. It may be called more than once.
+// Close accepts no more runs and blocks until the runs of this process have ended or are parked. Without a deadline in ctx, that takes as
+// long as the longest run (run_timeout, by default 15 minutes). If ctx is done earlier, Close stops the remaining runs, stores none of
+// their further events, and returns their number; [Agent.Recover] of the next process resumes them. Close does not close the store. It may
+// be called more than once.
 func (a *Agent) Close(ctx context.Context) (left int) {
 	a.mu.Lock()
 	if a.stop != nil {

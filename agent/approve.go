@@ -12,9 +12,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Waiting returns the calls that wait for an approval, the earliest to expire first: those of runs of this agent, and, on a store that
-// several processes share, those of the other processes. After a restart on a store that is not shared, it lists the requests of earlier
-// processes once [Agent.Recover] has restored them. The error is that of a store that cannot be read.
+// Waiting returns the calls that wait for an approval, the earliest to expire first: those of the runs of this agent and, on a store that
+// several processes share, those of the other processes. After a restart on a store that is not shared, requests of earlier processes are
+// listed once [Agent.Recover] has restored them. Waiting returns an error if the store cannot be read.
 func (a *Agent) Waiting(ctx context.Context) ([]approval.Request, error) {
 	if _, shared := a.runs.(store.Shared); shared {
 		if _, err := a.queue.Restore(ctx, a.own()); err != nil {
@@ -45,8 +45,8 @@ func (a *Agent) describe(ctx context.Context, r *approval.Request) {
 		Verdict: lathe.Verdict{Rule: r.Rule, Reason: r.Reason}}, a.now())
 }
 
-// Answer stores the decision on the request with this digest, and resumes the run in the background in this process, unless another process
-// executes it. The run resumes after each decision: if others of its calls still wait, it executes the call that was decided, and is parked
+// Answer stores the decision on the request with this digest. It resumes the run in the background in this process, unless another process
+// executes it. The run resumes after each decision: if other calls of it still wait, it executes the call that was decided and is parked
 // again. [Agent.Wait] returns its result. The error is that of [approval.Queue.Answer], or that of [Agent.Waiting] if the store cannot be
 // read; nothing is stored then.
 func (a *Agent) Answer(ctx context.Context, digest string, answer approval.Answer) error {
@@ -114,11 +114,12 @@ func (a *Agent) unwatch(digest string) {
 	}
 }
 
-// Recover resumes, in the background, the runs that earlier processes did not finish, and restores the requests for approval of parked
-// runs with their expiry. Call it once, after New. On a shared store it also acquires runs of processes that stop, until [Agent.Close].
+// Recover resumes, in the background, the runs that earlier processes did not finish. It restores the requests for approval of parked runs;
+// each expires at its original time. Call it once, after New. On a shared store it also acquires the runs of processes that stop, until
+// [Agent.Close].
 //
-// It returns the number of resumed runs. The error joins those of runs that could not be resumed and of reading the store. Log it and continue:
-// the other runs are resumed and the agent is usable. A run with a damaged log causes the same error at each start.
+// It returns the number of resumed runs. The error joins the errors of runs that could not be resumed and of reading the store. Log it and
+// continue: the other runs are resumed and the agent is usable. A run with a damaged log causes the same error at each start.
 func (a *Agent) Recover(ctx context.Context) (resumed int, err error) {
 	own := a.own()
 	loopFor := func(row *store.RunSummary) (*loop.Loop, error) {

@@ -10,10 +10,10 @@ import (
 	"github.com/lathe-run/lathe/observe"
 )
 
-// Events yields the events of a run that follow the event with the id after (0: all), first from the store and then as they are published, until
-// the run ends or is parked. The caller may retain them. The run does not wait for the caller: a slow caller misses deltas, but no stored
-// event. Ending the range does not affect the run. If ctx is done, the last pair has its error. Of a run that another process executes,
-// Events yields only the events that are stored. For a run that does not exist, it yields an error of code not_found.
+// Events yields the events of a run that follow the event with the id after (0: all events). It yields them first from the store and then
+// as they are published, until the run ends or is parked. The caller may retain them. The run does not wait for the caller: a slow caller
+// misses deltas, but no stored event. Ending the range does not affect the run. If ctx is done, the last pair has its error. For a run that
+// another process executes, Events yields only stored events. For a run that does not exist, it yields an error of code not_found.
 func (a *Agent) Events(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		live := a.bus.Subscribe(runID)

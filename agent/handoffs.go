@@ -16,8 +16,8 @@ import (
 // A Handoff is another agent to which the conversation can be handed over: see Options.Handoffs.
 type Handoff struct {
 	Model lathe.Model // required
-	// Options configure the other agent. Name is required. A Policy that is nil is [policy.Default]; an Approver, Loop.Now or Log that is nil
-	// is that of the first agent. Handoffs, MaxTransfers, Store, Sinks and MaxRuns must not be set.
+	// Options configure the other agent. Name is required. If Policy is nil, it is [policy.Default]; if Approver, Loop.Now or Log is nil,
+	// it is that of the agent with the Handoffs. Handoffs, MaxTransfers, Store, Sinks and MaxRuns must not be set.
 	Options Options
 }
 

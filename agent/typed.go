@@ -17,14 +17,14 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// RunAs executes one run, as [Agent.Run] does, whose answer is a value of type T. The model receives the JSON Schema of T, which is derived
-// as [tool.Func] derives that of its input; for a T that is not a JSON object, such as []string, that of an object with the one member value.
-// This schema replaces a ResponseFormat of the agent's sampling. A model whose answer does not match is asked again with the error,
-// max_answer_repairs times.
+// RunAs executes one run, as [Agent.Run] does, and returns its answer as a value of type T. The model receives the JSON Schema of T, which
+// [tool.SchemaOf] describes, in place of a ResponseFormat of the agent's sampling. If the JSON form of T is not an object, as with
+// []string, the schema is that of an object with T as its only member, value. If the answer of the model does not match the schema, the
+// model is asked again with the error, max_answer_repairs times.
 //
-// If no answer matches, or the run ends by a limit, the error has the code invalid_answer, and the result has the text of the last answer. If
-// the run is parked, the error wraps [ErrWaiting], and [ValueOf] returns the value later. The code invalid_config means that T has no JSON
-// Schema; there is no run then. On an error, value is the zero value or incomplete.
+// If no answer matches, or the run ends by a limit, the error has the code invalid_answer, and the result contains the text of the last
+// answer. If the run is parked, the error wraps [ErrWaiting], and [ValueOf] returns the value later. If T has no JSON Schema, the error has
+// the code invalid_config, and no run is started. On an error, value is the zero value or incomplete.
 func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value T, res *event.Result, err error) {
 	f, err := formatOf[T]()
 	if err != nil {
@@ -38,7 +38,7 @@ func RunAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) (value
 }
 
 // ValueOf returns the answer in res, the result of [Agent.Wait], as a value of type T. It is for runs of [RunAs] that were parked. res must
-// not be nil. The error has the code invalid_answer if the run did not end with an answer, or the answer does not fit T.
+// not be nil. The error has the code invalid_answer if the run did not end with an answer, or if the answer does not fit T.
 func ValueOf[T any](res *event.Result) (value T, err error) {
 	f, err := formatOf[T]()
 	if err == nil {
@@ -47,7 +47,7 @@ func ValueOf[T any](res *event.Result) (value T, err error) {
 	return value, err
 }
 
-// A Partial is a value of a run that is in progress, or its answer.
+// A Partial is a value that [StreamAs] yields: the part of the answer that was received so far, or the complete answer.
 type Partial[T any] struct {
 	// Value has the fields that were received so far. A string may be incomplete; a number, true, false or null is complete.
 	Value T
@@ -55,9 +55,9 @@ type Partial[T any] struct {
 	Result *event.Result
 }
 
-// StreamAs executes one run, as [RunAs] does, and yields partial values while the model writes, and then the answer, whose pair has the
-// Result. Values may come from a turn that turns out not to be the answer: each value replaces the one before. If RunAs would return an
-// error, the last pair has it. If the range ends early, the run is cancelled.
+// StreamAs executes one run, as [RunAs] does. While the model writes, it yields partial values; then it yields the complete answer, whose
+// Partial has the Result. A partial value may come from a turn that does not end with the answer: each value replaces the one before. If
+// RunAs would return an error, the last pair has that error. If the range ends early, the run is cancelled.
 func StreamAs[T any](ctx context.Context, a *Agent, prompt ...lathe.Message) iter.Seq2[Partial[T], error] {
 	return func(yield func(Partial[T], error) bool) {
 		f, err := formatOf[T]()

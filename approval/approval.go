@@ -30,8 +30,8 @@ const (
 // maxGrants is the maximum number of grants in a Grants.
 const maxGrants = 10_000
 
-// Grants is a set of approvals that apply to further calls, in memory. The zero value is empty and ready to use. Its methods may be called from
-// several goroutines at once.
+// Grants is a set of approvals that apply to further calls. It is in memory. The zero value is empty and ready to use. Its methods may be
+// called from several goroutines at once.
 type Grants struct {
 	mu      sync.Mutex
 	granted map[grant]string // the approver by grant
@@ -72,9 +72,9 @@ func grantOf(req *lathe.ApprovalRequest, scope Scope) (g grant, ok bool) {
 	return g, true
 }
 
-// Add adds the approval of req for all calls of the scope; by is the approver. A second Add of an equal approval replaces the approver. It
-// returns an error for [ScopeOnce] and unknown scopes, for [ScopeCall] if the arguments are not valid JSON, for [ScopeSession] if the run has no
-// session, and if the set contains 10,000 approvals.
+// Add adds the approval of req for all calls of the scope; by is the name of the approver. If the set has an equal approval, Add replaces
+// its approver. It returns an error for [ScopeOnce] and unknown scopes, for [ScopeCall] if the arguments are not valid JSON, for
+// [ScopeSession] if the run has no session, and if the set contains 10,000 approvals.
 func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	key, ok := grantOf(req, scope)
 	if !ok {
@@ -92,8 +92,8 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 	return nil
 }
 
-// Allows reports whether the scope of an earlier approval covers the call; by is the approver. If several approvals cover it, by is that of the
-// narrowest scope.
+// Allows reports whether an approval in the set covers the call of req; by is the name of its approver. If several approvals cover it, by
+// is that of the narrowest scope.
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,10 +110,10 @@ func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	return "", false
 }
 
-// EndRun removes the approvals with the scope of the run with this id. Those of its session remain.
+// EndRun removes the approvals for the run with this id. Those for its session remain.
 func (g *Grants) EndRun(id string) { g.drop(id, ScopeCall, ScopeRun) }
 
-// EndSession removes the approvals with the scope of the session with this id.
+// EndSession removes the approvals for the session with this id.
 func (g *Grants) EndSession(id string) { g.drop(id, ScopeSession) }
 
 func (g *Grants) drop(in string, scopes ...Scope) {
@@ -128,13 +128,13 @@ func (g *Grants) drop(in string, scopes ...Scope) {
 	}
 }
 
-// Values of [lathe.Approval].ReasonCode that a [Queue] sets itself, without an answer to the request.
+// Values of [lathe.Approval].ReasonCode in decisions that a [Queue] makes itself, without an answer to the request.
 const (
 	ReasonGranted  = "granted"  // approved by the scope of an earlier answer
 	reasonReplayed = "replayed" // the answer was already returned for another call
 )
 
-// Text returns s as a JSON string, for [Answer].Result.
+// Text returns s as a JSON string. It is for the field Result of an [Answer].
 func Text(s string) json.RawMessage { return rawjson.AppendQuote(nil, s) }
 
 // fingerprint returns a hash of all fields of an answer except InRequest.

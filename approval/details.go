@@ -26,10 +26,10 @@ const (
 	maxShownValue = 400
 )
 
-// Details returns the lines that an approver should see first: those that Lathe has determined, then the first 40 arguments in canonical JSON,
-// with control, direction and invisible characters as escapes ([Visible]). It truncates names above 64 bytes and values above 400 bytes, before
-// escaping; each truncated one states by how much. If there are more arguments, the last line says how many. now determines the line
-// "expires in".
+// Details returns the lines that an approver should see first: those that Lathe has determined, then the first 40 arguments in canonical
+// JSON, with escapes for control, direction and invisible characters (see [Visible]). Names above 64 bytes and values above 400 bytes are
+// truncated, before escaping; a truncated one says how much is missing. If there are more arguments, the last line says how many. now is
+// the time from which the line "expires in" counts.
 func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
 	origin := req.Tool.Origin
 	if origin == "" {

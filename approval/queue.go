@@ -21,18 +21,18 @@ import (
 // QueueOptions configure a [Queue]. The zero value is usable.
 type QueueOptions struct {
 	Now func() time.Time // the clock; nil: time.Now
-	// MaxPending is the maximum number of requests in memory; 0 or less: 10,000. An answered request counts until it expires or Withdraw
-	// removes it. Approve returns an error for further requests.
+	// MaxPending is the maximum number of requests in memory; 0 or less: 10,000. Approve returns an error for further requests. An answered
+	// request counts until it expires or Withdraw removes it.
 	MaxPending int
-	// Grants are approvals that Approve applies to further calls; several queues may share them. If Signals is nil, Approve adds the answers
-	// with a scope to them. nil: Grants of this queue alone.
+	// Grants contains approvals that Approve applies to further calls. Several queues may share it; nil: the queue has its own. If Signals
+	// is nil, Approve adds to Grants the answers that have a scope.
 	Grants *Grants
-	// Signals stores the answers and their scopes, so that every process with the same store has them until their runs are deleted; nil:
-	// they are in memory only. If it is a [store.RunIndex], a session scope also applies to the other runs of the session, of which the
-	// newest 100 are searched.
+	// Signals stores the answers and their scopes until their runs are deleted, so that every process with the same store has them; nil:
+	// they are in memory only. If it implements [store.RunIndex], a session scope also applies to the other runs of the session, of which
+	// the newest 100 are searched.
 	Signals store.SignalStore
-	// OnAsk is called by Approve with each new request, and OnAnswer by Answer with the first answer to each request, before they return
-	// and without a lock; nil: not called.
+	// OnAsk, if not nil, is called by Approve with each new request. OnAnswer, if not nil, is called by Answer with the first answer to
+	// each request. Both are called before Approve and Answer return, without a lock.
 	OnAsk    func(Request)
 	OnAnswer func(Request, Answer)
 }
@@ -90,7 +90,7 @@ type Request struct {
 // A Verb is the decision of an approver.
 type Verb string
 
-// The verbs.
+// The decisions of an approver.
 const (
 	Approve  Verb = "approve" // execute the call
 	Edit     Verb = "edit"    // execute the call with other arguments, which are validated again
@@ -98,13 +98,13 @@ const (
 	AnswerIt Verb = "answer"  // use a given result in place of a call of the tool
 )
 
-// Past returns event.ApprovalResolved.Decision for the verb, such as "approved"; "" for an unknown verb.
+// Past returns the Decision of the event ApprovalResolved for an answer with this verb, such as "approved"; "" for an unknown verb.
 func (v Verb) Past() string {
 	return map[Verb]string{Approve: "approved", Edit: "edited", Deny: "denied", AnswerIt: "answered"}[v]
 }
 
-// An Answer is the decision on one request. Arguments is required for Edit, and Result for AnswerIt; each is refused for every other verb, and
-// may have at most 1 MiB.
+// An Answer is the decision on one request. Edit requires Arguments, and AnswerIt requires Result; each has at most 1 MiB and must not be
+// set with any other verb.
 type Answer struct {
 	Verb       Verb            `json:"verb"`
 	By         string          `json:"by"`                    // the name of the approver, for the record; at most 200 bytes
@@ -140,11 +140,11 @@ func NewQueue(opts *QueueOptions) *Queue {
 	return q
 }
 
-// Approve implements [lathe.Approver] and does not block for an answer. It returns the answer to the request, or an approval if the scope
-// of an earlier answer covers the call. Without either it adds the request, calls OnAsk, and returns [lathe.ErrPending]; beyond MaxPending
-// requests it returns another error. For a request that the queue already has without an answer, it returns [lathe.ErrPending] and does not
-// call OnAsk. An answer is returned once: for a second request with the same digest Approve returns a denial, unless the answer is in Signals.
-// If Signals cannot be read, Approve acts as if it had no answer.
+// Approve implements [lathe.Approver]. It does not wait for an answer. It returns the answer to the request if there is one, or an approval
+// if the scope of an earlier answer covers the call. Otherwise it adds the request, calls OnAsk, and returns [lathe.ErrPending], or another
+// error if the queue has MaxPending requests. If the queue already has the request without an answer, Approve returns [lathe.ErrPending]
+// and does not call OnAsk. An answer is returned once: for a second request with the same digest Approve returns a denial, unless the
+// answer is in Signals. If Signals cannot be read, Approve acts as if it contained no answer.
 func (q *Queue) Approve(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, error) {
 	if by, ok := q.opts.Grants.Allows(req); ok {
 		return lathe.Approval{Approved: true, By: by, ReasonCode: ReasonGranted}, nil
@@ -224,7 +224,8 @@ func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
 	return e
 }
 
-// Pending returns the requests of a run without an answer, the earliest to expire first; run "" means all runs. Expired ones are not listed.
+// Pending returns the requests of a run that have no answer, the earliest to expire first. If run is "", it returns those of all runs. It
+// does not return expired requests.
 func (q *Queue) Pending(run string) []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -244,10 +245,12 @@ func (q *Queue) Pending(run string) []Request {
 	return out
 }
 
-// Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. It does not resume the run: the caller
-// does. A repetition of the same answer has no effect and no error. The error has the code not_found if the queue has no such request,
-// approval_expired if it has expired, conflict if it has another answer or Signals reports that its run has ended, invalid_request if the
-// answer is not valid, or that of Signals. After an error of Signals the answer may be stored or not: the caller may repeat the same answer.
+// Answer records the answer to the request with this digest, also in Signals, and then calls OnAnswer. It does not resume the run: the
+// caller must do that. A repetition of the same answer has no effect and no error.
+//
+// The error has the code not_found if the queue has no such request, approval_expired if the request has expired, conflict if it has
+// another answer or if Signals reports that its run has ended, and invalid_request if the answer is not valid. An error of Signals is
+// returned as it is: the answer may have been stored or not, and the caller may repeat it.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
 	if a.ReasonCode == "" {
 		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
@@ -302,9 +305,10 @@ func (a *Answer) scoped(e *entry) bool {
 	return ok
 }
 
-// Await adds a request that was read from the log of a run, so that it can be answered before the resumed run calls Approve again. It does not
-// call OnAsk. It reports whether the request is in the queue without an answer. A request with a digest that the queue has is not changed. It
-// adds nothing if the queue has MaxPending requests. A request that has expired is added, so that [Queue.Expired] returns it.
+// Await adds a request that was read from the log of a run, so that it can be answered before the resumed run calls Approve again. It does
+// not call OnAsk. waits reports whether the queue then has the request without an answer. Await does not change a request that the queue
+// already has with the same digest. It adds nothing if the queue has MaxPending requests. A request that has expired is added, so that
+// [Queue.Expired] returns it.
 func (q *Queue) Await(r Request) (waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -349,7 +353,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// Withdraw removes the requests of a run from memory, and the approvals with its scope. Call it when the run has ended. Answers in Signals
+// Withdraw removes the requests of a run, and the approvals for that run, from memory. Call it when the run has ended. Answers in Signals
 // remain until the run is deleted.
 func (q *Queue) Withdraw(run string) {
 	q.mu.Lock()
@@ -363,8 +367,8 @@ func (q *Queue) Withdraw(run string) {
 	q.opts.Grants.EndRun(run)
 }
 
-// Expired returns the requests that have expired since the last call of Expired and whose answer no call of Approve has returned, at most
-// MaxPending. The caller resumes their runs.
+// Expired returns the requests, at most MaxPending, that have expired since the last call of Expired and whose answer Approve has not
+// returned. The caller must resume their runs.
 func (q *Queue) Expired() []Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,10 +21,12 @@ func RequestOf(s *loop.State, o *loop.OpenCall) Request {
 	return r
 }
 
-// Restore adds the requests of all parked runs of a store, as [Queue.Await] does, such as those of an earlier process. It returns all of them that
-// have no answer in memory, also those that the queue already had. The caller resumes a run after its request was answered or has expired. The
-// error joins those of runs that could not be read; the other runs are restored all the same. If the list of runs cannot be read to its end,
-// Restore returns what it has restored until then, with the error.
+// Restore adds the requests of all parked runs of a store, such as those of an earlier process, as [Queue.Await] does. It returns all of
+// these requests that have no answer in memory, including those that the queue already had. The caller must resume a run after its request
+// was answered or has expired.
+//
+// The error joins the errors of runs that could not be read; the other runs are restored all the same. If the list of runs cannot be read
+// to its end, Restore returns what it has restored until then, with the error.
 func (q *Queue) Restore(ctx context.Context, runs store.RunIndex) (waiting []Request, err error) {
 	f := &store.RunFilter{Status: "parked"}
 	for row, lerr := range f.All(ctx, runs) {

@@ -44,8 +44,8 @@ func (f *storedAnswer) answer() *Answer {
 	return a
 }
 
-// Keep sets [QueueOptions].Signals if it is nil, and does nothing otherwise. Call it before the first Approve: answers from before are in memory
-// only.
+// Keep sets [QueueOptions].Signals if it is nil, and does nothing otherwise. Call it before the first call of Approve: earlier answers are
+// in memory only.
 func (q *Queue) Keep(signals store.SignalStore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,8 +98,8 @@ func decodeAnswer(f *store.Signal) *storedAnswer {
 	return form
 }
 
-// DecodeSignal returns the answer that [Queue.Answer] has stored as the signal f, and the digest of its request. ok is false if f is another
-// kind of signal or not valid.
+// DecodeSignal returns the answer that [Queue.Answer] has stored as the signal f, and the digest of the request that it answers. ok is
+// false if f is not valid or is a signal of another kind.
 func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	form := decodeAnswer(f)
 	if form == nil {
@@ -108,8 +108,8 @@ func DecodeSignal(f *store.Signal) (digest string, a Answer, ok bool) {
 	return form.Digest, *form.answer(), true
 }
 
-// StoredApproval implements [tool.StoredApprover]: it returns the answer to the request that Signals has, and records it as used. It returns
-// false if Signals is nil, has no answer or cannot be read.
+// StoredApproval implements [tool.StoredApprover]. It returns the answer to the request from Signals, and records that the answer was used.
+// It returns false if Signals is nil, has no answer or cannot be read.
 func (q *Queue) StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (lathe.Approval, bool) {
 	kept := q.signals()
 	if kept == nil || req.Run == nil || req.Call == nil {

@@ -2,21 +2,22 @@ package dialect
 
 import "iter"
 
-// Anomalies counts the deviations from the format that a parser tolerated. All fields but ToolName count deviations in harmony. A parser
-// that counts them implements [Counter].
+// Anomalies counts the deviations from the format that a parser tolerated. All fields but ToolName count deviations in the dialect harmony.
+// A parser that counts deviations implements [Counter].
 type Anomalies struct {
 	// ToolName counts the names of tools from which the parser removed residue of the format, such as "functions." in functions.NAME.
 	ToolName int
 
-	// The next five are values of the label `stage` of harmony_parse_error_total.
+	// UnknownChannel, ForeignRole, Header, Truncated and Stray count text of the dialect harmony that could not be read: see
+	// [Anomalies.ParseErrors].
 	UnknownChannel int // a channel whose name resembles no known one: its content is text
 	ForeignRole    int // a message whose role is not assistant
 	Header         int // a header that is too long, or that ends without `<|message|>`
 	Truncated      int // a header cut off by the end of the text
 	Stray          int // text between two messages
 
-	// The next four are values of the label `type` of harmony_unexpected_order_total. Each counts messages after a final message was
-	// closed.
+	// ExtraFinal, AnalysisAfterFinal, CommentaryAfterFinal and InterleavedFinal count messages of the dialect harmony that follow a closed
+	// final message: see [Anomalies.UnexpectedOrder].
 	ExtraFinal           int // a further final message
 	AnalysisAfterFinal   int
 	CommentaryAfterFinal int
@@ -25,7 +26,7 @@ type Anomalies struct {
 
 // A Counter is a [Parser] that counts tolerated deviations. Test for it with a type assertion.
 type Counter interface {
-	// Anomalies returns the counts so far; they are complete after Flush.
+	// Anomalies returns the counts so far. They are complete after Flush.
 	Anomalies() Anomalies
 }
 
@@ -37,15 +38,15 @@ func anomalies(p Parser) Anomalies {
 	return Anomalies{}
 }
 
-// ParseErrors yields the counts that are not 0 of harmony text that could not be read, each with its stage, such as "header": the values of the
-// label `stage` of the metric harmony_parse_error_total.
+// ParseErrors yields the counts above 0 of text of the dialect harmony that could not be read, each with its stage, such as "header". The
+// stages are the values of the label `stage` of the metric harmony_parse_error_total.
 func (a Anomalies) ParseErrors() iter.Seq2[string, int] {
 	return counts([]count{{"unknown_channel", a.UnknownChannel}, {"foreign_role", a.ForeignRole},
 		{"header", a.Header}, {"truncated_header", a.Truncated}, {"stray_text", a.Stray}})
 }
 
-// UnexpectedOrder yields the counts that are not 0 of harmony messages out of order, each with its type, such as "extra_final": the values of
-// the label `type` of the metric harmony_unexpected_order_total.
+// UnexpectedOrder yields the counts above 0 of harmony messages in an unexpected order, each with its type, such as "extra_final". The
+// types are the values of the label `type` of the metric harmony_unexpected_order_total.
 func (a Anomalies) UnexpectedOrder() iter.Seq2[string, int] {
 	return counts([]count{{"extra_final", a.ExtraFinal}, {"analysis_after_final", a.AnalysisAfterFinal},
 		{"commentary_after_final", a.CommentaryAfterFinal}, {"interleaved_final", a.InterleavedFinal}})

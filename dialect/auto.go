@@ -7,13 +7,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// NewAuto returns a parser for text of unknown dialect: it selects the dialect by the first mark of one, such as <tool_call>. What precedes that
-// mark is text or reasoning. Marks in Markdown code do not count. The parser is a [Chooser]. opts may be nil.
+// NewAuto returns a parser for text of unknown dialect. It selects the dialect by the first mark of a dialect in the text, such as
+// <tool_call>. The text before that mark is text or reasoning. Marks in Markdown code do not count. The parser is a [Chooser]. opts may be
+// nil.
 func NewAuto(opts *Options) Parser { return auto.NewParser(opts) }
 
 // A Chooser is a [Parser] that detects which dialect it reads. Test for it with a type assertion.
 type Chooser interface {
-	// Chosen returns the name of the dialect, or "" before the first mark.
+	// Chosen returns the name of the dialect that the parser has detected, or "" before the first mark.
 	Chosen() string
 }
 

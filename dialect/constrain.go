@@ -12,11 +12,11 @@ import (
 	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
-// ConstraintOptions say which calls a model may write.
+// ConstraintOptions say which calls the model may write in the turn.
 type ConstraintOptions struct {
 	Tools []*lathe.ToolSpec // required: at least one
-	// Choice is the tool choice. With "required" the model must call a tool, with "function" the named tool; with "auto" or "" it may
-	// also answer with text. "none" is an error, because there is no call to constrain.
+	// Choice is the tool choice. With "required" the model must call a tool, with "function" it must call the named tool, and with "auto"
+	// or "" it may also answer with text. "none" is an error, because there is no call to constrain.
 	Choice lathe.ToolChoice
 	// SingleCall limits a turn to one call.
 	SingleCall bool
@@ -25,7 +25,7 @@ type ConstraintOptions struct {
 // A Constraint restricts what a model server generates in one turn: calls in a dialect, with arguments that fit the schemas of the tools.
 // GBNF and Tag describe the same turns, in the two notations that servers read.
 type Constraint struct {
-	// GBNF is a grammar in the notation of llama.cpp, which xgrammar reads as EBNF. Its rule root is the whole turn.
+	// GBNF is a grammar in the notation of llama.cpp, which xgrammar accepts as EBNF. Its rule root describes the whole turn.
 	GBNF string
 	// Tag is a structural tag of xgrammar, {"type":"structural_tag","format":…}. For dialects whose arguments are JSON it contains the
 	// schemas of the tools, which the server enforces. It is nil for harmony and glimmer, whose turns are sequences of messages, and for
@@ -36,13 +36,13 @@ type Constraint struct {
 	Loosened []string
 }
 
-// Constrain returns the constraint for one turn in the dialect. An object has the members that its schema declares, in that order; if the
-// schema declares none, any members. The dialect's parser reads every call that the constraint allows, unless text before the call opens
-// a quotation: see docs/dialects.md.
+// Constrain returns the constraint for one turn in the dialect. In arguments, an object has the members that its schema declares, in that
+// order, or any members if the schema declares none. The dialect's parser reads every call that the constraint allows, unless text before
+// the call opens a quotation: see docs/dialects.md.
 //
-// It returns an error of code invalid_request if opts is nil or has no tool that is not hidden, if the chosen tool is not among these, for
-// the tool choice none, if the dialect cannot write the name of a tool, if no arguments fit a schema, if the grammar exceeds 512 KiB, and for
-// the dialect auto, which has no format of its own.
+// The error has the code invalid_request. Constrain returns it if opts is nil, if opts has no tools or only hidden ones, if the chosen tool is
+// hidden or missing, for the tool choice none, if the dialect cannot write the name of a tool, if no arguments satisfy a schema, if the grammar
+// exceeds 512 KiB, and for the dialect auto, which has no format of its own.
 func (d *Dialect) Constrain(opts *ConstraintOptions) (*Constraint, error) {
 	fail := func(err error) (*Constraint, error) {
 		return nil, lathe.CodeInvalidRequest.Wrap("dialect: constrain "+d.name, err)

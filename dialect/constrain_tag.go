@@ -119,9 +119,9 @@ var constraintServers = []string{"llamacpp", "vllm", "sglang"}
 // ConstraintServers returns the names of the servers for which [Constraint.Members] has request members: llamacpp, vllm and sglang.
 func ConstraintServers() []string { return slices.Clone(constraintServers) }
 
-// Members returns the members that apply the constraint to a request for a chat completion: `grammar` for llama.cpp, `structured_outputs`
-// for vLLM 0.12 and later, and for SGLang `response_format`, or `ebnf` if c.Tag is nil. The request must have no tools, and for vLLM and
-// SGLang no other response format. It returns an error for a server that is not among [ConstraintServers].
+// Members returns the members to add to a chat completion request so that the server applies the constraint: `grammar` for llama.cpp,
+// `structured_outputs` for vLLM 0.12 and later, and for SGLang `response_format`, or `ebnf` if c.Tag is nil. The request must not contain
+// tools and, for vLLM and SGLang, no other response format. Members returns an error for a server that is not among [ConstraintServers].
 func (c *Constraint) Members(server string) ([]lathe.Member, error) {
 	name, value := "grammar", quoteJSON(c.GBNF)
 	switch server {

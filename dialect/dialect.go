@@ -9,24 +9,25 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Parser turns the text of one model turn into deltas of the kinds Text, Reasoning, Commentary,
-// CallStart, CallArgs, CallEnd and ParseError.
+// A Parser turns the text of one model turn into deltas of the kinds Text, Reasoning, Commentary, CallStart, CallArgs, CallEnd and
+// ParseError.
 //
 // The joined deltas (adjacent pieces of one kind concatenated) do not depend on how the text was divided into pieces. At most one call is
 // open at a time; its Index counts from 0. If the id of a call follows its arguments in the text, CallEnd has the id and CallStart has
 // none. Argument text is the model's own, byte for byte, or JSON that the parser writes (see [ArgumentWriter]); it is returned as it
 // arrives. The caller may retain the strings of the deltas; they share memory with the text that was passed in.
 //
-// Unreadable text stays text and is followed by a ParseError: its Text is the beginning (at most 200 bytes), Bytes the length of the
-// whole, Name the tool, or "" if the name was unreadable. A ParseError during an open call revokes that call: it has the call's Index,
-// the whole text of the call has been returned as text, and CallEnd follows. Otherwise its Index is -1.
+// Text of a call that cannot be read is returned as text, and a ParseError follows. The field Text of the ParseError is the beginning of
+// the call (at most 200 bytes), Bytes the length of the call, and Name the tool, or "" if the name could not be read. If the call had
+// already been started by a CallStart, the ParseError has the Index of that call and revokes it, and a CallEnd follows. Otherwise its Index
+// is -1.
 //
 // A Parser must not be used by several goroutines at once.
 type Parser interface {
-	// Append parses the next piece and appends the resulting deltas to dst.
+	// Append parses text, the next piece of the turn. It appends the resulting deltas to dst and returns the extended slice.
 	Append(dst []lathe.Delta, text string) []lathe.Delta
-	// Flush ends the text and appends the last deltas to dst. It returns [ErrIncomplete] if the text ended inside a call, and no other
-	// error; the deltas are complete in both cases. The Parser must not be used afterwards.
+	// Flush ends the turn. It appends the last deltas to dst and returns the extended slice. The only error is [ErrIncomplete], if the text
+	// ended inside a call; the deltas are complete in this case, too. The Parser must not be used afterwards.
 	Flush(dst []lathe.Delta) ([]lathe.Delta, error)
 }
 
@@ -36,30 +37,30 @@ var ErrIncomplete = errors.New("dialect: the text ends inside a call")
 
 // Options configure a [Parser]. The zero value is useful.
 type Options struct {
-	// Tools are the offered tools. Formats without an unambiguous mark accept calls of these names only. Formats whose values have no
-	// type get the types from the schemas.
+	// Tools are the tools that the model was offered. A format without an unambiguous mark of a call accepts calls of these tools only. A
+	// format that does not write the types of values takes the types from the schemas of the tools.
 	Tools []*lathe.ToolSpec
-	// MaxPayloadBytes (max_payload_bytes) is the maximal length of a call. A longer call is a ParseError with the code
-	// tool_payload_too_large; the parser reads it to its end, so that the text after it is text. In harmony and tags the limit applies to
-	// the payload, in the JSON formats to the call from its mark to the end of its JSON, and in the others to the call from its mark to
-	// its end. If it is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8,192
+	// MaxPayloadBytes is the setting max_payload_bytes, the maximum length of a call in bytes. A longer call is a ParseError with the code
+	// tool_payload_too_large, and the parser skips it to its end. The length is that of the payload in harmony and tags, that from the mark
+	// of the call to the end of its JSON in the JSON formats, and that from the mark to the end of the call in the others. If
+	// MaxPayloadBytes is 0 or the largest int, MaxArgsBytes applies instead, and a payload on harmony's channel `tool` has at most 8,192
 	// bytes.
 	MaxPayloadBytes int
-	// MaxArgsBytes (max_tool_args_bytes) is the maximal length of a call if MaxPayloadBytes sets none: MaxArgsBytes and 4 KiB for its marks,
-	// in bytes. 0 means 200,000.
+	// MaxArgsBytes is the setting max_tool_args_bytes. If MaxPayloadBytes sets no limit, a call may have MaxArgsBytes and 4 KiB for its
+	// marks, in bytes; 0: 200,000.
 	MaxArgsBytes int
-	// AllowDeprecatedSyntax (allow_deprecated_syntax) accepts `<tool:NAME>{…}` as a call. Otherwise it is text.
+	// AllowDeprecatedSyntax is the setting allow_deprecated_syntax: `<tool:NAME>{…}` is read as a call. Otherwise it is text.
 	AllowDeprecatedSyntax bool
-	// IgnoreOpenThoughts (calls_in_open_thought: ignore) treats calls inside a thought that is never closed as a part of the thought.
+	// IgnoreOpenThoughts is the setting calls_in_open_thought: ignore. Calls inside a thought that is never closed are part of the thought.
 	IgnoreOpenThoughts bool
-	// BareCalls (bare_calls) reads a message as a call if its whole text is one JSON object, in a code fence or not, with the name and
-	// the arguments of an offered tool, although it has no mark.
+	// BareCalls is the setting bare_calls: a message is read as a call, although it has no mark of a call, if its whole text is one JSON
+	// object, in a code fence or not, with the name and the arguments of an offered tool.
 	BareCalls bool
-	// ThinkingStartsOpen (thinking: starts_open) says that the prompt ends inside a block of thinking, as the templates of some models
-	// do. The parser ignores a second opening that the model may write.
+	// ThinkingStartsOpen is the setting thinking: starts_open. It says that the prompt ends inside a block of thinking, as the templates of
+	// some models do. The parser then ignores an opening mark of thinking that the model repeats.
 	ThinkingStartsOpen bool
-	// Prefix is the end of the prompt that belongs to the model's turn, such as an open think tag.
-	// The parser reads it without returning deltas, except for a call that it leaves open.
+	// Prefix is the part at the end of the prompt that belongs to the model's turn, such as an open think tag. The parser reads it before
+	// the text and returns no deltas for it, except for a call that begins in Prefix and continues in the text.
 	Prefix string
 	// Rand is a source of random numbers for the ids of calls whose format has none. If it is nil, such
 	// calls have no id.
@@ -86,8 +87,8 @@ func (o Options) bounded() Options {
 	return o
 }
 
-// A Dialect is one format of tool calls in text, with its parser and its encoder. The dialect auto has the parser of [NewAuto] and writes as
-// the dialect tags. The methods of a Dialect may be called from several goroutines at once.
+// A Dialect is one format in which models write tool calls as text, with its parser and its encoder. The dialect auto has the parser of
+// [NewAuto] and writes calls as the dialect tags does. The methods of a Dialect may be called from several goroutines at once.
 type Dialect struct {
 	name   string
 	models []string // parts of the names of models that write the dialect, lower case
@@ -154,9 +155,9 @@ func Names() []string {
 	return append(names, auto.name)
 }
 
-// ForModel returns the name of the dialect that a model writes, by the name of the model. It searches for the words of [Dialect.Models]
-// anywhere in the name, without regard to case. The first match in the name decides, because the name of a fine-tuned model begins with its
-// own family; among matches at one place, the longest. ok is false if none matches.
+// ForModel returns the name of the dialect that the model with this name writes. It searches the name for the words of [Dialect.Models],
+// without regard to case. The first match in the name decides, because the name of a fine-tuned model begins with its own family; of
+// several matches at one place, the longest decides. ok is false if no word matches.
 func ForModel(model string) (name string, ok bool) {
 	model = strings.ToLower(model)
 	first, longest := len(model), 0

@@ -103,10 +103,11 @@ func (g *grammar) parser(o Options) Parser {
 	return t
 }
 
-// An ArgumentWriter is a [Parser] of a format with arguments that are not JSON, for which the parser writes the argument text as JSON. Test for
-// it with a type assertion.
+// An ArgumentWriter is a [Parser] for a format in which arguments may be written in a form other than JSON. The parser then writes their
+// text as JSON. Test for it with a type assertion.
 type ArgumentWriter interface {
-	// WritesArguments reports whether the parser has written argument text. For a format whose arguments are never JSON it is always true.
+	// WritesArguments reports whether argument text that the parser has returned was written by the parser. It is always true for a format
+	// whose arguments are never JSON.
 	WritesArguments() bool
 }
 

@@ -9,13 +9,13 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Parse reads the whole text of one model turn, written in the dialect of that name, and returns the text that is shown to
-// people and the tool calls, in order, as [Dialect.Read] does. tools are the tools that the model was offered; see [Options]. A call whose format has
-// no id gets one.
+// Parse reads the whole text of one model turn that is written in the dialect with this name. It returns the text that is shown to people,
+// and the tool calls in order, as [Dialect.Read] does. tools are the tools that the model was offered; see [Options]. If the format of the
+// dialect has no ids of calls, Parse gives each call an id.
 //
-// Unreadable calls, and calls that the end of the text truncates, are not returned, and their text is not part of visible. The error then
-// joins one *[lathe.Error] for each of them, without text of the model; the other results are valid. An unknown name of a dialect is an
-// error with the code invalid_config.
+// Calls that cannot be read, or that the end of the text truncates, are neither in calls nor in visible. The error then joins one
+// *[lathe.Error] for each of them, without text of the model; the other results are valid. If no dialect has the name, the error has the
+// code invalid_config.
 func Parse(text, name string, tools []*lathe.ToolSpec) (visible string, calls []lathe.ToolCall, err error) {
 	const op = "dialect: parse"
 	d, ok := Lookup(name)

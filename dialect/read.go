@@ -6,11 +6,12 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Read parses the whole text of one model turn, given in pieces, and returns its message and the unreadable calls. opts may be nil.
+// Read parses the whole text of one model turn, given in pieces. It returns the message and the calls that could not be read. opts may be
+// nil.
 //
-// Unlike a [Parser], it also reads calls at the end of a block of thinking that is never closed, if the message has no others
-// ([Dialect.CallsInThought]), and, if a closing mark of thinking has no opening mark, the text before it as reasoning. In the
-// second case it ranges over pieces twice.
+// Unlike a [Parser], Read also finds calls at the end of a block of thinking that is never closed, if the message contains no other calls
+// (see [Dialect.CallsInThought]). If a closing mark of thinking has no opening mark, Read returns the text before it as reasoning; it then
+// ranges over pieces twice.
 func (d *Dialect) Read(pieces iter.Seq[string], opts *Options) (lathe.Message, []Failure) {
 	var o Options
 	if opts != nil {

@@ -8,11 +8,11 @@ import (
 
 // A Thinker is a [Parser] that reports a block of thinking that is open at the end of the text. Test for it with a type assertion.
 type Thinker interface {
-	// OpenThought returns the text of the open block from its first unquoted mark of a call on. It is valid after Flush. It is "" if
-	// there is no such block or mark, if no tools were offered, or if the text exceeds 1 MiB.
+	// OpenThought returns the end of the text of the open block of thinking, from the first mark of a call in it that is not quoted. It is
+	// valid after Flush. It is "" if there is no open block or no such mark, if no tools were offered, or if the text exceeds 1 MiB.
 	OpenThought() string
-	// ClosesAlone reports whether a closing mark of thinking had no opening mark. The text before it, which was returned as text, is
-	// thinking if the prompt opened the block ([Options].ThinkingStartsOpen).
+	// ClosesAlone reports whether the text has a closing mark of thinking without an opening mark. The parser has returned the text before
+	// the mark as text, but it is thinking if the prompt opened the block: see [Options].ThinkingStartsOpen.
 	ClosesAlone() bool
 }
 
@@ -65,9 +65,9 @@ func (a *autoParser) OpenThought() string {
 // maxThoughtReads limits how often CallsInThought parses a thought again, from behind a mark that opened no call.
 const maxThoughtReads = 16
 
-// CallsInThought returns, in order, the calls at the end of thought, the text of a block of thinking that the model did not close: some models
-// write their calls there and end the turn. Only complete, unquoted calls of opts.Tools count, and only if nothing but white space, closing
-// marks and further calls follows them. It returns nil if opts is nil, has no tools or sets IgnoreOpenThoughts.
+// CallsInThought returns the calls at the end of thought, in order. thought is the text of a block of thinking that the model did not
+// close: some models write their calls there and end the turn. Only complete, unquoted calls of opts.Tools count, and only if nothing but
+// white space, closing marks and further calls follows them. It returns nil if opts is nil, has no tools or sets IgnoreOpenThoughts.
 func (d *Dialect) CallsInThought(thought string, opts *Options) []lathe.ToolCall {
 	if thought == "" || opts == nil || len(opts.Tools) == 0 || opts.IgnoreOpenThoughts {
 		return nil

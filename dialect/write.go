@@ -31,7 +31,8 @@ type form struct {
 	arguments func(args string) string
 }
 
-// AppendTools appends text for a model that describes the tools and how to call them. Equal tools in the same order give equal bytes.
+// AppendTools appends to dst the text that describes the tools, and how to call them, to the model. Equal tools in the same order give
+// equal bytes.
 func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	if d.form.tools != nil {
 		return append(dst, d.form.tools(tools)...)
@@ -40,8 +41,8 @@ func (d *Dialect) AppendTools(dst []byte, tools []*lathe.ToolSpec) []byte {
 	return append(dst, d.form.clean(scaffold(tools))+"To call a tool, write: "+example...)
 }
 
-// AppendCall appends a call as the model writes it. In a dialect whose values have no types, the parser may read a value as one of another type;
-// [Dialect.Rewrite], which has the schemas of the tools, avoids that.
+// AppendCall appends a call to dst in the form in which the model writes it. If the format does not write the types of values, the parser
+// may read a value with another type. [Dialect.Rewrite], which has the schemas of the tools, avoids that.
 func (d *Dialect) AppendCall(dst []byte, c lathe.ToolCall) []byte {
 	return append(dst, d.form.call(c, argumentsOf(c))...)
 }
@@ -62,7 +63,7 @@ func (d *Dialect) callOf(c lathe.ToolCall, tools []*lathe.ToolSpec) string {
 	return d.form.typed(c, argumentsOf(c), schemaOf(tools, c.Name))
 }
 
-// AppendResult appends the result of a call in the form that the model expects.
+// AppendResult appends the result of a call to dst in the form that the model expects.
 func (d *Dialect) AppendResult(dst []byte, r lathe.ToolResult) []byte {
 	return append(dst, d.form.result(r)...)
 }
@@ -81,10 +82,10 @@ func scaffold(tools []*lathe.ToolSpec) string {
 	return b.String() + "END TOOLS\n"
 }
 
-// Rewrite returns req in the form for a server without tool support: the tools are text at the end of the system text, calls are text of the
-// assistant, and results are text of the user. The result has no Tools, ToolChoice and ParallelToolCalls. The results of one turn are one
-// message, with the user's own text if that follows. An unreadable call is omitted, because its message already contains its text. For
-// harmony, whose servers write calls and results themselves, calls and results are unchanged.
+// Rewrite returns req in the form for a server without tool support. The tools become text at the end of the system text, calls become text
+// of the assistant, and results become text of the user. The result has no Tools, ToolChoice and ParallelToolCalls. The results of one turn
+// become one message; the text of a user message that follows is part of it. A call that could not be read is omitted, because its message
+// already contains its text. For harmony, whose servers write calls and results themselves, calls and results are unchanged.
 //
 // req is not changed. Messages without changes share their parts with req.
 func (d *Dialect) Rewrite(req *lathe.Request) *lathe.Request {

@@ -9,20 +9,21 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// An Event is one step of a run. Package loop sets Turn and Data; package engine sets the other fields, then stores the event and publishes it
+// An Event is one step of a run. Package loop sets Turn and Data. Package engine sets the other fields, stores the event and publishes it
 // to the sinks.
 //
-// A stored event has an ID. Events of the types for which [IsDelta] is true are published but not stored: their ID is 0. The last event of
-// a run whose store failed is not stored either: its ID and N are 0.
+// A stored event has an ID above 0. An event that is published but not stored has ID 0: each event of a type for which [IsDelta] is true,
+// and the last event of a run whose store has failed, which also has N 0.
 type Event struct {
 	ID int64 // number of the event in the run, from 1 without gaps; 0: it is not stored
-	// After and N are set if ID is 0: the ID of the last stored event before it, and the number of the event within the model call, from 1.
+	// After and N are set if ID is 0. After is the ID of the last stored event before this one; N is the number of this event within its
+	// model call, from 1.
 	After, N  int64
 	Time      time.Time
 	RunID     string
 	RequestID string
-	SessionID string // "": the run has none
-	Turn      int    // number of the model call, from 1; 0: before the first
+	SessionID string // "": the run has no session
+	Turn      int    // number of the model call, from 1; 0: the event is before the first one
 	// Removed is the number of bytes of content that a store removed from the event after the end of the run, as the
 	// run's retention settings require.
 	Removed int
@@ -31,9 +32,9 @@ type Event struct {
 
 // Data is what an [Event] reports: a pointer to one of the event types of this package. No other type implements it.
 //
-// Fields with the tag json:"-" are argument, output and message text, the owner and labels of the run, and values for the same process.
-// Only the store and the owner of the run may receive them. No other field has argument, output or message text. Fields named Tool or
-// ToolName have the name of a registered tool, or "unknown", whatever the model wrote.
+// Fields with the struct tag json:"-" contain content (the text of arguments, outputs and messages), the owner and labels of the run, or
+// values for the same process. Only the store and the owner of the run may receive them. No other field contains content. A field named
+// Tool or ToolName contains the name of a registered tool, or "unknown", whatever the model wrote.
 //
 // A receiver may retain Data, but must not change it.
 //
@@ -44,9 +45,9 @@ type Data interface {
 	content() any
 }
 
-// A Sink receives the events of runs, those of one run in order. Emit is called by one goroutine at
-// a time for one run, and concurrently for several runs. It must not block, since the run waits for it. It may retain e, but must not change
-// e.Data. ctx is that of the run: it has its [RunOwner].
+// A Sink receives the events of runs, and those of one run in order. Emit is called by one goroutine at a time for one run, and
+// concurrently for several runs. It must not block, because the run waits for it. It may retain e, but must not change e.Data. ctx is the
+// context of the run: [RunOwnerFrom] returns its owner.
 type Sink interface {
 	Emit(ctx context.Context, e Event)
 }
@@ -55,7 +56,7 @@ type Sink interface {
 type RunStarted struct {
 	Model         string              `json:"model"`
 	Provider      string              `json:"provider"`
-	Dialect       string              `json:"dialect"` // of calls that the model writes as text, or "native"
+	Dialect       string              `json:"dialect"` // format in which the model writes calls as text, or "native"
 	ToolUseMode   lathe.ToolUseMode   `json:"tool_use_mode"`
 	FailurePolicy lathe.FailurePolicy `json:"tool_failure_policy"`
 	Tools         ToolsDigest         `json:"tools"`
@@ -63,12 +64,13 @@ type RunStarted struct {
 	// ParentRunID and ParentToolCallID name the tool call that started the run; "": no call did.
 	ParentRunID      string `json:"parent_run_id,omitempty"`
 	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
-	// Continues is an earlier run whose calls and results are the last TakenOver messages of this one. "" and 0: none.
+	// Continues is the id of the earlier run that this run continues, and TakenOver the number of messages with its calls and results: they
+	// are the last ones of Messages. "" and 0: the run continues none.
 	Continues string `json:"continues,omitempty"`
 	TakenOver int    `json:"taken_over,omitempty"`
-	// Replays is the run whose conversation and tool results this run repeats with a model of its own; "": none.
+	// Replays is the id of the run whose conversation and tool results this run repeats with a model of its own; "": none.
 	Replays string `json:"replays,omitempty"`
-	// Executor names the engine that executes the run step by step, such as temporal; "": the processes that use the store do.
+	// Executor names the engine that executes the run step by step, such as temporal; "": a process that uses the store executes it.
 	Executor string          `json:"executor,omitempty"`
 	Messages []lathe.Message `json:"-"` // the messages that the run starts with
 	// Principal is the owner of the run, Profile and Labels are those of [lathe.RunInfo], and Target is the name of the run's
@@ -77,32 +79,31 @@ type RunStarted struct {
 	Profile   string            `json:"-"`
 	Labels    map[string]string `json:"-"`
 	Target    string            `json:"-"`
-	// Input has what the loop needs besides Messages to resume the run; nil: the run cannot be resumed. Its
-	// format is private to package loop.
+	// Input contains what the loop needs besides Messages to resume the run; nil: the run cannot be resumed. Only package loop reads its
+	// format.
 	Input json.RawMessage `json:"-"`
-	// Retention says how much of the run's content a store retains after the run has ended; nil: all of it.
+	// Retention contains the settings for the content of the run that a store retains after the run has ended; nil: all content.
 	Retention *RunRetention `json:"retention,omitempty"`
 }
 
-// RunRetention has the retention settings with which a run was started: those of loop.Retention.
+// RunRetention records the retention settings with which a run was started: those of loop.Retention.
 type RunRetention struct {
 	Mode           string `json:"mode"`                  // a loop.RetentionMode
 	StoreRaw       bool   `json:"store_raw_tool_output"` // tool results are retained unchanged
-	MaxOutputBytes int    `json:"max_output_bytes"`      // of a retained tool result, if StoreRaw is false
+	MaxOutputBytes int    `json:"max_output_bytes"`      // maximum bytes of a retained tool result, if StoreRaw is false
 	// Applied says that the store has removed the content that these settings do not retain.
 	Applied bool `json:"applied"`
 }
 
-// ToolsDigest counts and hashes the tools that a run's model is offered.
+// ToolsDigest contains the number and a hash of the tools that the model of a run is offered.
 type ToolsDigest struct {
 	Count int    `json:"count"`
 	Hash  string `json:"hash"` // SHA-256, in hex, of the definitions in canonical form, sorted by name
-	// Withheld are registered tools that the model is not offered, sorted by name: the first 50 of
-	// WithheldCount.
+	// Withheld are the registered tools that the model is not offered, sorted by name: at most the first 50. WithheldCount is the number of
+	// all of them.
 	Withheld      []WithheldTool `json:"withheld,omitempty"`
 	WithheldCount int            `json:"withheld_count,omitempty"`
-	// Deferred is the number of tools that the model can search for and whose definitions are not sent. Count does not include
-	// them.
+	// Deferred is the number of tools that the model can search for and whose definitions are not sent. They are not included in Count.
 	Deferred int `json:"deferred,omitempty"`
 }
 
@@ -137,7 +138,7 @@ func (w *WithheldTool) Explain() string {
 // A WithheldReason says why a registered tool is not offered.
 type WithheldReason string
 
-// The reasons.
+// The reasons why a tool is not offered.
 const (
 	WithheldPolicy     WithheldReason = "policy"            // the policy denies every call
 	WithheldApproval   WithheldReason = "needs_approval"    // the policy requires an approval, and there is no approver
@@ -155,25 +156,26 @@ type LimitsView struct {
 	RunTimeoutMS     int64 `json:"run_timeout_ms"` // in milliseconds; 0: no limit
 }
 
-// ModelCallStarted says that an attempt of a model call begins. A ModelCallFinished follows. Provider and Model are those of [lathe.ModelInfo].
+// ModelCallStarted says that an attempt of a model call begins. A ModelCallFinished follows it. Provider and Model are those of
+// [lathe.ModelInfo].
 type ModelCallStarted struct {
 	Attempt    int    `json:"attempt"` // number of the attempt within the turn, from 1
 	Provider   string `json:"provider"`
 	Model      string `json:"model"`
 	Agent      string `json:"agent,omitempty"` // name of the agent that makes the call; "": the run has only one
 	PromptHash string `json:"prompt_hash"`     // SHA-256, in hex, of the model, roles, texts, temperature and token limit
-	// PromptHashV2 also covers tools, tool choice, calls, call ids and all sampling options.
+	// PromptHashV2 is a hash like PromptHash that also covers tools, tool choice, calls, call ids and all sampling options.
 	PromptHashV2 string `json:"prompt_hash_v2"`
 	Messages     int    `json:"messages"` // number of messages that are sent
 	Tools        int    `json:"tools"`    // number of tool definitions that are sent
-	// Asked is the last message if the loop itself has added it, such as a request for a final answer; "": it has not, or an earlier event
-	// has the text.
+	// Asked is the text of the last message that is sent, if the loop itself has added this message, such as a request for a final answer;
+	// "": the loop has not added it, or an earlier event contains its text.
 	Asked string `json:"-"`
-	// Request is for sinks in the same process, which must not change it. It is not part of the JSON form.
+	// Request is what is sent to the server, for sinks in the same process, which must not change it. It is not part of the JSON form.
 	Request *ModelRequest `json:"-"`
 }
 
-// A ModelRequest has the content and the server of an attempt of a model call.
+// A ModelRequest is what an attempt of a model call sends, and the server to which it is sent.
 type ModelRequest struct {
 	Server   string     // host and port, as in [lathe.ModelInfo]
 	Wire     lathe.Wire // as in [lathe.ModelInfo]
@@ -185,24 +187,24 @@ type ModelRequest struct {
 type TextDelta struct {
 	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
-	// Delta, for sinks in the same process, is set if the piece is not plain text: a refusal, whose text is also
-	// in Text, or a [lathe.DeltaPart], [lathe.DeltaTextEnd] or [lathe.DeltaReasoningData], with an empty Text.
+	// Delta, for sinks in the same process, is set if the piece is not plain text. It is a refusal, whose text is also in Text, or a
+	// [lathe.DeltaPart], [lathe.DeltaTextEnd] or [lathe.DeltaReasoningData], with which Text is empty.
 	Delta *lathe.Delta `json:"-"`
 }
 
-// ReasoningDelta is a piece of a model's reasoning, while it is streamed.
+// ReasoningDelta is a piece of the reasoning of a model, while it is streamed.
 type ReasoningDelta struct {
 	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
 }
 
-// CommentaryDelta is a piece of what a model writes between calls, while it is streamed.
+// CommentaryDelta is a piece of the text that a model writes between calls, while it is streamed.
 type CommentaryDelta struct {
 	Bytes int    `json:"bytes"` // length of Text
 	Text  string `json:"-"`
 }
 
-// ToolCallDelta is a piece of the argument text of a call, while it is streamed. Tool is a registered name, or "unknown".
+// ToolCallDelta is a piece of the argument text of a call, while it is streamed. Tool is the name of a registered tool, or "unknown".
 type ToolCallDelta struct {
 	Index      int    `json:"index"`                  // number of the call within the turn, from 0
 	ToolCallID string `json:"tool_call_id,omitempty"` // "": not known yet
@@ -211,8 +213,8 @@ type ToolCallDelta struct {
 	Text       string `json:"-"`
 }
 
-// ToolCallProgress is a report of a tool about a call that it executes. A call has at most one every 100 ms. It is not stored. Done and Total
-// are finite numbers in a unit of the tool. Message is a text of the tool, at most 500 bytes.
+// ToolCallProgress reports the progress of a tool call that is being executed. A call has at most one such event every 100 ms. It is not
+// stored. Done and Total are finite numbers in a unit that the tool chooses. Message is a text of the tool, at most 500 bytes.
 type ToolCallProgress struct {
 	ToolCallID string  `json:"tool_call_id"`
 	Tool       string  `json:"tool"`
@@ -221,9 +223,11 @@ type ToolCallProgress struct {
 	Message    string  `json:"-"`
 }
 
-// ModelCallFinished says that an attempt of a model call has ended. The usage and the cost of a run are the sums of Usage and
-// [ModelCallFinished.Dollars] over these events and of ChildUsage and ChildCost over the events [ToolCallExecuted]. LatencyMS and FirstTokenMS
-// count from the start of the attempt, after the pause before it.
+// ModelCallFinished says that an attempt of a model call has ended. LatencyMS and FirstTokenMS count from the start of the attempt, after
+// the pause before it.
+//
+// The usage of a run is the sum of Usage over these events and of ChildUsage over its [ToolCallExecuted] events. The cost of a run is the
+// sum of [ModelCallFinished.Dollars] and ChildCost over the same events.
 type ModelCallFinished struct {
 	Attempt           int                `json:"attempt"` // as in ModelCallStarted
 	Provider          string             `json:"provider"`
@@ -242,7 +246,7 @@ type ModelCallFinished struct {
 	Cost              *float64           `json:"cost,omitempty"`               // in US dollars, by the configured price; nil: the model has none
 	Faults            []lathe.Fault      `json:"faults,omitempty"`             // faults of the answer that were tolerated
 	Dropped           []string           `json:"dropped,omitempty"`            // members of the request that the model's wire cannot express
-	// UpstreamStatus and ProviderCode are the HTTP status and the server's code of a failed attempt, as in [lathe.UpstreamError].
+	// UpstreamStatus is the HTTP status, and ProviderCode the server's error code, of a failed attempt: see [lathe.UpstreamError].
 	UpstreamStatus int            `json:"upstream_status,omitempty"`
 	ProviderCode   string         `json:"provider_code,omitempty"` // at most 64 bytes of [A-Za-z0-9_.-]
 	Message        *lathe.Message `json:"-"`                       // of the model; nil: the attempt failed, or the message has no parts
@@ -250,7 +254,8 @@ type ModelCallFinished struct {
 	ErrorMessage string `json:"-"`
 }
 
-// Dollars returns the cost of the attempt in US dollars: Cost, or ProviderCost if the model has no price; nil: it is not known.
+// Dollars returns the cost of the attempt in US dollars: Cost or, if the model has no price, ProviderCost. It returns nil if the cost is
+// not known.
 func (e *ModelCallFinished) Dollars() *float64 {
 	if e.Cost != nil {
 		return e.Cost
@@ -263,8 +268,8 @@ type ToolCallProposed struct {
 	ToolCallID       string `json:"tool_call_id"`
 	ToolName         string `json:"tool_name"`
 	Seq              int    `json:"seq"`                 // number of the call within the run, from 0
-	Dialect          string `json:"dialect"`             // in which the call was written as text, or "native"
-	DeprecatedSyntax bool   `json:"deprecated_syntax"`   // of the dialect
+	Dialect          string `json:"dialect"`             // dialect in which the model wrote the call as text, or "native"
+	DeprecatedSyntax bool   `json:"deprecated_syntax"`   // the call is in a deprecated syntax of the dialect
 	Recovered        bool   `json:"recovered,omitempty"` // as [lathe.ToolCall].Recovered
 	Client           bool   `json:"client,omitempty"`    // the caller of the run declared the tool
 	ArgsBytes        int    `json:"args_bytes"`          // length of RawArgs
@@ -281,8 +286,8 @@ type ToolCallParseError struct {
 	RawExcerpt   string     `json:"-"`             // the first 200 bytes of the call
 }
 
-// ToolCallPlanned says that a call has a number in the run and will get a result: exactly one ToolCallResult follows, in this or in a resumed
-// process.
+// ToolCallPlanned says that a call was assigned a number in the run and will get a result: exactly one ToolCallResult follows, either in
+// this process or in one that resumes the run.
 type ToolCallPlanned struct {
 	ToolCallID        string `json:"tool_call_id"`
 	Tool              string `json:"tool"`
@@ -311,11 +316,12 @@ type ApprovalResolved struct {
 	By         string          `json:"by"`          // the approver; "": the request expired or was cancelled
 	ReasonCode string          `json:"reason_code"` // as [lathe.Approval].ReasonCode
 	Arguments  json.RawMessage `json:"-"`           // the edited arguments; nil unless Decision is "edited"
-	// InRequest is [lathe.Approval].InRequest.
+	// InRequest says that the approver decided in an API request whose response continues with the run: see [lathe.Approval].InRequest.
 	InRequest bool `json:"in_request,omitempty"`
 }
 
-// ToolCallExecuted says that a tool was called, or that the cache answered in its place. A call that was refused has no such event.
+// ToolCallExecuted says that a tool was called, or that the cache answered in its place. For a call that was refused there is no such
+// event.
 type ToolCallExecuted struct {
 	ToolCallID      string `json:"tool_call_id"`
 	ToolName        string `json:"tool_name"`
@@ -327,15 +333,15 @@ type ToolCallExecuted struct {
 	Cached          bool   `json:"cached"`            // the cache answered
 	Attempts        int    `json:"attempts"`          // number of attempts, with repetitions
 	RC              *int   `json:"rc,omitempty"`      // return code of a WebAssembly tool; nil: 0, or another kind of tool
-	// ChildRunID is the last run that the call started; "": none. ChildUsage and ChildCost are the sums of all runs that its attempts
-	// started: they count against the limits of this run, too.
+	// ChildRunID is the id of the last run that the call started; "": it started none. ChildUsage and ChildCost are the sums over all runs
+	// that the attempts of the call started. They count against the limits of this run, too.
 	ChildRunID string       `json:"child_run_id,omitempty"`
 	ChildUsage *lathe.Usage `json:"child_usage,omitempty"`
 	ChildCost  float64      `json:"child_cost,omitempty"` // in US dollars, as far as it is known
 }
 
-// ToolsLoaded says that the model receives the definitions of further tools from the next model call on, because a search found
-// them or because the model called one of them. It precedes the ToolCallResult of that call. Only a run with deferred tools has such events.
+// ToolsLoaded says that the model receives the definitions of further tools from the next model call on, because a search found them or
+// because the model called one of them. The event precedes the ToolCallResult of that call. Only runs with deferred tools have such events.
 type ToolsLoaded struct {
 	ToolCallID string   `json:"tool_call_id"`
 	Seq        int      `json:"seq"`   // of the call
@@ -343,11 +349,11 @@ type ToolsLoaded struct {
 	Hash       string   `json:"hash"`  // as [ToolsDigest].Hash, of all definitions that are sent from then on
 }
 
-// A Repair names what was repaired in a call's arguments: one of the constants, or several joined with commas; "": nothing.
-// [ToolCallProposed].RawArgs has the text that the model wrote.
+// A Repair names what was repaired in the arguments of a call: one of the constants, or several joined with commas; "": nothing.
+// [ToolCallProposed].RawArgs contains the text that the model wrote.
 type Repair string
 
-// The repairs.
+// The repairs of the arguments of a call.
 const (
 	RepairCodeFence  Repair = "code_fence"        // a Markdown code fence around the object was removed
 	RepairJSONString Repair = "json_string"       // the object was written as a JSON string
@@ -356,7 +362,7 @@ const (
 	RepairComma      Repair = "trailing_comma"    // a comma before a closing bracket was removed
 )
 
-// ToolCallResult is the end of a call. Result and Blobs are what the model receives. There is exactly one for each ToolCallPlanned.
+// ToolCallResult is the end of a call: Result and Blobs are what the model receives. Exactly one follows each ToolCallPlanned.
 type ToolCallResult struct {
 	ToolCallID     string       `json:"tool_call_id"`
 	Tool           string       `json:"tool"`
@@ -376,7 +382,7 @@ type ToolCallResult struct {
 	Blobs          []lathe.Blob `json:"-"`                         // images and other content of the result that is not text
 }
 
-// RunPaused says that a run waits for external input, such as an approval. If the run can be resumed, no event follows until RunResumed;
+// RunPaused says that a run waits for external input, such as an approval. If the run can be resumed, the next event is RunResumed;
 // otherwise RunFinished follows at once.
 type RunPaused struct {
 	Reason  lathe.Reason `json:"reason"`
@@ -385,13 +391,13 @@ type RunPaused struct {
 	Result *Result `json:"-"`
 }
 
-// RunResumed says that a run continues that was parked or whose process ended.
+// RunResumed says that a run continues after it was parked or after its process has ended.
 type RunResumed struct {
-	Reason  lathe.Reason `json:"reason"`  // of the RunPaused, or [lathe.ReasonInterrupted] if the process ended
+	Reason  lathe.Reason `json:"reason"`  // the reason of the RunPaused, or [lathe.ReasonInterrupted] if the process has ended
 	Pending []string     `json:"pending"` // the ids of the calls without a result
 }
 
-// RunFinished is the last event of a run. There is exactly one. Answer is that of [Result].
+// RunFinished is the last event of a run. Each run has exactly one, unless it is parked. Answer is that of [Result].
 type RunFinished struct {
 	Reason    lathe.Reason `json:"reason"`
 	Status    string       `json:"status"`               // [lathe.Reason.Status]
@@ -406,7 +412,7 @@ type RunFinished struct {
 	Result    *Result      `json:"-"` // for the caller in the same process; not part of the JSON form
 }
 
-// EventType returns the name of the type, as the methods below do.
+// EventType implements [Data], here and for the types below. It returns "RunStarted".
 func (*RunStarted) EventType() string         { return "RunStarted" }
 func (*ModelCallStarted) EventType() string   { return "ModelCallStarted" }
 func (*TextDelta) EventType() string          { return "TextDelta" }

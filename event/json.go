@@ -123,8 +123,8 @@ func (w *appender) value(v any) {
 	}
 }
 
-// UnmarshalJSON reads the form that MarshalJSON or MarshalData wrote; without content, the fields of Data that are content have their zero
-// values. An event type that this version does not know is an error. On an error e is unchanged.
+// UnmarshalJSON reads an event in the form of MarshalJSON or MarshalData. Content that the form does not contain leaves the fields of Data
+// zero. An event type that this version does not know is an error. On an error e is unchanged.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var in eventJSON
 	if err := json.Unmarshal(b, &in); err != nil {

@@ -14,12 +14,14 @@ const (
 	maxLogEvents = 100_000
 )
 
-// ReadLog reads the log of one run: JSON lines, as `lathe runs export` and `lathe run --json` print them. It skips empty lines and the types
-// for which [IsDelta] is true. It returns at least one event; the first, and no other, is a [RunStarted]. The run need not have ended.
+// ReadLog reads the log of one run: JSON lines, as `lathe runs export` and `lathe run --json` print them. It skips empty lines and the
+// types for which [IsDelta] is true. It returns at least one event. The first event is a [RunStarted], and no other is. The run need not
+// have ended.
 //
-// It returns an error with the number of the line if an event is missing, belongs to another run or follows the end of the run, if its numbers
-// are impossible, such as negative token counts, or if it would not be written again byte for byte: such an event was written without its
-// content, or by another version of this program. A line may have at most 64 MiB, and a log at most 100,000 events.
+// The error contains the number of the line. ReadLog returns an error if an event is missing, belongs to another run or follows the end of
+// the run, or if its numbers are impossible, such as negative token counts. It also returns an error if the event, written again, would
+// differ from the line: such an event was written without its content, or by another version of this program. A line may have at most 64
+// MiB, and a log at most 100,000 events.
 func ReadLog(in io.Reader) ([]Event, error) {
 	var events []Event
 	sc := bufio.NewScanner(in)

@@ -2,7 +2,7 @@ package event
 
 import "context"
 
-// A RunOwner says who owns a run and which model entry it uses.
+// A RunOwner says which principal owns a run and which model entry the run uses.
 type RunOwner struct {
 	Principal string // [lathe.RunInfo].Principal
 	Profile   string // [lathe.RunInfo].Profile
@@ -25,7 +25,7 @@ func (c *ownerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithRunOwner returns a context from which [RunOwnerFrom] returns o, also if ctx has another owner.
+// WithRunOwner returns a copy of ctx from which [RunOwnerFrom] returns o. It replaces an owner that ctx already has.
 func WithRunOwner(ctx context.Context, o RunOwner) context.Context {
 	return &ownerContext{ctx, o}
 }

@@ -4,24 +4,26 @@ import "github.com/lathe-run/lathe"
 
 // A Result says how a run ended or was parked.
 type Result struct {
-	RunID  string // "": the input of the loop has none
+	RunID  string // "": the loop.Input has none
 	Reason lathe.Reason
-	// Answer is the text of the model's message that ended the run, even if that was truncated; "": the text is empty, or the run ended otherwise.
+	// Answer is the text of the model's message that ended the run, even if that text was truncated. It is "" if the text is empty or the
+	// run ended without such a message.
 	Answer string
-	// History has all messages, from the first of the input to the answer. It can be sent to a model again: each tool call in it has exactly
-	// one result, except the Pending ones.
+	// History contains all messages, from the first of the input to the answer. It can be sent to a model again: each tool call in it has
+	// exactly one result, except for the calls in Pending.
 	History []lathe.Message
 	Usage   lathe.Usage // of the model calls, and of runs that tool calls started
-	Cost    float64     // of the same, in US dollars; a model call of unknown cost adds nothing
+	Cost    float64     // cost of these model calls and runs in US dollars; a model call of unknown cost adds nothing
 	Trace   []TurnTrace // one for each turn, in order
 	// ToolCalls is the number of tool calls, refused ones included.
 	ToolCalls int
-	// Withheld are registered tools that the model was not offered, sorted by name; [WithheldTool.Explain] says why. Tools that the input's
-	// Allow does not name are not listed.
+	// Withheld are the registered tools that the model was not offered, sorted by name; [WithheldTool.Explain] says why. Tools that
+	// loop.Input.Allow excludes are not listed.
 	Withheld []WithheldTool
 	// Blank is the likely cause of a blank Answer; "": the answer is not blank, or the run failed.
 	Blank lathe.Blank
-	// Reasoning is the reasoning of the last message if that message has nothing else; such a message is not in History.
+	// Reasoning is the reasoning of the last message of the model, if that message contained nothing else. History does not contain such a
+	// message.
 	Reasoning string
 	// FailedTools are the names of the tools whose failure ended the run with ReasonToolError, sorted.
 	FailedTools []string

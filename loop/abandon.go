@@ -8,9 +8,9 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Abandon returns the events that end a run which no process will resume, for the caller to store after its log. Each open call gets a
-// result: `interrupted` if its tool may have been called, `cancelled` if not. The run ends `interrupted`. For a run that has ended and for
-// the zero State, Abandon returns nil. It does not change s.
+// Abandon returns the events that end a run which no process will resume. The caller must store them after the events of the log. Each open
+// call gets a result: `interrupted` if its tool may have been called, `cancelled` if not. The run ends `interrupted`. For a run that has
+// ended, and for the zero State, Abandon returns nil. It does not change s.
 func (s *State) Abandon() []event.Data {
 	if s.Finished != nil || s.LastID == 0 {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Began returns the input with which a run was started, from its first event: an [event.RunStarted] with its content, as a store returns it.
-// The input of a run without [Input].Park has only its messages and [lathe.RunInfo]: a loop that executes it uses its own settings, limits
-// and sampling. Began returns an error for any other event, and for an input that cannot be read.
+// Began returns the input with which a run was started, read from the first event of the run. e must contain an [event.RunStarted] with its
+// content, as a store returns it. If the run was started without [Input].Park, the input contains only Messages and Run: a loop that
+// executes it uses its own settings, limits and sampling. Began returns an error for any other event, and for an input that cannot be read.
 func Began(e *event.Event) (*Input, error) {
 	d, ok := e.Data.(*event.RunStarted)
 	if !ok {

@@ -5,20 +5,21 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// RunRetention returns the settings, with their defaults, in the form of [event.RunStarted]. o must not be nil.
+// RunRetention returns the retention settings o, with defaults in place of zero fields, as [event.RunStarted] records them. o must not be
+// nil.
 func (o *Retention) RunRetention() *event.RunRetention {
 	r := o.withDefaults()
 	return &event.RunRetention{Mode: string(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// RetentionOf returns the settings that [event.RunStarted] has. r must not be nil.
+// RetentionOf returns the retention settings that [event.RunStarted] records as r. r must not be nil.
 func RetentionOf(r *event.RunRetention) *Retention {
 	return &Retention{Mode: RetentionMode(r.Mode), StoreRaw: r.StoreRaw, MaxOutputBytes: r.MaxOutputBytes}
 }
 
-// KeptHistory returns what a session retains of the messages of a run with the retention settings r: the [SessionHistory] with these
-// settings, or messages itself if r is nil. If a call after the last user message has no result yet, the messages after that user message
-// are not shortened: a server may refuse the results of calls without the reasoning that it sent before them.
+// KeptHistory returns the messages of a run that a session retains with the retention settings r: the result of [SessionHistory], or
+// messages itself if r is nil. While a call after the last user message has no result, the messages after that user message are returned
+// unchanged: a server may refuse the results of calls without the reasoning that it sent before these calls.
 func KeptHistory(messages []lathe.Message, r *event.RunRetention) []lathe.Message {
 	if r == nil {
 		return messages
@@ -56,7 +57,7 @@ func openTurn(messages []lathe.Message) int {
 	return len(messages)
 }
 
-// Retention returns [Options].Retention with its defaults, as the loop records it in RunStarted; nil: none.
+// Retention returns [Options].Retention with its defaults, as the loop records it in RunStarted; nil if the option is nil.
 func (l *Loop) Retention() *event.RunRetention { return l.retention }
 
 func (o *Retention) withDefaults() Retention {
@@ -71,13 +72,13 @@ func (o *Retention) withDefaults() Retention {
 	return r
 }
 
-// CompactEvent returns the form in which a store retains e under these settings after its run has ended. It removes reasoning, and shortens
+// CompactEvent returns the event as a store retains it with the settings o after the run has ended. It removes reasoning, and shortens
 // commentary and results of tools as [SessionHistory] does, both in messages and in events. Excerpts of calls that could not be parsed
 // count as commentary. Texts of users, the answer and the arguments of calls are retained.
 //
-// [RawEphemeral] retains commentary only in memory: in a store it has the effect of [MetricsOnly].
+// The mode [RawEphemeral] retains commentary only in memory, so for a store it has the effect of [MetricsOnly].
 //
-// CompactEvent adds the number of removed bytes to Removed of the result. It is idempotent and does not change e.
+// CompactEvent adds the number of removed bytes to the field Removed of the result. It is idempotent and does not change e.
 func (o *Retention) CompactEvent(e event.Event) event.Event {
 	r := o.withDefaults()
 	if r.Mode == RawEphemeral {

@@ -7,10 +7,11 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// TakeOver returns the messages with which a run continues another run. messages are those of the other run after the ones that it started
-// from. Each call in the result is followed by its tool message: a call that has none, or whose result is `cancelled`, gets `interrupted`
-// if ran reports that its tool may have been called, and `cancelled` if not. TakeOver omits trailing messages that are synthetic or are
-// answers without calls, since the model will be called again. It does not change messages.
+// TakeOver returns the messages that a run takes over from another run which it continues. messages are those that the other run has added
+// to its input. Each call in the result is followed by a tool message. A call without a result, or with the result `cancelled`, gets the
+// result `interrupted` if ran returns true for its id, which means that its tool may have been called; otherwise it gets `cancelled`.
+// TakeOver omits messages at the end that are synthetic or are answers without calls, because the model will be called again. It does not
+// change messages.
 func TakeOver(messages []lathe.Message, ran func(callID string) bool) []lathe.Message {
 	end := len(messages)
 	for end > 0 && (messages[end-1].Synthetic || messages[end-1].Role == lathe.RoleAssistant && len(messages[end-1].Calls()) == 0) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// FormatPath is the entry in [lathe.Finish].Dropped for a response format that was not sent, because the server does not accept it together
-// with tools.
+// FormatPath is the entry in [lathe.Finish].Dropped that reports a response format which was not sent, because the server does not accept
+// it together with tools.
 const FormatPath = "sampling.response_format"
 
 // A responseFormat is the format that the answer of a run must have. It is immutable.

@@ -22,8 +22,8 @@ const (
 	labelGraphVersion = "graph_version"
 )
 
-// CheckLabels returns an error if a run has more than [MaxLabels] labels, if a label has no name, one above 64 bytes or a value above
-// 256, or if the label graph_run_id is set without graph_name and graph_version.
+// CheckLabels returns an error if there are more than [MaxLabels] labels, if the name of a label is empty or above 64 bytes, or its value
+// above 256 bytes, or if the label graph_run_id is set without graph_name and graph_version.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) == 0 {
 		return nil

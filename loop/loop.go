@@ -5,8 +5,8 @@
 // more model call, without tools and beyond the limit, for an answer from the results so far. After the time limit of the run it makes
 // none.
 //
-// No tool is withheld in silence: a tool of the runner that the model is not offered is in the result with its reason, as [tool.Options]
-// describes, unless the input leaves it out.
+// The result lists each tool of the runner that the model is not offered, with the reason, as [tool.Options] describes. Tools that the
+// input excludes are not listed.
 //
 // However a run ends, each tool call in the history has exactly one result, in call order, except for the pending calls of a run that was
 // parked or handed over. So the history can be sent to a model again.
@@ -27,8 +27,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// ErrInterrupted is the cause with which a program that stops cancels the contexts of its runs: they end with reason interrupted. A run
-// whose context is cancelled with another cause ends with reason cancelled.
+// ErrInterrupted is the cause with which a program that stops must cancel the contexts of its runs: these runs end with reason interrupted.
+// A run whose context is cancelled with another cause ends with reason cancelled.
 var ErrInterrupted = errors.New("the program is stopping")
 
 // Options configure a loop. They are copied.
@@ -42,22 +42,23 @@ type Options struct {
 	Model string
 	// Agent is the name of the agent in ModelCallStarted and in the trace of the result; "": none.
 	Agent string
-	// Route, if set, returns the loop that makes the next model call, with its own runner, settings and limits, from the messages of the
-	// conversation so far; nil: this loop. All loops that Route returns have the same Route, which depends on the messages alone, so that
-	// every process continues a stored run with the same loop. Limits count over the whole run; those of the current loop apply.
+	// Route, if not nil, selects the loop that makes the next model call, with its own runner, settings and limits, by the messages of the
+	// conversation so far; nil: this loop makes all model calls. All loops that Route returns must have the same Route, and its result must
+	// depend on messages alone, so that every process continues a stored run with the same loop. Limits count over the whole run; those of
+	// the current loop apply.
 	Route func(messages []lathe.Message) *Loop
-	// Policy decides, by its Step method, before each model call; nil: all are allowed. Any decision other than Allow ends the run
-	// `budget_exceeded` at once, without another model call. Its methods Tool and Call are not called: the policy of the runner decides about
-	// tools.
+	// Policy decides about each model call by its method Step; nil: all model calls are allowed. Any decision other than Allow ends the run
+	// `budget_exceeded` at once, without another model call. The loop does not call Tool and Call of this policy: the policy of the runner
+	// decides about tools.
 	Policy lathe.Policy
-	// Cost returns the price of a model call with this usage, in US dollars, and takes precedence over a cost that the server reports. It is
-	// not called if the server reports no usage. nil: the price is unknown, and the cost that the server reports is used. It may be called
-	// from several goroutines at once.
+	// Cost returns the price in US dollars of a model call with this usage. It takes precedence over a cost that the server reports, and is
+	// not called if the server reports no usage. nil: the price is not known, and the cost that the server reports is used. Cost may be
+	// called from several goroutines at once.
 	Cost func(lathe.Usage) float64
-	// Meter is called before each model call, and may refuse it; nil: all are made.
+	// Meter is called before each model call and may refuse the call; nil: no model call is refused.
 	Meter Meter
-	// Retention says what a store retains of the messages, texts and outputs of each run after its end; nil: all. The loop only records it in
-	// RunStarted; the store applies it.
+	// Retention says what a store retains of the messages, texts and outputs of each run after its end; nil: all. The loop only records the
+	// settings in RunStarted; the store applies them.
 	Retention *Retention
 	Now       func() time.Time // nil: time.Now
 }
@@ -124,7 +125,7 @@ func New(model lathe.Model, runner *tool.Runner, opts *Options) (*Loop, error) {
 	return l, nil
 }
 
-// Relays returns the wire whose bytes the loop's model passes to [lathe.Request].Relay, or "" if it passes none.
+// Relays returns the wire whose bytes the loop's model passes to [lathe.Request].Relay, or "" if the model passes none.
 func (l *Loop) Relays() lathe.Wire { return l.relays }
 
 // Wire returns the wire of the model's server; [lathe.WireOpenAIChat] if the model names none.
@@ -135,31 +136,31 @@ type Input struct {
 	// Run identifies the run. If the context belongs to a tool call, Depth is raised to at least 1 more than the depth of the calling run.
 	// A run with more than [MaxLabels] labels, or with a label that is too long, ends at once with code invalid_request.
 	Run lathe.RunInfo
-	// Messages are the conversation so far, with system messages: at least one message. They are not changed.
+	// Messages are the conversation so far, including system messages. At least one message is required. The loop does not change them.
 	Messages []lathe.Message
 	// ClientTools are tools that the caller will execute: a run that calls them ends with reason client_tool_calls, or is parked if Park is
 	// set. A name that a tool of the runner has ends the run at once with code invalid_request.
 	ClientTools []*lathe.ToolSpec
-	// Allow names the tools of the runner that this run may use; nil: all of them. A name of which the runner's set has no tool when the run
-	// starts ends it with invalid_request. A resumed run permits such names.
+	// Allow names the tools of the runner that this run may use; nil: all tools. If the runner's set has no tool of such a name when the
+	// run starts, the run ends with invalid_request. A resumed run accepts such names.
 	Allow []string
-	// Settings, Limits and Sampling replace those of the loop for this run as a whole: a zero field has its default, not the value of the
-	// loop. nil: those of the loop. A value that is not valid ends the run at once with code invalid_request.
+	// Settings, Limits and Sampling, if not nil, replace those of the loop for this run as a whole: a zero field has its default, not the
+	// value of the loop. An invalid value ends the run at once with code invalid_request.
 	Settings *lathe.Settings
 	Limits   *lathe.Limits
 	Sampling *lathe.Sampling
 	// Overrides are additional members of each model request. Those of the loop take precedence.
 	Overrides []lathe.Member
-	// Park makes the run resumable. If it waits for results of client tools or for an approval, RunPaused is its last event and contains the
-	// Result; there is no RunFinished then. Its RunStarted contains its input, as content (see package event). Without Park, a run that waits
-	// for an approval ends with reason awaiting_approval, in RunFinished after RunPaused.
+	// Park makes the run resumable: its RunStarted then contains its input, as content (see package event). If the run waits for results of
+	// client tools or for an approval, it is parked: its last event is a RunPaused with the Result, and there is no RunFinished. Without
+	// Park, a run that waits for an approval ends with reason awaiting_approval: a RunFinished follows the RunPaused.
 	Park bool
-	// Target is stored with a resumable run: the name by which the caller finds the loop that resumes the run.
+	// Target is stored with a resumable run. It is the name by which the caller finds the loop that can resume the run.
 	Target string
-	// Resume continues a run that was started with Park, from the state of its events: a parked run, or one whose process stopped before
-	// its end. Of the other fields, only Answers is then used.
+	// Resume, if not nil, continues a run that was started with Park and is parked, or whose process stopped before its end. It is the
+	// state after the stored events of that run. Of the other fields, only Answers is then used.
 	Resume *State
-	// Answers are the results of calls that clients executed, by call id, for a run with Resume. Calls without a result remain pending.
+	// Answers are the results of client tools, by call id, for a run with Resume. Calls without a result remain pending.
 	Answers map[string]lathe.Output
 
 	handedOver bool // Resume is the state of the same range of Run, in which another loop has executed the run so far
@@ -171,8 +172,8 @@ func init() { runinput.Find = func(in any) *runinput.Extra { return &in.(*Input)
 
 // Run executes a run and yields its events, of which only Turn and Data are set. The run is executed by the goroutine that ranges over the
 // result; a second range starts a second run. If ctx is done, the run ends with reason cancelled, or interrupted if the cause is
-// [ErrInterrupted]. If the range is stopped early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the run
-// `internal`, with a [PanicError]; a panic of the range's body is not recovered.
+// [ErrInterrupted]. If the caller stops the range early, the run is cancelled and no RunFinished is yielded. A panic of the model ends the
+// run `internal`, with a [PanicError]. A panic in the body of the range is not recovered.
 //
 // The caller may retain the events, but must not change their data.
 func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
@@ -186,8 +187,8 @@ func (l *Loop) Run(ctx context.Context, in *Input) iter.Seq[event.Event] {
 	}
 }
 
-// Do executes a run, as [Loop.Run] does, and returns its result. The error is that of [Failure]: nil, unless the run failed or was cancelled.
-// The result is nil only for a step of engine.Engine.Step after which the run is not over.
+// Do executes a run, as [Loop.Run] does, and returns its result. The error is [Failure] of the result: nil, unless the run failed or was
+// cancelled. The result is nil only in a call by engine.Engine.Step, which executes a run in steps, if the run does not end in this step.
 func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	var res *event.Result
 	for e := range l.Run(ctx, in) {
@@ -198,8 +199,8 @@ func (l *Loop) Do(ctx context.Context, in *Input) (*event.Result, error) {
 	return res, Failure(res)
 }
 
-// Ended returns the result of a run if d is the data of its last event: RunFinished, or the RunPaused of a parked run. It returns nil for
-// other events, and for events that were decoded from JSON.
+// Ended returns the result of the run if d is the data of its last event: RunFinished, or the RunPaused of a parked run. It returns nil for
+// other events, and for events that were decoded from JSON, because the JSON form does not contain the result.
 func Ended(d event.Data) *event.Result {
 	switch d := d.(type) {
 	case *event.RunFinished:
@@ -211,8 +212,8 @@ func Ended(d event.Data) *event.Result {
 	}
 }
 
-// Failure returns res.Err if the status of the run is "failed" or "cancelled", and nil otherwise: a run that was answered, limited or parked has
-// no error. res may be nil.
+// Failure returns res.Err if the status of the run is "failed" or "cancelled", and nil otherwise: a run that was answered, limited or
+// parked has no error. res may be nil.
 func Failure(res *event.Result) error {
 	if res == nil {
 		return nil // suspended

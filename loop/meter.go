@@ -6,23 +6,23 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Meter counts the usage of model calls and refuses those beyond a budget. It may be called from several goroutines at once.
+// A Meter counts the usage of model calls and refuses model calls beyond a budget. It may be called from several goroutines at once.
 type Meter interface {
-	// Admit is called before each model call, and returns the permission for it. It must not change req. wire is that of the model's server.
-	// An error ends the run, with reason budget_exhausted if its code is budget_exhausted or price_unknown.
+	// Admit is called before each model call. It returns the permission for the call, or an error, which ends the run: with reason
+	// budget_exhausted if the code of the error is budget_exhausted or price_unknown. Admit must not change req. wire is the wire of the
+	// model's server.
 	Admit(ctx context.Context, run *lathe.RunInfo, req *lathe.Request, wire lathe.Wire) (*Admission, error)
 }
 
 // An Admission is the permission to make one model call.
 type Admission struct {
-	// MaxTokens, if not 0, is sent as the maximum number of output tokens, in place of the one in the request. 0: the request is sent
-	// unchanged.
+	// MaxTokens, if not 0, replaces the maximum number of output tokens in the request.
 	MaxTokens int
-	// Repeat is called before the request is sent again after an attempt that failed with err; nil: not called. Its error ends the model
-	// call, as an error of Admit does.
+	// Repeat, if not nil, is called before the request is sent again after an attempt that failed with err. If it returns an error, the
+	// model call ends with that error, as with an error of Admit.
 	Repeat func(ctx context.Context, err error) error
-	// Settle is called once, before the ModelCallFinished event: with the finish of the model, or with a nil finish and the error of a
-	// model call that failed or was stopped, which may be nil, too. ctx is that of the run and may be done. Required.
+	// Settle is called once, before the ModelCallFinished event, and must not be nil. If the model call succeeded, finish is its result.
+	// Otherwise finish is nil, and err is the error of the call, or nil if the caller stopped it. ctx is that of the run and may be done.
 	Settle func(ctx context.Context, finish *lathe.Finish, err error)
 }
 

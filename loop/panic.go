@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe/internal/stack"
 )
 
-// A PanicError is in the error of a run whose model panicked. Stack lists the functions on the stack, without arguments.
+// A PanicError is wrapped by the error of a run whose model panicked. Stack lists the functions on the stack, without arguments.
 type PanicError struct{ Stack string }
 
 // Error returns a fixed text, without the value of the panic.

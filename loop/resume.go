@@ -82,7 +82,7 @@ func readStart(raw json.RawMessage) (*start, error) {
 }
 
 // Client returns the JSON about the client that started the run, which the gateway stored with the input of the run. It returns nil if the
-// gateway stored none, a store has removed the content of the run, or the input cannot be parsed.
+// gateway stored none, if a store has removed the content of the run, or if the input cannot be parsed.
 func (s *State) Client() json.RawMessage {
 	old, err := readStart(s.input)
 	if err != nil {

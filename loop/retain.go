@@ -9,7 +9,8 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// RetentionMode determines what is retained of commentary: text of the model between its calls that is not part of the answer.
+// RetentionMode determines how much is retained of commentary: text that the model writes between its calls and that is not part of the
+// answer.
 type RetentionMode string
 
 // The retention modes. The zero value has the effect of MetricsOnly.
@@ -25,8 +26,8 @@ type Retention struct {
 	Mode RetentionMode // for commentary; "": MetricsOnly
 	// StoreRaw says that results are retained unchanged.
 	StoreRaw bool
-	// MaxOutputBytes is the maximum size of a retained result, in bytes, if StoreRaw is not set. It includes blobs and the marker of
-	// omitted bytes; 0: 2,048. A value below 64 has the effect of 64.
+	// MaxOutputBytes is the maximum size in bytes of a retained result; 0: 2,048. It has no effect if StoreRaw is set. The size includes
+	// blobs and the text that says how many bytes were omitted. A value below 64 has the effect of 64.
 	MaxOutputBytes int
 }
 
@@ -37,11 +38,11 @@ const (
 
 // SessionHistory returns the messages that a session retains of the history of a run that has ended. It removes reasoning, the loop's own
 // messages, answers that the loop rejected, and messages that are empty without their reasoning. It shortens commentary and results of
-// tools as configured by opts; nil has the effect of the zero value. It leaves all other messages unchanged and in order, with the argument
-// text of calls.
+// tools as configured by opts; nil has the effect of the zero value. All other messages, and the argument text of calls, remain unchanged
+// and in order.
 //
-// If msgs can be sent to a model, the result can be, too; calls without a result remain without one. SessionHistory is idempotent. It does
-// not change msgs; the result shares unchanged parts with it.
+// If msgs can be sent to a model, the result can be sent, too; calls without a result still have none. SessionHistory is idempotent. It
+// does not change msgs; the result shares unchanged parts with it.
 func SessionHistory(msgs []lathe.Message, opts *Retention) []lathe.Message {
 	if opts == nil {
 		opts = &Retention{}

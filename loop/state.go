@@ -10,8 +10,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A State is the state of a run, computed from its events alone: the same events give the same state in every process. The zero value is a
-// run without events. [Input.Resume] continues from one.
+// A State is the state of a run. It is computed only from the events of the run: the same events give the same state in every process. The
+// zero value is a run without events. [Input.Resume] continues a run from its State.
 //
 // Three invariants hold after each event. If Open is empty, Messages can be sent to a model: each call in it is followed by its result, in
 // call order, whatever the order of the events. A call is in Open from the message of the model until its result. A call with Begun may
@@ -20,7 +20,7 @@ import (
 //	ModelCallFinished(call a, call b), ToolCallPlanned(a), ToolCallPlanned(b), ToolCallResult(b)
 //
 // give Messages that end with the message of the model and the result of b, and Open = [a], with Begun. If the process stops there, the
-// resumed run gives a the result `interrupted` if its tool writes, and inserts this result before that of b.
+// resumed run gives call a the result `interrupted` if its tool writes, and inserts this result before that of b.
 type State struct {
 	Run    lathe.RunInfo // the RunInfo that the run was started with
 	LastID int64         // ID of the last event
@@ -32,7 +32,8 @@ type State struct {
 	// requests for an answer.
 	Messages []lathe.Message
 	Start    int // the number of Messages that the run started from
-	// Continues is the id of the run whose calls and results this run took over: the last TakenOver of the first Start messages.
+	// Continues is the id of the run that this run continues; "": none. TakenOver is the number of messages that it took over from that
+	// run: the last ones of the first Start messages.
 	Continues string
 	TakenOver int
 	Replays   string // the id of the run whose conversation this run repeats; "": none
@@ -47,13 +48,14 @@ type State struct {
 	// Loaded are the names of the tools whose definitions the run loaded, in load order.
 	Loaded []string
 
-	// Open are the calls of the last turn without a result, in call order.
+	// Open are the calls of the last turn that have no result yet, in call order.
 	Open []OpenCall
 	// Paused is the reason why the run is parked; "": it is not.
 	Paused lathe.Reason
-	// Finished is the data of the last event of a run that has ended; nil: the run has not ended.
+	// Finished is the data of the RunFinished event; nil: the run has not ended.
 	Finished *event.RunFinished
-	// Reasoning is the reasoning of the last message of the model if it contained nothing else; such a message is not in Messages.
+	// Reasoning is the reasoning of the last message of the model, if that message contained nothing else. Messages does not contain such a
+	// message.
 	Reasoning string
 	// ErrorMessage is the error text of the server if the last attempt of a model call failed; "" if it succeeded.
 	ErrorMessage string
@@ -80,14 +82,14 @@ type OpenCall struct {
 	Shown json.RawMessage
 	// Begun reports that the tool may have been called: the call needs no further approval.
 	Begun bool
-	// Refused is the code of an approval that was denied or expired; "" if it was given or not requested.
+	// Refused is the code of the result if the approval was denied or has expired; "" if it was given or not requested.
 	Refused lathe.Code
 
 	ran bool // the tool has returned, but the result is not stored
 }
 
-// Fold returns the state after the events of a log, which begins with the first event of the run and has no deltas. It returns an error of code
-// internal if an event cannot follow those before it.
+// Fold returns the state after the events of a log. The first must be the first event of the run, and events of the types for which
+// [event.IsDelta] is true must not be among them. The error has the code internal if an event cannot follow those before it.
 func Fold(events []event.Event) (*State, error) {
 	s := &State{}
 	for i := range events {
@@ -98,8 +100,8 @@ func Fold(events []event.Event) (*State, error) {
 	return s, nil
 }
 
-// Apply adds the next stored event of the run to the state. If e cannot follow, it returns an error of code internal and does not change s.
-// The state shares memory with e.
+// Apply adds the next stored event of the run to the state. If e cannot follow the events before it, Apply returns an error of code
+// internal and does not change s. The state shares memory with e.
 func (s *State) Apply(e *event.Event) error {
 	if err := s.check(e); err != nil {
 		return lathe.CodeInternal.Wrap("loop: fold", err)

@@ -6,9 +6,9 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// All returns a policy with the strictest verdict of several policies, whatever their order: Deny before Ask before Allow. If several
-// verdicts have this decision, it returns that of a [Trifecta], else that of a [Taint], else the one whose rule and reason sort first. It
-// denies if there are no policies, or if one is nil.
+// All returns a policy that combines several policies, whatever their order. Its verdict is the strictest one: Deny before Ask before
+// Allow. If several policies have that decision, it is the verdict of a [Trifecta], else that of a [Taint], else the one whose rule and
+// reason sort first. The policy denies if policies is empty or contains nil.
 func All(policies ...lathe.Policy) lathe.Policy { return all(slices.Clone(policies)) }
 
 type all []lathe.Policy

@@ -12,9 +12,12 @@ const (
 	ruleBudgetCost   = "budget.cost"
 )
 
-// Budget limits what one run uses. A zero field sets no limit. Tokens and cost are known only after a model call, so a run may exceed them by
-// one model call. They have an effect only if the policy is that of [loop.Options], and Calls and Tools only if it is that of [tool.Options].
-// Budget allows everything else: combine it with other policies by [All].
+// Budget is a policy that limits what one run uses. A zero field sets no limit. Budget allows everything else: combine it with other
+// policies by [All].
+//
+// Tokens and Cost limit model calls; they have an effect only if the policy is set in [loop.Options]. Since the tokens and the cost of a
+// model call are known only after it, a run may exceed them by one model call. Calls and Tools limit tool calls; they have an effect only
+// if the policy is set in [tool.Options].
 //
 // [loop.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/loop#Options
 // [tool.Options]: https://pkg.go.dev/github.com/lathe-run/lathe/tool#Options
@@ -27,7 +30,7 @@ type Budget struct {
 
 var _ lathe.Policy = Budget{}
 
-// Tool denies a tool if a pattern with limit 0 or less matches it, and allows all others.
+// Tool denies a tool if a pattern in Tools with a maximum of 0 or less matches its name, and allows all others.
 func (b Budget) Tool(_ *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	for pattern, bound := range b.Tools {
 		if bound <= 0 && Match(pattern, spec.Name) {
@@ -48,7 +51,8 @@ func (b Budget) Step(s *lathe.StepInfo) lathe.Verdict {
 	return stepAllowed()
 }
 
-// Call denies a call if the run has reached Calls, or the maximum of a pattern that matches the tool, and allows it otherwise.
+// Call denies a call if the run has reached Calls, or the maximum of a pattern in Tools that matches the name of the tool. It allows all
+// others.
 func (b Budget) Call(c *lathe.CallInfo) lathe.Verdict {
 	if b.Calls > 0 && uses(c, "") >= b.Calls {
 		return spent(ruleBudgetCalls)

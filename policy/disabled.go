@@ -5,8 +5,8 @@ import "github.com/lathe-run/lathe"
 // ruleDisabled is the rule of the verdicts by which [Disabled] denies.
 const ruleDisabled = "disabled"
 
-// Disabled denies the tools for which Is returns true, such as those that an operator disables while runs use them. It allows all others:
-// combine it with other policies by [All].
+// Disabled is a policy that denies the tools for which Is returns true, such as those that an operator disables while runs use them. It
+// allows all others: combine it with other policies by [All].
 type Disabled struct {
 	// Is is called for each decision with the name of the tool, from several goroutines at once. nil denies every tool.
 	Is func(tool string) bool

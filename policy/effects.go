@@ -2,8 +2,8 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Effects decides by the declared effect of a tool. The zero value denies every call. The rule of a verdict is "effect." and the name of the
-// effect, such as "effect.read_only".
+// Effects is a policy that decides by the declared effect of a tool. The zero value denies every call. The rule of its verdict is "effect."
+// and the name of the effect, such as "effect.read_only".
 type Effects struct {
 	ReadOnly   lathe.Decision // for tools of effect [lathe.ReadOnly]
 	Idempotent lathe.Decision // for tools of effect [lathe.Idempotent]
@@ -12,8 +12,8 @@ type Effects struct {
 
 var _ lathe.Policy = Effects{}
 
-// Default returns the policy that allows tools that only read, and requires an approval for all others, also for tools that declare no
-// effect.
+// Default returns the policy that allows tools that only read, and requires an approval for all other tools, including those that declare
+// no effect.
 func Default() Effects {
 	return Effects{ReadOnly: lathe.Allow, Idempotent: lathe.Ask, Writes: lathe.Ask}
 }

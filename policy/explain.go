@@ -8,7 +8,7 @@ type Finding struct {
 	Decision lathe.Decision // of the rule for calls that it matches
 	Matched  bool           // the rule matches the call
 	Decides  bool           // the verdict is that of this rule; set by [Explain] only
-	// Source is where the rule is configured, such as "policy.rules.NAME"; "": not known.
+	// Source is the place where the rule is configured, such as "policy.rules.NAME"; "": not known.
 	Source string
 	// Why says why the rule matches or does not. It may quote arguments: show it only to the author of the arguments.
 	Why string
@@ -16,12 +16,12 @@ type Finding struct {
 
 // An Explainer is a policy that reports the result of each of its rules.
 type Explainer interface {
-	// Explain returns the findings for a call, in the order in which the rules are tried. Decides is not set.
+	// Explain returns the findings for a call, in the order in which the policy tries its rules. It must not set Decides.
 	Explain(*lathe.CallInfo) []Finding
 }
 
-// Explain returns the verdict of p on a call, and the findings of p and of all policies that it combines by [All], in their order. A policy
-// that is no [Explainer] has one finding, its verdict. A nil p denies.
+// Explain returns the verdict of p on a call, and the findings of p. For a policy of [All], these are the findings of the combined
+// policies, in their order. A policy that is not an [Explainer] has one finding, its verdict. A nil p denies.
 func Explain(p lathe.Policy, c *lathe.CallInfo) (lathe.Verdict, []Finding) {
 	v := lathe.Verdict{Rule: ruleMissing}
 	if p != nil {

@@ -6,11 +6,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Labels maps patterns of tool names (see [Match]) to labels that these tools have besides those of their [lathe.ToolSpec]. nil: none. The map
-// must not change while a policy uses it.
+// Labels maps patterns of tool names (see [Match]) to labels that the matching tools have in addition to those of their [lathe.ToolSpec].
+// nil: none. The map must not change while a policy uses it.
 type Labels map[string][]string
 
-// Has reports whether spec or an entry of l gives the tool the label. spec may be nil.
+// Has reports whether a tool has the label, from spec or from an entry of l that matches its name. spec may be nil.
 func (l Labels) Has(name string, spec *lathe.ToolSpec, label string) bool {
 	if spec != nil && slices.Contains(spec.Labels, label) {
 		return true
@@ -23,7 +23,7 @@ func (l Labels) Has(name string, spec *lathe.ToolSpec, label string) bool {
 	return false
 }
 
-// Of returns the labels that spec and the entries of l give the tool, sorted, each once. spec may be nil.
+// Of returns the labels of a tool, from spec and from the entries of l that match its name: sorted, each once. spec may be nil.
 func (l Labels) Of(name string, spec *lathe.ToolSpec) []string {
 	var out []string
 	if spec != nil {

@@ -8,15 +8,15 @@ package policy
 
 import "github.com/lathe-run/lathe"
 
-// Values of [lathe.Verdict].Rule.
+// Values of [lathe.Verdict].Rule in verdicts of the policies of this package.
 const (
 	RuleAllowAll = "allow_all"   // the policy is [AllowAll]
 	ruleEmpty    = "all.empty"   // an All without policies
 	ruleMissing  = "all.missing" // a nil policy in an All
 	ruleUnlisted = "tools.unlisted"
-	RuleAllowed  = "tools.allow" // Allow of [Tools] has the name
-	RuleAsked    = "tools.ask"   // Ask of [Tools] has the name
-	RuleDenied   = "tools.deny"  // Deny of [Tools] has the name
+	RuleAllowed  = "tools.allow" // the list Allow of [Tools] contains the name
+	RuleAsked    = "tools.ask"   // the list Ask of [Tools] contains the name
+	RuleDenied   = "tools.deny"  // the list Deny of [Tools] contains the name
 
 	ruleEffect = "effect."
 	ruleStep   = "step" // a step, by a policy that decides only calls

@@ -6,8 +6,8 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Tools decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and Ask over Allow. The lists must
-// not change while the policy is in use.
+// Tools is a policy that decides by the exact name of a tool. If a name is in several lists, Deny takes precedence over Ask, and Ask over
+// Allow. The lists must not change while the policy is in use.
 type Tools struct {
 	Allow []string
 	Ask   []string

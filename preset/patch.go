@@ -13,11 +13,11 @@ import (
 	"github.com/lathe-run/lathe/transform"
 )
 
-// A Patch is a set of settings for a model. A nil field is not set and leaves the existing value; a list that is empty but not nil clears the
-// existing one. The JSON names are keys of the configuration (models.NAME), which docs/config.md explains.
+// A Patch is a set of settings for a model. A nil field is not set and leaves the existing value; a list that is empty but not nil clears
+// the existing one. The JSON names are keys in the entry of a model (section models.NAME) of the configuration, which docs/config.md
+// explains.
 //
-// The first group are settings of runs, the second settings of the model, the third lists and
-// objects that [Merge] joins.
+// The first group of fields are settings of runs, the second settings of the model, the third lists and objects that [Merge] joins.
 type Patch struct {
 	ToolUseMode               *lathe.ToolUseMode   `json:"tool_use_mode,omitempty" run:"true"`
 	ToolFailurePolicy         *lathe.FailurePolicy `json:"tool_failure_policy,omitempty" run:"true"`
@@ -63,9 +63,9 @@ func keys() []string {
 // reserved are the members of a request that request_overrides cannot replace.
 var reserved = []string{"model", "messages", "tools", "tool_choice", "response_format", "stream"}
 
-// Check returns an error that begins with the name of the first invalid field: tool_use_mode, tool_failure_policy, tool_choice, wire,
-// fallback_retry_count (below 0), a list of transforms, or request_overrides, as [CheckOverrides] says. The other fields are not checked. The
-// error has no code.
+// Check returns an error that begins with the name of the first invalid field, or nil. It checks tool_use_mode, tool_failure_policy,
+// tool_choice, wire, fallback_retry_count (which must not be negative), the lists of transforms, and request_overrides, as [CheckOverrides]
+// does. It does not check the other fields. The error has no code.
 func (p *Patch) Check() error {
 	if m := p.ToolUseMode; m != nil && !slices.Contains([]lathe.ToolUseMode{lathe.ModeRelaxed, lathe.ModeEnforced, lathe.ModeDisabled}, *m) {
 		return fmt.Errorf("tool_use_mode: unknown value %.40q", *m)
@@ -93,8 +93,8 @@ func (p *Patch) Check() error {
 	return CheckOverrides(p.RequestOverrides)
 }
 
-// CheckOverrides returns an error if raw, a value of request_overrides, is not a JSON object, or has a member that only the program may set, such
-// as model or messages, in any letter case. An empty raw is valid.
+// CheckOverrides returns an error if raw, a value of request_overrides, is not a JSON object, or if it has a member that only Lathe may
+// set, such as model or messages, in any letter case. An empty raw is valid.
 func CheckOverrides(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil

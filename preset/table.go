@@ -89,9 +89,10 @@ func modelDefaults(model string) *Patch {
 	return out
 }
 
-// For returns the settings for a model on a provider: the defaults, then those of the provider, its profile and the model, merged by [Merge],
-// so that those of the model take precedence. provider is a name of [Profile]; a model that is not known adds nothing. Settings of runs have
-// their documented defaults, except for models that cannot use tools. The caller may change the patch. The error is that of [Profile].
+// For returns the settings for a model on a provider. It merges (see [Merge]) the defaults, the settings of the provider and its profile,
+// and those of the model, which take precedence. provider is a name of [Profile]; a model that is not known adds no settings. Settings of
+// runs have their documented defaults, except for models that cannot use tools. The caller may change the patch. The error is that of
+// [Profile].
 func For(provider, model string) (*Patch, error) {
 	profile, err := Profile(provider)
 	if err != nil {

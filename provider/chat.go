@@ -32,12 +32,13 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Chat is a [lathe.Model] that a model server provides on one of the wires. It may be used by several goroutines at once.
+// A Chat is a [lathe.Model] that calls a model server over HTTP on one of the wires. It may be used by several goroutines at once.
 //
-// Errors of Generate are *[lathe.Error]: with code upstream_error or upstream_protocol around a *[lathe.UpstreamError], with code cancelled
-// around the error of the caller's context, or, before a request is sent, with code invalid_request for content that the wire has no form for
-// and invalid_config for a model name that cannot be part of the URL. A timeout of [Options] has the kind timeout, never cancelled or
-// aborted; the kind rate_limited does not change the code.
+// The error of Generate is a *[lathe.Error]. If the server failed, it wraps a *[lathe.UpstreamError] and has the code upstream_error or
+// upstream_protocol. If the caller's context is done, it wraps the error of that context and has the code cancelled. Before a request is
+// sent, it has the code invalid_request for content that the wire cannot express, and invalid_config for a model name that cannot be part
+// of the URL. A timeout of [Options] is an UpstreamError of kind timeout, never of kind aborted, and its code is not cancelled. The code
+// for the kind rate_limited is upstream_error, too.
 type Chat struct {
 	model     string
 	wire      wire.Upstream
@@ -88,8 +89,9 @@ var (
 	_ lathe.Model = (*Chat)(nil)
 )
 
-// New returns the named model of a server with wire w; "" is [lathe.WireOpenAIChat]. model is required, opts may be nil. New makes no
-// request. Its error has the code invalid_config, and names the invalid option without its value.
+// New returns a Chat for a model on a server. w is the wire of the server; "" is [lathe.WireOpenAIChat]. model is the name of the model on
+// the server and is required. opts may be nil. New makes no request. Its error has the code invalid_config, and names the invalid option
+// without its value.
 func New(w lathe.Wire, model string, opts *Options) (*Chat, error) {
 	codec := upstreams.Of(w)
 	if codec == nil {
@@ -174,10 +176,10 @@ func (c *Chat) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: c.opts.Name, Model: c.model, Wire: c.wire.Wire(), Server: c.server, NoTools: c.opts.Server.NoTools, NoParallel: c.opts.Server.NoParallel}
 }
 
-// CheckContent returns a *[lathe.Error] with the code invalid_request for the first content in the messages after the last answer that
-// the wire has no form for, such as audio, video, a file, or an image by reference. The text contains its place, such as
-// "messages[2].parts[0]". Generate returns the same error. Such content is dropped in older messages, and in all messages if
-// [Options].DropContent is set: CheckContent returns its places, at most 32.
+// CheckContent returns an error for the first content that the wire cannot express in the messages after the last answer of the model, such
+// as audio, video, a file, or an image by reference. The error is a *[lathe.Error] with the code invalid_request; its text contains the
+// place of the content, such as "messages[2].parts[0]". Generate returns the same error. In older messages, and in all messages if
+// [Server].DropContent is set, such content is dropped instead: CheckContent then returns its places, at most 32.
 func (c *Chat) CheckContent(msgs []lathe.Message) (dropped []string, err error) {
 	row := takes(c, c.model, c.withheld())
 	if err := checkContent(c, &row, msgs); err != nil {

@@ -20,9 +20,9 @@ const (
 	maxCountBytes = 64 << 10
 )
 
-// CountTokens returns the number of input tokens of a request, as the server counts them. It makes one attempt of at most 10 s. Errors are
-// those of Generate. The error wraps [errors.ErrUnsupported] if the wire or the server has no such method; after such an answer of the server
-// the Chat does not ask it again.
+// CountTokens returns the number of input tokens of a request, as the server counts them. It makes one attempt of at most 10 s. Its errors
+// are those of Generate. If the wire or the server has no method to count tokens, the error wraps [errors.ErrUnsupported]. Once the server
+// has reported that, the Chat does not ask it again.
 func (c *Chat) CountTokens(ctx context.Context, req *lathe.Request) (int64, error) {
 	counter, ok := c.wire.(wire.Counter)
 	if !ok || c.countsNot.Load() {

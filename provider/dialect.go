@@ -13,46 +13,46 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// NativeDialect is the name for the server's native tool calls, which no dialect parses.
+// NativeDialect is the name that stands for native tool calls: the server itself returns calls, and no dialect parses the text for them.
 const NativeDialect = "native"
 
-// DialectOptions are the choices of [WithDialect]. They are copied.
+// DialectOptions configure [WithDialect], which copies them.
 type DialectOptions struct {
-	// MaxPayloadBytes (max_payload_bytes) is the maximal length of one call written as text, in bytes; 0: the default of [dialect.Options]. A
-	// lower [lathe.Request].MaxPayloadBytes takes precedence.
+	// MaxPayloadBytes is the setting max_payload_bytes: the maximum size in bytes of one call that the model writes as text; 0: the default
+	// of [dialect.Options]. A lower [lathe.Request].MaxPayloadBytes takes precedence.
 	MaxPayloadBytes int
-	// AllowDeprecatedSyntax (allow_deprecated_syntax) reads `<tool:NAME>{…}` as a call.
+	// AllowDeprecatedSyntax is the setting allow_deprecated_syntax: `<tool:NAME>{…}` is read as a call.
 	AllowDeprecatedSyntax bool
-	// RecoverLeakedCalls (recover_leaked_calls) is for servers with native calls that sometimes return a call as text. Tools are sent as
-	// usual, and a call in the text counts if it names an offered tool; all other text is unchanged. With the dialect native, auto parses
-	// the text.
+	// RecoverLeakedCalls is the setting recover_leaked_calls, for servers with native tool calls that sometimes return a call as text.
+	// Requests contain the tools as usual. A call in the text of the answer counts if it names an offered tool; all other text is
+	// unchanged. With the dialect native, the dialect auto parses the text.
 	RecoverLeakedCalls bool
-	// ThinkingStartsOpen (thinking: starts_open) says that the model's template opens a block of thinking in the prompt, and that the server
-	// does not separate thinking from the answer: the text up to the closing mark is reasoning. It has no effect in a turn in which the
-	// server separates them.
+	// ThinkingStartsOpen is the setting thinking: starts_open. It says that the model's template opens a block of thinking in the prompt,
+	// and that the server does not separate thinking from the answer: the text up to the closing mark is reasoning. It has no effect in a
+	// turn in which the server separates them.
 	ThinkingStartsOpen bool
-	// BareCalls (bare_calls) reads a message as a call if its whole text is one JSON object with the name and the arguments of an offered
-	// tool. It also applies to the dialect native.
+	// BareCalls is the setting bare_calls: a message is read as a call if its whole text is one JSON object with the name and the arguments
+	// of an offered tool. It also applies to the dialect native.
 	BareCalls bool
-	// ShowUnreadableCalls (show_unreadable_calls) includes the text of unreadable calls in the answer.
+	// ShowUnreadableCalls is the setting show_unreadable_calls: the text of unreadable calls is part of the answer.
 	ShowUnreadableCalls bool
-	// Constrain names the server, `llamacpp`, `vllm` or `sglang`, whose requests get a grammar or a structural tag that makes the model
-	// write calls that fit the tools: see [dialect.Dialect.Constrain]. "" means no constraint. The parts of the schemas that the
-	// constraint omits are among Dropped of the [lathe.Finish], below `constraint`. The entry `constraint` alone means that the request
-	// had no constraint, because the tools have no grammar, the dialect is auto, or the request has the member itself.
+	// Constrain names the server, `llamacpp`, `vllm` or `sglang`; "": no constraint. Requests to that server contain a grammar or a
+	// structural tag, so that the model can only write calls that fit the tools: see [dialect.Dialect.Constrain]. Parts of the schemas that
+	// the constraint omits are listed in Dropped of the [lathe.Finish], with paths below `constraint`. The path `constraint` alone means
+	// that the request had no constraint: the tools have no grammar, the dialect is auto, or the request has the member itself.
 	Constrain string
-	// ConstrainAfter is the number of turns in a row with an unreadable call after which requests are constrained; 0 constrains all. With
-	// 1, the first repetition of an unreadable call is constrained; with 2, the second.
+	// ConstrainAfter is the number of consecutive turns with an unreadable call after which requests are constrained; 0: all requests are.
+	// With 1, the request after the first such turn is constrained.
 	ConstrainAfter int
 	// Rand is the source of the ids of calls whose format has none; nil: math/rand/v2.
 	Rand func() uint64
 }
 
-// WithDialect returns a model that writes tools and calls as text into its requests and parses calls from the text of the answers. The caller
-// passes tools and receives calls as with any other model. name is one of [dialect.Names] or [NativeDialect], which "" stands for; for
-// native, WithDialect returns model itself, unless an option requires that the text is parsed. auto selects the dialect by the name of the
-// model or, if that is not known, by the first mark in the text. The model that it makes has no optional methods of model, such as
-// CountTokens and Relays: bytes of the server are not passed on.
+// WithDialect returns a model that writes tools and calls as text into its requests, and parses calls from the text of the answers. The
+// caller passes tools and receives calls as with any other model. name is one of [dialect.Names], or [NativeDialect], for which "" also
+// stands. For native, WithDialect returns model itself, unless an option requires that the text is parsed. auto selects the dialect by the
+// name of the model or, if that is not known, by the first mark in the text. A model that WithDialect makes does not pass on the optional
+// methods of model, such as CountTokens and Relays, so the bytes of the server are not relayed.
 //
 // The server receives no `tools` member: tools are part of the system text, and calls and results are part of the messages, in the form of
 // the dialect. A request without tools, in a conversation without calls, is sent unchanged and its answer is not parsed. Answers in harmony

@@ -44,72 +44,75 @@ type Options struct {
 	Limits   Limits   // of what is read from the server
 	// MaxTokens is the token limit of requests that have none, on wires that require one; 0: 8192. On other wires it is not used.
 	MaxTokens int
-	// Entry names this model in stored reasoning. Reasoning is sent back only to a model with the same Entry; if it is empty, only
-	// unmarked reasoning is.
+	// Entry is stored with the reasoning that this model writes. Reasoning with an Entry is sent only to a model with the same Entry;
+	// reasoning without one may be sent to any model.
 	Entry string
 	// Log receives one debug line for each attempt, with status, kind of failure and request id; nil: no log.
 	Log *slog.Logger
 }
 
-// Timeouts are those of one model call. 0 is the default, which each comment states; a negative value disables the timeout.
+// Timeouts are the timeouts of one model call. 0 is the default, which the comment of each field states. A negative value disables a
+// timeout.
 type Timeouts struct {
-	// Client is the timeout of the first delta, including all attempts and the pauses between them; 120 s. Once a stream has begun, only
-	// Read and the caller's context limit it. An answer that is not streamed must be complete within Client.
+	// Client is the timeout until the first delta, including all attempts and the pauses between them; default: 120 s. Once a stream has
+	// begun, only Read and the caller's context limit it. An answer that is not streamed must be complete within Client.
 	Client time.Duration
-	// Open is the timeout of an attempt until its connection accepts the request: name resolution, TCP and TLS; 10 s.
+	// Open is the timeout of an attempt until its connection accepts the request: name resolution, TCP and TLS; default: 10 s.
 	Open time.Duration
-	// Read is the timeout of the response's header and of each further read; default: Client.
+	// Read is the timeout for the header of the response, and for each further read; default: Client.
 	Read time.Duration
-	// Loading limits the wait for a server that answers that it loads the model; 2 min. The wait does not count towards Client.
+	// Loading is the maximum time to wait for a server that answers that it is loading the model; default: 2 min. This time does not count
+	// towards Client.
 	Loading time.Duration
 }
 
-// A Server says what the model server accepts, where that differs from the rules for its kind of server.
+// A Server says what the model server accepts, where that differs from the rules for its kind of server. Requests follow these rules.
 type Server struct {
-	// Kind names the kind of server, whose rules requests follow: one of docs/internals/destinations.md, or a profile of package preset for that
-	// server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the rules of the wire apply.
+	// Kind names the kind of server, which determines the rules for requests: a name in docs/internals/destinations.md, or a profile of
+	// package preset for that server. "" derives the kind from the host of BaseURL or the model's name. For an unknown server only the
+	// rules of the wire apply.
 	Kind string
-	// Accepts overrides rules about what the server supports, by their names in docs/internals/destinations.md, such as "system": "one".
+	// Accepts overrides single rules, by their names in docs/internals/destinations.md, such as "system": "one".
 	Accepts map[string]string
-	// ReasoningField is the member in which reasoning is sent back to the model, such as "reasoning_content". "*", the default, is the
-	// member in which the server sent it; "none" sends no reasoning back.
+	// ReasoningField is the JSON member in which reasoning is sent back to the model, such as "reasoning_content". "*", the default, stands
+	// for the member in which the server sent the reasoning. With "none", no reasoning is sent back.
 	ReasoningField string
-	// NoUsage omits stream_options.include_usage, for servers that reject it.
+	// NoUsage says that requests do not contain stream_options.include_usage, which some servers reject.
 	NoUsage bool
-	// MaxCompletionTokens sends Sampling.MaxTokens as max_completion_tokens, which OpenAI's reasoning models require.
+	// MaxCompletionTokens says that Sampling.MaxTokens is sent as max_completion_tokens, which OpenAI's reasoning models require.
 	MaxCompletionTokens bool
-	// TopK sends Sampling.TopK as top_k in chat completions. OpenAI itself rejects that member.
+	// TopK says that Sampling.TopK is sent as top_k in chat completions. OpenAI itself rejects that member.
 	TopK bool
-	// Strict sets strict on the tools of [lathe.OwnerServer], so that the model server constrains the arguments of their calls to
-	// the schema. What clients set on their own tools is sent in any case. The default does not set it.
+	// Strict selects the tools of [lathe.OwnerServer] that are sent with strict: true, so that the model server constrains the arguments of
+	// their calls to the schema. The default selects none. The member strict of a client's own tool is sent in any case.
 	Strict StrictTools
-	// DropContent omits content of a user that the wire has no form for: audio, video, files, images by reference. By default, a request
+	// DropContent omits content of a user that the wire cannot express: audio, video, files, images by reference. By default, a request
 	// with such content after the last answer is an error, and ContentMarker replaces the content in older messages.
 	DropContent bool
-	// ContentMarker is the text that replaces such content; {type} in it is replaced by the type of the content. The default says that
-	// the content was not sent.
+	// ContentMarker is the text that replaces content which the wire cannot express; {type} in it is replaced by the type of the content.
+	// The default text says that the content was not sent.
 	ContentMarker string
-	// NoTools and NoParallel are those of [lathe.ModelInfo]: the model cannot use tools, or makes at most one call in a turn.
+	// NoTools says that the model cannot use tools, NoParallel that it makes at most one call in a turn. See [lathe.ModelInfo].
 	NoTools, NoParallel bool
 }
 
-// Limits bound what is read from the model server. 0 is the default, which each comment states.
+// Limits bound what is read from the model server. 0 is the default, which the comment of each field states.
 type Limits struct {
-	MaxResponseBytes int64 // 64 MiB; of one response, decompressed
-	MaxErrorBytes    int64 // 64 KiB; of the body of an error; the rest is not read
-	MaxLineBytes     int   // 1 MiB; of one line of a stream
-	MaxEventBytes    int   // 8 MiB; of one event of a stream, and of a response that is not a stream
-	MaxAnswerBytes   int   // 32 MiB; of text, reasoning and arguments of one answer
-	MaxAnswerCalls   int   // 256; tool calls of one answer
+	MaxResponseBytes int64 // of one response, decompressed; default: 64 MiB
+	MaxErrorBytes    int64 // of the body of an error, whose rest is not read; default: 64 KiB
+	MaxLineBytes     int   // of one line of a stream; default: 1 MiB
+	MaxEventBytes    int   // of one event of a stream, and of a response that is not a stream; default: 8 MiB
+	MaxAnswerBytes   int   // of the text, reasoning and arguments of one answer; default: 32 MiB
+	MaxAnswerCalls   int   // number of tool calls of one answer; default: 256
 	// MaxContinuations is the maximum number of further requests for one answer that the server interrupts (stop reason pause_turn of
-	// Messages). The default is 8.
+	// Messages); default: 8.
 	MaxContinuations int
 }
 
-// StrictTools selects on which tools strict is set.
+// StrictTools selects the tools that are sent with the member strict set.
 type StrictTools string
 
-// The values of StrictTools. Gemini's wire has no member strict.
+// The values of StrictTools. They have no effect on the wire of Gemini, which has no member strict.
 const (
 	StrictOff StrictTools = "" // on none
 	// StrictSubset sets strict on each tool whose schema can be reduced to the keywords that the wire's vendor accepts. Arguments are
@@ -133,20 +136,21 @@ func (s StrictTools) wire() (wire.Strict, error) {
 	return 0, fmt.Errorf("no choice of strict %q; there are %q, %q and %q", s, StrictOff, StrictSubset, StrictWhole)
 }
 
-// Retry configures how failed model calls are repeated. 0 is the default, which each comment states. A call is repeated if it failed before
-// its first delta, with status 408, 409, 429 or 5xx or without a response; the server's header x-should-retry overrides the status. A call is
-// not repeated if it timed out after it was sent, if the quota of the account is used up, if the conversation is too long, or if the pause
-// would exceed Timeouts.Client. A repetition without a feature that the server has refused, and the wait for a server that loads the model,
-// do not count as attempts.
+// Retry configures how failed model calls are repeated. 0 is the default, which the comment of each field states.
+//
+// A call is repeated if it failed before its first delta, with status 408, 409, 429 or 5xx or without a response; the server's header
+// x-should-retry overrides the status. A call is not repeated if it timed out after it was sent, if the quota of the account is used up, if
+// the conversation is too long, or if the pause would exceed Timeouts.Client. A repetition without a feature that the server has refused,
+// and the wait for a server that loads the model, do not count as attempts.
 type Retry struct {
-	Attempts int           // 3, including the first; 1: calls are not repeated
-	Base     time.Duration // 500 ms; the maximal first pause, which doubles with each attempt
-	Max      time.Duration // 8 s; the longest pause, unless the server requests one
-	// MaxAfter is the longest pause requested by the server (Retry-After, or a time in the error) for which the call waits; 30 s. If the
-	// server requests a longer one, the call ends with an error that contains the requested pause.
+	Attempts int           // number of attempts, the first included; default: 3; 1: calls are not repeated
+	Base     time.Duration // longest first pause, which doubles with each attempt; default: 500 ms
+	Max      time.Duration // longest pause, unless the server requests one; default: 8 s
+	// MaxAfter is the longest pause that the server may request, in Retry-After or as a time in the error; default: 30 s. If the server
+	// requests a longer one, the call ends with an error that contains the requested pause.
 	MaxAfter time.Duration
-	// Jitter returns a number in [0, 1) by which each pause is multiplied, unless the server requests it; default: math/rand/v2.Float64.
-	// It may be called from several goroutines at once.
+	// Jitter returns a number in [0, 1) by which each pause is multiplied, unless the server requests the pause; default:
+	// math/rand/v2.Float64. It may be called from several goroutines at once.
 	Jitter func() float64
 }
 

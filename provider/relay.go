@@ -7,7 +7,7 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Relays returns the wire of the bytes that a [lathe.Relay] of a request receives: that of the server.
+// Relays returns the wire of the model server: a [lathe.Relay] receives its bytes. It is the method of loop.Relayer.
 func (c *Chat) Relays() lathe.Wire { return c.wire.Wire() }
 
 // asksWhole reports whether the request asks for an answer that is not streamed.

@@ -4,22 +4,22 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// OpenAI returns the named model of a server that is compatible with OpenAI's chat completions. See [New].
+// OpenAI returns a Chat for the named model on a server that is compatible with OpenAI's chat completions. See [New].
 func OpenAI(model string, opts *Options) (*Chat, error) {
 	return New(lathe.WireOpenAIChat, model, opts)
 }
 
-// Responses returns the named model of a server that implements OpenAI's Responses or Open Responses. See [New].
+// Responses returns a Chat for the named model on a server that implements OpenAI's Responses or Open Responses. See [New].
 func Responses(model string, opts *Options) (*Chat, error) {
 	return New(lathe.WireResponses, model, opts)
 }
 
-// Anthropic returns the named model of a server that implements Anthropic's Messages. See [New].
+// Anthropic returns a Chat for the named model on a server that implements Anthropic's Messages. See [New].
 func Anthropic(model string, opts *Options) (*Chat, error) {
 	return New(lathe.WireMessages, model, opts)
 }
 
-// Gemini returns the named model of a server that implements Google's generateContent. See [New].
+// Gemini returns a Chat for the named model on a server that implements Google's generateContent. See [New].
 func Gemini(model string, opts *Options) (*Chat, error) { return New(lathe.WireGemini, model, opts) }
 
 // vendors are the default labels of the provider in events and metrics.

@@ -19,12 +19,12 @@ const (
 	maxHead = 64
 )
 
-// Found is the name that a Finder reports for text that looks like a key and is no known value. A known value must not have this name.
+// Found is the name that a Finder reports for text that looks like a key but is not a known value. No known value may have this name.
 const Found = "found"
 
 // A Finder finds known secrets in text: as they are, in base64, in hexadecimal (also with blanks or colons), and with the escapes of URLs,
-// JSON or HTML. If patterns is set, it also finds what looks like a key of a known kind. It reads each byte once for all known values
-// together (Aho-Corasick automaton). Its methods may be called from several goroutines at once.
+// JSON or HTML. With patterns (see [NewFinder]), it also finds text that looks like a key of a known kind. It reads each byte once for all
+// known values together (Aho-Corasick automaton). Its methods may be called from several goroutines at once.
 type Finder struct {
 	patterns bool
 	needles  []needle
@@ -40,9 +40,9 @@ type needle struct {
 	head int
 }
 
-// NewFinder returns a Finder of the known values, by name. It ignores values shorter than [MinFound]. If two names have the same value, the
-// name that sorts first is reported. NewFinder returns nil if no value remains and patterns is false: methods must not be called on a nil
-// Finder.
+// NewFinder returns a Finder of the known values, by name. If patterns is true, the Finder also finds text that looks like a key. Values
+// shorter than [MinFound] are ignored. If two names have the same value, the name that sorts first is reported. NewFinder returns nil if no
+// value remains and patterns is false; the methods must not be called on a nil Finder.
 func NewFinder(known map[string]Secret, patterns bool) *Finder {
 	f := &Finder{patterns: patterns}
 	seen := map[string]bool{}
@@ -185,7 +185,7 @@ func (f *Finder) known(text []byte) (start, end int, name string) {
 	return -1, 0, ""
 }
 
-// Has reports whether text contains a secret: a known value or, if the Finder has patterns, what looks like a key.
+// Has reports whether text contains a secret: a known value or, with patterns (see [NewFinder]), text that looks like a key.
 func (f *Finder) Has(text []byte) bool {
 	if start, _, _ := f.known(text); start >= 0 {
 		return true
@@ -197,9 +197,9 @@ func (f *Finder) Has(text []byte) bool {
 	return start >= 0
 }
 
-// Append appends text to dst, and calls replace to append a replacement for each secret in it, in order. name is the name of the known value,
-// or [Found] for text that only looks like a key; found is the part of text that is the secret. Where a known value and a key overlap, the
-// known value is replaced.
+// Append appends text to dst and returns the extended slice. In place of each secret in text, in order, it calls replace, which must append
+// a replacement. name is the name of the known value, or [Found] for text that only looks like a key; found is the part of text that is the
+// secret. Where a known value and a key overlap, the known value is replaced.
 func (f *Finder) Append(dst, text []byte, replace func(dst []byte, name string, found []byte) []byte) []byte {
 	for len(text) > 0 {
 		start, end, name := f.known(text)

@@ -1,9 +1,9 @@
-// Package secret has values that fmt, JSON and slog do not print: keys, tokens and passwords. It also finds and removes such values in text
-// from outside.
+// Package secret contains a type for keys, tokens and passwords that fmt, JSON and slog do not print. It also finds and removes such values
+// in text from outside.
 //
-// A [Secret] contains one value. [Scrub] removes known values, and what looks like a key or is assigned to the name of a secret, from error
-// texts. [ScrubProse] removes more, from texts of models and people. A [Finder] finds many known values at once, in every encoding in which
-// they may be written.
+// A [Secret] contains one value. [Scrub] removes known values, and text that looks like a key or is assigned to the name of a secret, from
+// error texts. [ScrubProse] removes more, from texts of models and people. A [Finder] finds many known values at once, in every encoding in
+// which they may be written.
 package secret
 
 import (

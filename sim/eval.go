@@ -14,7 +14,7 @@ import (
 
 // EvalModel is the name of the model for evaluations with the tools state_get and state_patch. By fixed rules, it parses from the prompt
 // which value to set at which path, which call must fail on purpose, and the text of the final answer. It calls state_get first, then
-// state_patch, and repeats failed calls correctly. For other prompts it is sim/demo; sim/eval-never-calls makes no call for them.
+// state_patch, and repeats failed calls correctly. For other prompts it behaves like sim/demo.
 const EvalModel = "sim/eval"
 
 // A Misbehaviour is one way in which the model sim/eval-NAME does not follow its prompt.

@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe/internal/wire"
 )
 
-// A Fault is one way in which real servers deviate from the wire. The model sim/fault-NAME is sim/demo with that fault.
+// A Fault is one way in which real servers deviate from the protocol of their wire. The model sim/fault-NAME is sim/demo with that fault.
 type Fault struct {
 	Name string // such as "id-late"
 	Does string // a short description
 	// Ends is the reason with which a run with this model must end: "answered" if the fault must be tolerated.
 	Ends lathe.Reason
-	// Wires are the wires that have the fault; nil: all. A request for it on another wire gets 404.
+	// Wires are the wires on which the simulator has the fault; nil: all. On another wire, a request for the model of the fault gets 404.
 	Wires []lathe.Wire
 
 	turn  func(req *lathe.Request, t *Turn) // changes the content of the turn

@@ -35,10 +35,10 @@ func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: Provider, Model: m.name, Dialect: "native"}
 }
 
-// Generate streams one turn of the model that req names or, if req.Model is "", of this one. The answer of a model with a fault is encoded as
-// the server of the simulator sends it, and decoded, without a network. As the server does, Generate yields an error for a history with a call
-// without a result, or a result without a call. Unlike the server, it accepts arguments that are no JSON object, because the wire's encoder
-// replaces them.
+// Generate streams one turn of the model that req names or, if req.Model is "", of m. The answer of a model with a fault is encoded as the
+// server of the simulator sends it, and decoded again, without a network. As the server does, Generate yields an error for a history with a
+// call without a result, or a result without a call. Unlike the server, it accepts arguments that are not a JSON object, because the wire's
+// encoder replaces them.
 func (m *Model) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	return func(yield func(lathe.Delta, error) bool) {
 		r := *req
@@ -127,7 +127,8 @@ func (m *Model) overWire(ctx context.Context, f *Fault, req *lathe.Request, yiel
 	client.Generate(ctx, &own)(yield)
 }
 
-// Transport returns the server as an http.RoundTripper that calls the handler in this process, for clients of the wire without a socket.
+// Transport returns an http.RoundTripper that passes requests to [Sim.Handler] in this process, so that HTTP clients can use the simulated
+// server without a network.
 func (s *Sim) Transport() http.RoundTripper { return transport{s.Handler()} }
 
 type transport struct{ handler http.Handler }

@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Script is the list of answers of a model sim/script. A request with n assistant messages gets the answer n+1. A request after the last one
-// is an error, because a script that ends early would hide a fault.
+// A Script is the list of answers of a model sim/script. A request with n assistant messages gets answer n+1. A request beyond the last
+// answer is an error, so that a script that ends too early is noticed.
 type Script struct {
 	turns []scriptTurn
 }

@@ -6,7 +6,7 @@
 //   - sim/script returns the turns of a [Script]; [ReplayScript] converts a recorded run to one.
 //   - sim/slow is sim/demo with a pause between tokens.
 //   - sim/thinking is sim/demo with reasoning, which it signs on the wires that have signatures.
-//   - sim/eval follows the prompts of evaluations, and sim/eval-NAME fails to in one way;
+//   - sim/eval follows the prompts of evaluations, and sim/eval-NAME fails to do so in one way;
 //     [Misbehaviours] lists them.
 //   - sim/obedient follows instructions in any text, and sim/careful only those of its users.
 //   - sim/fault-NAME is sim/demo with one fault of real servers on its wire; [Faults] lists them.
@@ -31,8 +31,8 @@ import (
 	"github.com/lathe-run/lathe/dialect"
 )
 
-// DemoModel is the name of the model that by fixed rules selects tools by their names and descriptions, fills their arguments from the prompt, and
-// answers from their results.
+// DemoModel is the name of the model that selects tools by their names and descriptions, fills their arguments from the prompt, and answers
+// from their results, all by fixed rules.
 const DemoModel = "sim/demo"
 
 // ThinkingModel is the name of the rule-based model that reasons before it answers, and signs the reasoning on the wires that have
@@ -101,8 +101,7 @@ func New(opts *Options) *Sim {
 	return s
 }
 
-// Names returns the names of the models of this Sim, sorted. The same models with a
-// dialect, such as "sim/demo+hermes", are not listed.
+// Names returns the names of the models of this Sim, sorted. It does not list the variants with a dialect, such as "sim/demo+hermes".
 func (s *Sim) Names() []string {
 	names := []string{DemoModel, "sim/slow", ThinkingModel, EvalModel, ObedientModel, CarefulModel}
 	for _, m := range misbehaviours {

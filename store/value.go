@@ -24,7 +24,8 @@ type ValueKeeper interface {
 	Values(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
-// FitsValue returns the error of [ValueKeeper].SetValue for an invalid name or value, or nil. op is the operation of the error.
+// FitsValue reports whether SetValue of a [ValueKeeper] must accept the name and the value. It returns nil if they are valid, and otherwise an
+// error of code invalid_request for SetValue to return. op becomes the Op of that error.
 func FitsValue(op, name string, value []byte) error {
 	if name == "" || len(name) > maxValueName || len(value) > maxValue {
 		return lathe.CodeInvalidRequest.Errorf(op, "a name of %d bytes and a value of %d: at most %d and %d fit", len(name), len(value), maxValueName, maxValue)

@@ -10,13 +10,13 @@ import (
 	"github.com/lathe-run/lathe/internal/text"
 )
 
-// RunOptions configure one run. The runner does not check Settings and Limits: check values from a client first.
+// RunOptions configure one run. The runner does not validate Settings and Limits: the caller must validate values that come from a client.
 type RunOptions struct {
 	Settings *lathe.Settings // in place of those of the runner, as a whole; nil: those of the runner
 	Limits   *lathe.Limits   // in place of those of the runner, as a whole: a zero field has its default; nil: those of the runner
-	// ClientTools are tools that the caller executes, not the runner: Execute returns their calls in Outcome.Pending. If the set has a tool
-	// of the same name, that tool is called instead. If the client's tool is Disallowed and Allow excludes the one of the set, the client's
-	// definition is sent to the model, and a call of it gets the result unknown_tool.
+	// ClientTools are tools that the caller executes, not the runner: Execute returns their calls in Outcome.Pending. If the run may use a
+	// tool of the set with the same name, that tool is called instead. If Allow excludes the tool of the set and the client's tool is
+	// Disallowed, the client's definition is sent to the model, and a call of it gets the result unknown_tool.
 	ClientTools []*lathe.ToolSpec
 	// Allow lists the only tools of the set that the run may use; any other gets the result unknown_tool. nil: all; empty: none.
 	Allow []string
@@ -33,16 +33,16 @@ type RunOptions struct {
 	History []lathe.Message
 	// Resumed is the state of the run from before it was resumed; nil: a new run.
 	Resumed *Resumed
-	// Suspend, if not nil, is called by Execute, on its goroutine, before a call or a group of concurrent calls starts. It receives the
-	// first call and the definition of its tool, which is nil for a tool of the client and for an unknown one. If it returns true, Execute
-	// starts nothing further and returns with Outcome.Suspended. It is not called for a call with Refuse or Begun, nor after a call of the
-	// same turn was parked.
+	// Suspend, if not nil, can stop Execute. Execute calls it on its own goroutine before it starts a call or a group of concurrent calls,
+	// with the first of these calls and the definition of its tool; spec is nil for a client tool and for an unknown tool. If Suspend
+	// returns true, Execute starts no further calls and returns with Outcome.Suspended. It does not call Suspend for a call with Refuse or
+	// Begun, nor after a call of the same turn was parked.
 	Suspend func(call *lathe.ToolCall, spec *lathe.ToolSpec) bool
 }
 
-// Begin returns the Work of one run, which uses the tools that the set has now. It calls the policy only if opts.Defer is set; otherwise
-// definitions are listed when they are first needed. run is passed to policies and must not change until the run has ended; nil is a run
-// without an id. opts may be nil.
+// Begin returns the Work of one run, which uses the tools that the set has now. If opts.Defer is set, Begin calls the policy to determine
+// the definitions; otherwise they are determined when they are first needed. run is passed to policies and must not change until the run
+// has ended; nil is a run without an id. opts may be nil.
 func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	if run == nil {
 		run = &lathe.RunInfo{}
@@ -73,16 +73,16 @@ func (r *Runner) Begin(run *lathe.RunInfo, opts *RunOptions) *Work {
 	return w
 }
 
-// Check returns an error if a run cannot start with these options. The code invalid_request stands for a client tool with an invalid or
-// duplicate name, and for a name in Allow that the set does not have (unless AllowAbsent is set). The code too_many_tools stands for
-// definitions beyond the limits max_tools and max_tools_bytes; the error then wraps a [*DefinitionsError]. run and opts may be nil, as in
+// Check returns an error if a run cannot start with these options. The error has the code invalid_request for a client tool with an invalid
+// or duplicate name, and for a name in Allow that the set does not have (unless AllowAbsent is set). It has the code too_many_tools, and
+// wraps a [*DefinitionsError], for definitions beyond the limits max_tools and max_tools_bytes. run and opts may be nil, as in
 // [Runner.Begin].
 func (r *Runner) Check(run *lathe.RunInfo, opts *RunOptions) error {
 	return r.Begin(run, opts).Check(opts)
 }
 
-// Check returns the error of [Runner.Check] for this run. opts must be those that were passed to [Runner.Begin]. The definitions that it
-// computes are those of [Work.Specs], so the policy is not called twice.
+// Check returns the error that [Runner.Check] would return for this run. opts must be those that were passed to [Runner.Begin]. Check and
+// [Work.Specs] use the same definitions, so the policy is called only once for both.
 func (w *Work) Check(opts *RunOptions) error {
 	err := w.checkClient(opts)
 	if err == nil {

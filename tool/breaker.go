@@ -7,9 +7,10 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Circuit configures the circuit breakers of backends. A backend is what tools with the same [lathe.ToolSpec].Backend depend on; a tool
-// without Backend has no circuit. After consecutive failures of a backend's tools, further calls end with unavailable, and the tools are not
-// called, until a probe succeeds.
+// A Circuit configures the circuit breakers of backends. A backend is a system that tools depend on: tools with the same
+// [lathe.ToolSpec].Backend share a circuit breaker, and a tool without Backend has none. When a number of consecutive calls of a backend's
+// tools has failed, the circuit opens: further calls end with the code unavailable and the tools are not called, until one call that is let
+// through as a probe succeeds.
 type Circuit struct {
 	// Failures is the number of consecutive failures that opens the circuit; 0: 5; negative: the circuit never opens. Failures are calls that
 	// end with the code timeout or unavailable, panics, and errors that are neither a [Failure] nor a *[lathe.Error]. A cancelled call does

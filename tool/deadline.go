@@ -54,8 +54,9 @@ func (c *callContext) Err() error {
 	return c.err
 }
 
-// Value returns the Scope for its key, the context itself for that of reports, and the parent's value for any other key. It wraps an Asker in one that pauses the timeout of the
-// call.
+// Value implements [context.Context]. It returns the [Scope] of the call for the key of [ScopeFrom], c itself for the key of
+// [ReportProgress], and the value of the parent context for any other key. It wraps an [Asker] of the parent in one that pauses the timeout
+// of the call.
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return c.scope

@@ -21,8 +21,8 @@ const SearchName = "tool_search"
 type Search struct {
 	Mode SearchMode // "": off
 	// AboveTools and AboveBytes are the thresholds of SearchAuto, which defers tools if more than AboveTools tools of the set may be
-	// offered (0: 40), or if their definitions have more than AboveBytes bytes (0: 40,960). Lower limits max_tools and max_tools_bytes of
-	// the run replace them.
+	// offered (0: 40), or if their definitions have more than AboveBytes bytes (0: 40,960). If max_tools or max_tools_bytes of the run is
+	// lower than a threshold, it is the threshold.
 	AboveTools int
 	AboveBytes int
 	// Always lists the tools that are never deferred, by name or by a pattern of [policy.Match].
@@ -36,8 +36,8 @@ type Search struct {
 	MaxDeferredBytes int
 }
 
-// SearchMode selects when a run defers its tools: their definitions are then sent to the model only after it has found them by the tool
-// [SearchName].
+// SearchMode selects when a run defers its tools. The definition of a deferred tool is sent to the model only after the model has found it
+// with the tool [SearchName].
 type SearchMode string
 
 // The search modes. "" is SearchOff.
@@ -74,8 +74,9 @@ func (s *Search) check() error {
 	return nil
 }
 
-// NewSetWithSearch returns a set as [NewSetWithin] does, with tool search. Unless the mode is SearchOff, MaxDeferred and MaxDeferredBytes
-// limit the definitions in place of limits, and no tool may have the name [SearchName]. The error has the code invalid_config.
+// NewSetWithSearch returns a set as [NewSetWithin] does, but with tool search. Unless the mode is SearchOff, the definitions are limited by
+// MaxDeferred and MaxDeferredBytes of search instead of limits, and no tool may have the name [SearchName]. The error has the code
+// invalid_config.
 func NewSetWithSearch(limits lathe.Limits, search Search, tools ...lathe.Tool) (*Set, error) {
 	s := &Set{limits: limits.WithDefaults(), search: search.withDefaults()}
 	if err := s.search.check(); err != nil {

@@ -14,8 +14,8 @@ type DefinitionsError struct {
 	Limit string // config key of the exceeded limit: max_tools or max_tools_bytes
 	Have  int    // number of tools, or size of their definitions in bytes
 	Most  int    // the limit that Have exceeds
-	// Unsearched says, for operators and clients, why tool search cannot keep the run within the limit. It is "" for a set, and if the set
-	// has no tool search.
+	// Unsearched says, for operators and clients, why tool search cannot keep the run within the limit. It is "" if the limit is that of a
+	// set, or if the set has no tool search.
 	Unsearched string
 
 	remedy  string // for operators: the setting that allows the run to search

@@ -12,26 +12,27 @@ import (
 	"github.com/lathe-run/lathe/internal/schema"
 )
 
-// SchemaOf returns the schema that [Func] derives from a type, after the functions have changed it in order: for [FuncOptions].Schema and,
-// of an output, OutputSchema. The bytes are the same for each call. SchemaOf may be called from several goroutines at once.
+// SchemaOf returns the JSON Schema that [Func] derives from the type T, after the functions in adjust have changed it, in order. The result
+// is meant for [FuncOptions].Schema or, if T is the type of an output, for OutputSchema. SchemaOf returns the same bytes at each call. It
+// may be called from several goroutines at once.
 //
-// An object that is a struct in Go has no members other than its fields. A field is required if its json tag has neither omitempty nor
-// omitzero, or if its jsonschema tag has required. A slice or pointer does not allow null. A type with the methods MarshalText or
-// UnmarshalText is a string. A type with the method Enum() []string allows the strings that it returns.
+// The schema of a struct allows no members other than its fields. A field is required if its json tag has neither omitempty nor omitzero,
+// or if its jsonschema tag has required. A slice or pointer does not allow null. A type with the methods MarshalText or UnmarshalText is a
+// string. A type with the method Enum() []string allows the strings that it returns.
 //
-// The tag jsonschema of a field is its description, or a list of words in the syntax of github.com/invopop/jsonschema:
+// The struct tag jsonschema of a field is its description, or a list of words in the syntax of github.com/invopop/jsonschema:
 //
 //	`json:"state" jsonschema:"enum=open,enum=closed,default=open,description=the state\\, as stored"`
 //
-// The words are title, description, default, example, enum and required, for strings minLength, maxLength, pattern and format, for numbers
-// minimum, maximum, exclusiveMinimum, exclusiveMaximum and multipleOf, for slices minItems, maxItems and uniqueItems. On a slice, words
-// about strings and numbers, and enum and example, restrict its elements. enum and example may be repeated, and default on a slice. A
-// default is only shown to the model: the function must apply it. \\, in a tag is a comma within a value. A description with any text may
-// be written in the tag jsonschema_description.
+// These words are allowed for every field: title, description, default, example, enum and required. For strings there are also minLength,
+// maxLength, pattern and format, for numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum and multipleOf, and for slices minItems,
+// maxItems and uniqueItems. On a slice, enum, example and the words for strings and numbers apply to its elements. enum and example may be
+// repeated, and so may default on a slice. A default is only shown to the model: the function must apply it. Write \\, for a comma within a
+// value, or write a description with any text in the struct tag jsonschema_description.
 //
-// The error, a *[lathe.Error] of code invalid_config, names the type and the field: of a type that has no JSON form, or that contains
-// itself, of a tag with an unknown word, or one that contradicts the type of the field or another word. It also reports a schema that is
-// not valid after the changes.
+// The error is a *[lathe.Error] with the code invalid_config. It names the type and the field. SchemaOf returns an error for a type that
+// has no JSON form or contains itself, for a tag with an unknown word or with one that contradicts the type of the field or another word,
+// and for a schema that is not valid after the changes.
 func SchemaOf[T any](adjust ...func(*jsonschema.Schema)) (json.RawMessage, error) {
 	t := reflect.TypeFor[T]()
 	s, err := schema.Of(t)

@@ -44,7 +44,7 @@ type Form struct {
 type Link struct {
 	Message string // text for the user
 	URL     string // https, or http on the user's own machine
-	Before  bool   // the answer means that the user has already visited the URL
+	Before  bool   // the link must be visited before the user answers: an answer means that the user has visited it
 }
 
 // A Sample asks the client's model for an answer.
@@ -70,8 +70,8 @@ type Root struct{ URI, Name string }
 
 type askerKey struct{}
 
-// WithAsker returns a context for tool calls whose questions to the client are sent through a, in place of an Asker that ctx has. [AskerFrom]
-// returns a.
+// WithAsker returns a copy of ctx from which [AskerFrom] returns a, in place of an Asker that ctx has. Tools that are called with this
+// context send their questions to the client through a.
 func WithAsker(ctx context.Context, a Asker) context.Context {
 	return context.WithValue(ctx, askerKey{}, a)
 }

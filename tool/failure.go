@@ -33,7 +33,7 @@ var ErrGuestFault = errors.New("guest fault")
 // the value of the panic.
 type PanicError struct{ Stack string }
 
-// Error returns a fixed text.
+// Error returns the same text for every panic.
 func (*PanicError) Error() string { return "tool: the tool panicked" }
 
 // A CauseError is an error of a tool with a cause that operators may read: Cause appears in logs, events and terminals, and must not

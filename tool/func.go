@@ -29,12 +29,12 @@ type FuncOptions struct {
 	// MarshalText, a struct whose exported fields all have a json tag (also in structs within it), or pointers, slices and maps of these.
 	// For any other type, such as any, map[string]any or *[lathe.Output], Show is required: without it [Set.Add] returns an error.
 	Show []string
-	// Effect declares what a call changes. Undeclared counts as writing: policies that require an approval for writes require it, calls are
-	// neither retried nor cached, and an interrupted call is not repeated. If an approval is required and the runner has no approver, the
-	// tool is withheld from models: [Options].Log receives a warning, and [Work.Withheld] and RunStarted list it with the reason
-	// undeclared_effect.
+	// Effect declares what a call changes. A function without a declared effect counts as one that writes: a policy that requires an
+	// approval for writes requires it for each call, calls are neither retried nor cached, and an interrupted call is not repeated. If an
+	// approval is required and the runner has no approver, the tool is withheld from models: [Options].Log receives a warning, and
+	// [Work.Withheld] and RunStarted list the tool with the reason undeclared_effect.
 	Effect lathe.Effect
-	// Schema replaces the schema of the arguments that is derived from In. [SchemaOf] returns the derived schema with adjustments.
+	// Schema is the JSON Schema of the arguments; nil: it is derived from In. To change the derived schema, pass the result of [SchemaOf].
 	Schema json.RawMessage
 	// OutputSchema is a schema that each output must satisfy; nil: outputs are not checked.
 	OutputSchema  json.RawMessage
@@ -54,8 +54,8 @@ type FuncOptions struct {
 	Origin             string // where the tool comes from, for events, policies and [Set.Replace]; "": "go"
 	// Labels describe the data of the tool for policies, such as [lathe.LabelReadsPrivate].
 	Labels []string
-	// StartsRun reports that the function may start runs with its context. A call beyond max_depth then ends without calling it, and
-	// [ScopeFrom] returns the limits of the run that it starts. See also package agenttool.
+	// StartsRun must be true if the function may start runs with its context. A call that would start a run deeper than max_depth then ends
+	// without calling the function, and [ScopeFrom] returns, in the function, the limits of the run to start. See also package agenttool.
 	StartsRun bool
 	// CheckOutcome, if not nil, determines the outcome of a call that an earlier process started, as [OutcomeChecker] describes. The Data
 	// of its output must be the JSON form of what the function would have returned.

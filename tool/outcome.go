@@ -11,10 +11,10 @@ import (
 // calls of the others are repeated. Without CheckOutcome, a call that may have taken effect gets the result interrupted.
 type OutcomeChecker interface {
 	lathe.Tool
-	// CheckOutcome returns the outcome of the call, whose [lathe.CallMeta] ctx also contains. RecoveryNotRun means that the call was not
-	// executed and never will be: the runner then executes it with the same idempotency key. CheckOutcome may block for as long as the
-	// timeout of the tool, to wait for a call that is still executing elsewhere. An error, a panic and the end of ctx count as
-	// RecoveryUnknown. It may be called from several goroutines at once.
+	// CheckOutcome returns the outcome of the call. [lathe.CallMetaFrom] also returns call. RecoveryNotRun must mean that the call was not
+	// executed and never will be: the runner then executes it with the same idempotency key. CheckOutcome may wait for a call that is still
+	// executing elsewhere, for as long as the timeout of the tool. The runner treats an error, a panic and the end of ctx as
+	// RecoveryUnknown. CheckOutcome may be called from several goroutines at once.
 	CheckOutcome(ctx context.Context, call *lathe.CallMeta) (Recovery, error)
 }
 
@@ -34,11 +34,11 @@ const (
 	RecoveryDone                           // it was executed: Recovery.Output is its result
 )
 
-// A StoredApprover is a [lathe.Approver] that stores answers until a run reads them.
+// A StoredApprover is a [lathe.Approver] that stores the answers of approvers until a run reads them.
 type StoredApprover interface {
 	lathe.Approver
-	// StoredApproval returns the answer to the request if one was given before the request expired and no run has read it, and marks it as
-	// read. The runner calls it for a request that has expired. ok is false otherwise, also if the answers cannot be read: the call then ends
-	// with approval_expired.
+	// StoredApproval is called for a request that has expired. If an approver answered it before it expired and no run has read the answer,
+	// StoredApproval must return the answer and true, and must not return it again. In all other cases, also if the answers cannot be read,
+	// it must return false: the call then ends with approval_expired.
 	StoredApproval(ctx context.Context, req *lathe.ApprovalRequest) (a lathe.Approval, ok bool)
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Resumed is the state that a resumed run continues from, or that a run takes over from the one that it continues.
+// Resumed is the state from which a resumed run continues. A new run that continues another run starts from the state of that run.
 type Resumed struct {
-	// Planned is the number of calls so far. The next call gets it as its seq, which counts from 0.
+	// Planned is the number of calls that the run has made so far, and the sequence number (from 0) of its next call.
 	Planned int
-	// Calls are the calls that have a result, in call order.
+	// Calls are the calls of the run that already have a result, in call order.
 	Calls []event.CallTrace
-	// Open are the ids of calls in the history without a result, which the caller will pass to Execute.
+	// Open must list the ids of the calls in the history that have no result yet, so that these calls keep their ids. The caller must pass
+	// the calls to [Work.Execute].
 	Open []string
 	// Answers are the earlier calls with their results for the model, in call order. They count towards the limits on repeated calls and on
 	// consecutive calls of unknown tools.
 	Answers []Answered
 	// Loaded are the names of the tools that the run has loaded by tool search, in load order.
 	Loaded []string
-	// Started is the number of messages of RunOptions.History that the run had when it began; 0: all. A run that defers tools (see [Search])
-	// always sends the definitions of tools with calls in these messages.
+	// Started is the number of the first messages in RunOptions.History with which the run was started, without those that it added; 0:
+	// all. A run that defers tools (see [Search]) always sends the definitions of tools with calls in these messages.
 	Started int
 }
 

@@ -17,11 +17,11 @@ import (
 	"github.com/lathe-run/lathe/internal/setting"
 )
 
-// Options of a [Runner].
+// Options configure a [Runner].
 //
-// A set with tools requires a policy. A tool that the policy denies, or whose calls require an approval without an approver, is withheld
-// from models. [Work.Withheld], RunStarted and the result of the run list it with a reason, which [event.WithheldTool.Explain] puts into
-// words.
+// A runner for a set with tools requires a Policy. A tool is withheld from models if the policy denies it, or if its calls require an
+// approval and there is no approver. [Work.Withheld], RunStarted and the result of the run list withheld tools with a reason, which
+// [event.WithheldTool.Explain] puts into words.
 type Options struct {
 	// Policy decides which tools are offered and which calls are executed. nil is permitted only for a set without tools; if tools are
 	// added later, all of their calls are denied.
@@ -37,27 +37,27 @@ type Options struct {
 	// otherwise.
 	HashMode HashMode
 	HashKey  []byte
-	// Log receives a warning if a tool panics, and, when the runner is made, for each function that is withheld because it declares no
-	// effect and there is no approver. It receives no line for each call: a sink of events, such as observe.NewSlog, writes them. nil:
-	// discards.
+	// Log receives a warning if a tool panics and, when the runner is made, a warning for each function that is withheld because it
+	// declares no effect and there is no approver. The runner does not log each call: use a sink of events for that, such as
+	// observe.NewSlog. nil: no logging.
 	Log *slog.Logger
 	// LogErrors writes a warning to Log for each failed call: the tool, the run, the id of the call, the code, and the text of the error
 	// that the tool returned, or of the output that reports the failure. The text is truncated, and parts that look like keys are removed.
 	// It may contain arguments, outputs and addresses.
 	LogErrors bool
-	// Journal, if not nil, is called once for each call, right before the tool is called for the first time, with the verdict that allowed
-	// the call, to store the intent. If it returns an error or panics, the tool is not called and the call ends with unavailable. It may
-	// retain call but must not change it. It may be called from several goroutines at once.
+	// Journal, if not nil, can store the intent to call a tool. It is called once for each call, right before the tool is called for the
+	// first time, with the verdict that allowed the call. If it returns an error or panics, the tool is not called and the call ends with
+	// unavailable. It may retain call but must not change it. It may be called from several goroutines at once.
 	Journal func(ctx context.Context, call *lathe.CallInfo, v lathe.Verdict) error
-	// Around, if not nil, is called in place of t.Call for each attempt of a call, and must call t.Call itself: for logs, traces, another
-	// context, or a changed output. The call has passed validation, policy and approval, so args must not be changed. It may be called from
-	// several goroutines at once and must return when ctx is done.
+	// Around, if not nil, is called for each attempt of a call in place of t.Call, and must call t.Call itself. It can write logs and
+	// traces, pass another context or change the output. The call has passed validation, policy and approval, so Around must not change
+	// args. It may be called from several goroutines at once and must return when ctx is done.
 	Around func(ctx context.Context, t lathe.Tool, args json.RawMessage) (*lathe.Output, error)
-	// OnError, if not nil, receives each error that a tool returns, and also a [*PanicError] if the tool panicked, the error of Journal, and
-	// a [*CauseError] if the output is not valid or its allowlist names nothing of it. The error may contain arguments or secrets. It may be
-	// called from several goroutines at once.
+	// OnError, if not nil, is called with each error that a tool returns. It is also called with a [*PanicError] if the tool panicked, with
+	// the error of Journal, and with a [*CauseError] if the output is not valid or the allowlist names no part of it. The error may contain
+	// arguments or secrets. OnError may be called from several goroutines at once.
 	OnError func(ctx context.Context, call *lathe.CallInfo, err error)
-	// Secrets are values that models and tools receive as tokens only; nil: none.
+	// Secrets are values that are hidden from models and tools, which receive a token in place of each; nil: none.
 	Secrets *Secrets
 	Circuit Circuit // circuit breaker of each Backend that tools name
 	Retry   Retry   // retries of calls of read-only and idempotent tools
@@ -86,7 +86,7 @@ type Runner struct {
 	abandoned  atomic.Int64
 }
 
-// NewRunner returns a runner over the set. A nil set has no tools; opts may be nil if the set has none. The error has the code
+// NewRunner returns a runner for the tools of set. A nil set has no tools; opts may be nil if the set has none. The error has the code
 // invalid_config and names the invalid option: no policy for a set with tools, a limit below 0, an unknown hash mode, HashKeyed without a
 // key, or an invalid name of a secret.
 func NewRunner(set *Set, opts *Options) (*Runner, error) {

@@ -13,8 +13,8 @@ type Scope struct {
 	// Tools are the tools of the runner that the calling run offers its model, or lets it search for, sorted by name. They do not include
 	// client tools. The slice must not be changed.
 	Tools []*lathe.ToolSpec
-	// Limits are those of the calling run, in which max_total_tool_calls, max_tokens_total and max_cost are the remaining amounts. If Spent
-	// is not "", a remaining amount may be 0 or less: do not start a run then, since 0 would mean the default or no limit.
+	// Limits are those of the calling run, except that max_total_tool_calls, max_tokens_total and max_cost are the amounts that remain. If
+	// Spent is not "", one of these amounts may be 0 or less. Do not start a run then: a limit of 0 would mean its default or no limit.
 	Limits lathe.Limits
 	// Spent is the key of a limit of which nothing remains, such as "max_cost"; "": no limit is used up.
 	Spent string
@@ -29,8 +29,8 @@ func ScopeFrom(ctx context.Context) *Scope {
 	return s
 }
 
-// Spent sets what the run has spent on model calls so far: totals of the run, in tokens and US dollars, in place of those of an earlier call
-// of Spent. [Scope] subtracts them from the limits of runs that tools start.
+// Spent sets the totals that the run has spent on model calls so far, in tokens and US dollars. They replace those of an earlier call of
+// Spent. [Scope] subtracts them from the limits of runs that tools start.
 func (w *Work) Spent(usage lathe.Usage, cost float64) {
 	w.usage, w.cost = usage, cost
 }

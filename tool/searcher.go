@@ -58,8 +58,8 @@ type searcher struct {
 // Spec implements [lathe.Tool].
 func (s *searcher) Spec() *lathe.ToolSpec { return searchSpec }
 
-// Call implements [lathe.Tool]. The answer does not depend on which of the found tools are already loaded, as long as the limits have
-// capacity: a repeated search has the same answer. Names that cannot be found are counted, not listed.
+// Call implements [lathe.Tool]. A repeated search has the same answer: unless a limit is reached, the answer does not depend on which of
+// the found tools are already loaded. Names that cannot be found are counted, not listed.
 func (s *searcher) Call(_ context.Context, args json.RawMessage) (*lathe.Output, error) {
 	var in struct {
 		Query string

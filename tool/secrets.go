@@ -23,8 +23,8 @@ type Secrets struct {
 	// Known are the values by name. A name has 1 to 128 of the characters A-Z, a-z, 0-9, _ . and -. Values shorter than 8 bytes are not
 	// hidden.
 	Known map[string]secret.Secret
-	// Patterns also hides text that looks like a key of a known format. The token of such a key is valid only in the run in which it was
-	// found.
+	// Patterns says that text that looks like a key of a known format is hidden, too. The token of such a key is valid only in the run in
+	// which it was found.
 	Patterns bool
 	// Granted reports whether the tool may receive the secret of this name; nil: no tool may receive any. It may be called from several
 	// goroutines at once.

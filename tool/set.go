@@ -75,7 +75,8 @@ type backend struct {
 // A RunStarter is a tool whose calls may start runs. If the depth of the calling run has reached max_depth, the runner ends the call with
 // max_depth and does not call the tool.
 type RunStarter interface {
-	StartsRun() bool // constant for a tool
+	// StartsRun reports whether calls of the tool may start runs. It must always return the same value.
+	StartsRun() bool
 }
 
 // NewSet returns a set of the tools, with the default limits of [lathe.Limits]: 128 tools (MaxTools) and definitions of 200,000 bytes

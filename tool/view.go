@@ -76,7 +76,8 @@ func (w *Work) Specs() []*lathe.ToolSpec { return w.tools.advertise().specs }
 // equal hashes.
 func (w *Work) SpecsHash() string { return w.tools.advertise().hash() }
 
-// Offered returns the definition in [Work.Specs] with this name, or of the client tool with this alias, or nil.
+// Offered returns the definition in [Work.Specs] with this name, or the definition of the client tool with this alias. It returns nil if
+// there is neither.
 func (w *Work) Offered(name string) *lathe.ToolSpec {
 	return w.tools.advertise().find(w.tools.canonical(name))
 }

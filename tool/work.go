@@ -30,8 +30,8 @@ type Work struct {
 	suspend  func(*lathe.ToolCall, *lathe.ToolSpec) bool // nil: never
 }
 
-// A Call is one tool call that [Work.Execute] executes. Only ToolCall is required. The other fields are set for a call that Execute has
-// parked, or that is not to be executed.
+// A Call is one tool call that [Work.Execute] executes. Only ToolCall is required. Set the other fields for a call that Execute has parked,
+// or that must not be executed.
 type Call struct {
 	lathe.ToolCall
 	// Written is the tool name that the model wrote, if [Work.Adopt] replaced it.
@@ -48,7 +48,7 @@ type Call struct {
 	Answer *lathe.Output
 }
 
-// Parked is the state of a call that waits for an approval. The caller stores it and passes it to Execute again in [Call].Parked.
+// Parked is the state of a call that waits for an approval. The caller must store it and pass it to Execute again in [Call].Parked.
 type Parked struct {
 	Seq int // position of the call among the calls of the run, from 0
 	// Digest is [lathe.ApprovalRequest].Digest; "" if the call only waits because an earlier call does.

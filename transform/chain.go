@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/callid"
 )
 
-// A List is the names of the transforms of a model, by kind, in the order in which they are applied.
+// A List contains the names of the transforms for a model, by kind, in the order in which they are applied.
 type List struct {
 	Message    []string `json:"message,omitzero"`
 	Tool       []string `json:"tool,omitzero"`
@@ -17,7 +17,7 @@ type List struct {
 	ToolResult []string `json:"tool_result,omitzero"`
 }
 
-// Of returns the names listed for one kind, in order; nil: none, or kind is unknown. The slice is that of l.
+// Of returns the names that l lists for one kind, in order; nil: none, or kind is unknown. The caller must not change the slice.
 func (l *List) Of(kind Kind) []string {
 	switch kind {
 	case Message:
@@ -39,7 +39,7 @@ type Options struct {
 	// MaxPayloadBytes is the maximum size in bytes of one call that is read from the model's text; 0 or less: the run's limit of the arguments
 	// of a call, [lathe.Limits].MaxToolArgsBytes.
 	MaxPayloadBytes int
-	// ShowUnreadableCalls makes the text of calls that cannot be read a part of the answer.
+	// ShowUnreadableCalls says that the text of calls that cannot be read is part of the answer.
 	ShowUnreadableCalls bool
 }
 

@@ -29,9 +29,9 @@ type changed struct {
 // changedTools are the tools of a request before (given) and after (sent) the chain.
 type changedTools struct{ given, sent []*lathe.ToolSpec }
 
-// Relays returns the wire of the wrapped model if the chain does no more than fill blank arguments in, else "". A relayed request still has
-// its blank arguments filled in; see [changed.request]. A relayed answer keeps the blank arguments of the server. changed has this method,
-// and no Unwrap, since relayed bytes must not bypass a chain that changes answers.
+// Relays returns the wire of the wrapped model if the chain only fills in blank arguments, and "" otherwise. The blank arguments of a relayed
+// request are still filled in: see [changed.request]. Those of a relayed answer are not. changed has this method, and no
+// Unwrap, since relayed bytes must not bypass a chain that changes answers.
 func (c *changed) Relays() lathe.Wire {
 	r, ok := lathe.ModelAs[interface{ Relays() lathe.Wire }](c.model)
 	if !ok || !c.chain.fillsOnly() {

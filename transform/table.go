@@ -12,7 +12,7 @@ import (
 // A Kind is what a transform changes: messages, tool definitions, answers, calls or results.
 type Kind string
 
-// The kinds.
+// The kinds of transforms.
 const (
 	Message    Kind = "message"     // a message of a request
 	Tool       Kind = "tool"        // a tool definition of a request
@@ -90,7 +90,7 @@ var table = []row{
 		For:    "small contexts"}, result: compactEnvelope},
 }
 
-// All returns the descriptions of all transforms, by kind. The slice belongs to the caller.
+// All returns the descriptions of all transforms, grouped by kind. The slice belongs to the caller.
 func All() []Info {
 	out := make([]Info, len(table))
 	for i := range table {
@@ -110,8 +110,8 @@ func names(kind Kind) []string {
 	return names
 }
 
-// Check returns name in the form in which it is listed: lower case, with _ in place of -. If kind has no such transform, the error suggests
-// the nearest name, or the kind that has it.
+// Check returns the canonical form of a transform's name: lower case, with _ in place of -. If kind has no transform of this name, the
+// error suggests the nearest name, or the kind that has it.
 func Check(kind Kind, name string) (string, error) {
 	r, err := find(kind, name)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 type Case struct {
 	ID       string
 	Category string
-	// Turns are the messages of each turn: more than one only in multi-turn categories.
+	// Turns contains the messages of each turn. Only cases of multi-turn categories have more than one turn.
 	Turns [][]lathe.Message
 	// Tools are the functions of the case as client tools. Their names are valid in requests; [Case.Function] returns the original ones. In
 	// the Java and JavaScript categories, each argument is a string with an expression of that language.
 	Tools []*lathe.ToolSpec
-	// Unscored is why the case has no verdict; "": it has one.
+	// Unscored is the reason why the case cannot get a verdict; "": it can.
 	Unscored string
 
 	key       string  // hash of everything on which the verdict depends

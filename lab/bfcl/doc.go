@@ -1,5 +1,5 @@
 // Package bfcl reads the files of the Berkeley Function Calling Leaderboard and scores calls by its rules, with the same verdict and the
-// same error type as the leaderboard's own checker of call trees.
+// same error type as the leaderboard's own AST checker.
 //
 // The package does no I/O of its own: it reads the files from an [io/fs.FS]. [Suite] yields the cases of one category with messages and
 // tools, [Case.ScoreCalls] scores the calls of a model, and a [Scorer] scores outputs that were recorded elsewhere. [Measure] returns a

@@ -13,9 +13,9 @@ import (
 	"github.com/lathe-run/lathe/lab/eval"
 )
 
-// Select returns the categories in fsys that the words name, in the order of [Categories]. A word is a category, a pattern such as live_*,
-// or a category without its language, such as simple. Without words it returns all categories that have verdicts. The error for a word that
-// names none wraps [ErrNoCategory].
+// Select returns the categories in fsys that the words select, in the order of [Categories]. A word is a category, a pattern such as
+// live_*, or a category without its language, such as simple. Without words it returns all categories that have verdicts. The error for a
+// word that selects no category wraps [ErrNoCategory].
 func Select(fsys fs.FS, words ...string) ([]string, error) {
 	all, err := Categories(fsys)
 	if err != nil {
@@ -50,7 +50,7 @@ func Select(fsys fs.FS, words ...string) ([]string, error) {
 // A Measured is a suite of cases for [eval.Measure].
 type Measured struct {
 	Suite *eval.Suite
-	// LeftOut counts cases that were left out because there is no answer to score them by.
+	// LeftOut is the number of cases that were left out because the data has no answer to score them by.
 	LeftOut int
 
 	cases map[string]*Case // by id

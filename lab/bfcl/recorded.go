@@ -17,10 +17,10 @@ import (
 // maxRecordedBytes is the maximal size of the input of [Measured.Recorded].
 const maxRecordedBytes = 256 << 20
 
-// Recorded reads outputs of a model that were recorded elsewhere, and returns a function for [eval.Target].ModelFor whose models answer
-// with them. r contains lines of JSON {"id","model_output"} with an output in the form of [Case.ModelOutput]; other members are ignored. A
-// duplicate id, an output of another form, and more than 256 MiB are errors. The model of a case without an output fails with an error that
-// wraps [eval.ErrReplay].
+// Recorded reads outputs of a model that were recorded elsewhere. It returns a function for [eval.Target].ModelFor; the models that this
+// function returns answer with the recorded outputs. r contains JSON lines {"id","model_output"}, each with an output in the form of
+// [Case.ModelOutput]; other members are ignored. A duplicate id, an output of another form, and more than 256 MiB are errors. The model of
+// a case without an output fails with an error that wraps [eval.ErrReplay].
 func (m *Measured) Recorded(r io.Reader) (func(*eval.Scenario) lathe.Model, error) {
 	outputs, err := readOutputs(r)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	maxAnswerBytes = 64 << 20 // all answers of one category
 )
 
-// ErrNoCategory says that the data has no file for a category.
+// ErrNoCategory is wrapped by errors for a category that has no file in the data.
 var ErrNoCategory = errors.New("no such category in the data")
 
 // fileName matches the name of a file of questions or answers. A part after the category names a subset of the entries, if the file

@@ -30,8 +30,8 @@ func NewAsker(t Target, opts *Options) (*Asker, error) {
 // Close closes idle connections. Ask must not be in progress.
 func (a *Asker) Close() { a.base.leave() }
 
-// Limit sets how many more requests Ask may send, repeated ones included. After these, Ask sends nothing and returns an Answer with Status
-// 0 and Requests 0.
+// Limit sets how many more requests Ask may send; a repeated request counts again. When no requests are left, Ask sends nothing and returns
+// an Answer with Status 0 and Requests 0.
 func (a *Asker) Limit(requests int) { a.base.left = &requests }
 
 // Host returns the origin of the server URL, such as "http://127.0.0.1:11434".
@@ -51,9 +51,9 @@ type Answer struct {
 	Finish *lathe.Finish
 	// Findings are the ids of the findings about the response, as in the [Catalogue].
 	Findings []string
-	// First is the time to the first byte of the body (0: no byte arrived), Elapsed the time to its end.
+	// First is the time until the first byte of the body arrived (0: none arrived), and Elapsed the time until its end.
 	First, Elapsed time.Duration
-	// Requests is the number of requests that were sent: 2 or more if one was repeated, as [Asker.Ask] describes.
+	// Requests is the number of requests that were sent. It is 2 or more if one was repeated, as [Asker.Ask] describes.
 	Requests int
 	// Sent and Received are the sizes in bytes of all request and response bodies.
 	Sent, Received int
@@ -75,14 +75,16 @@ func (a *Asker) adapt(words string, stream bool) bool {
 	return true
 }
 
-// Ask sends the request and reads the response; it never returns nil. It repeats the request once after status 429 with Retry-After, and in
-// another form if the server requires max_completion_tokens or refuses stream_options. Model of the target replaces that of req. Overrides of
-// the target are added; of members with equal names, that of req is sent. A request without a token limit gets MaxTokens of the options.
+// Ask sends the request and reads the response; it never returns nil. It repeats the request once after status 429 with Retry-After. It
+// also repeats it, in another form, if the server requires max_completion_tokens or refuses stream_options.
+//
+// The model of the target replaces that of req. Overrides of the target are added to those of req, which take precedence. A request without
+// a token limit gets MaxTokens of the options.
 func (a *Asker) Ask(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	return a.ask(ctx, req, stream, nil)
 }
 
-// AskWithoutTools does what [Asker.Ask] does, but sends the request without its tools, although with its tool_choice.
+// AskWithoutTools does what [Asker.Ask] does, but sends the request without its tools. It still sends tool_choice.
 func (a *Asker) AskWithoutTools(ctx context.Context, req *lathe.Request, stream bool) *Answer {
 	// The member has this name in all protocols.
 	return a.ask(ctx, req, stream, func(body []byte) []byte { return rawjson.Without(body, "tools") })

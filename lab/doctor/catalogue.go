@@ -18,7 +18,7 @@ var catalogue = sync.OnceValue(func() (all []Finding) {
 	return all
 })
 
-// Catalogue returns all findings that an examination can have, by group, without details. The slice belongs to the caller.
+// Catalogue returns all findings that [Run] can report, sorted by group and without details. The slice belongs to the caller.
 func Catalogue() []Finding { return slices.Clone(catalogue()) }
 
 func newFinding(id string) *Finding {

@@ -4,13 +4,14 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Contract is a test of one request parameter, such as tool_choice: it must cause calls that the prompt alone would not.
+// A Contract is a test of whether a server obeys one request parameter, such as tool_choice. The parameter requires other calls than the
+// prompt alone would cause.
 type Contract struct {
 	// Name is the name of the probe: choice-none, choice-required, choice-named or parallel-off.
 	Name string
 	// Prompt is the message of the user.
 	Prompt string
-	// NotOn are the protocols that do not have the parameter.
+	// NotOn lists the protocols that do not have the parameter.
 	NotOn []lathe.Wire
 
 	choice   lathe.ToolChoice
@@ -18,7 +19,8 @@ type Contract struct {
 	kept     func(calls []lathe.ToolCall) bool
 }
 
-// Request returns the request of the test, without a model. It belongs to the caller, except for its tools, which must not be changed.
+// Request returns the request of the test, without the name of a model. It belongs to the caller, except for its tools, which must not be
+// changed.
 func (c *Contract) Request() *lathe.Request {
 	return &lathe.Request{Messages: []lathe.Message{lathe.User(c.Prompt)}, Tools: []*lathe.ToolSpec{getWeather, ping}, ToolChoice: c.choice, ParallelToolCalls: c.parallel}
 }
@@ -26,7 +28,7 @@ func (c *Contract) Request() *lathe.Request {
 // Kept reports whether an answer with these calls obeys the parameter.
 func (c *Contract) Kept(calls []lathe.ToolCall) bool { return c.kept(calls) }
 
-// Contracts returns all contracts, those of tool_choice in the order of the probes. The slice belongs to the caller.
+// Contracts returns all contracts. The slice belongs to the caller.
 func Contracts() []Contract {
 	return []Contract{
 		{Name: "choice-required", Prompt: echoPrompt, choice: lathe.ToolChoice{Mode: lathe.ChoiceRequired}, kept: func(calls []lathe.ToolCall) bool { return len(calls) > 0 }},
@@ -47,10 +49,11 @@ func contract(name string) *Contract {
 	panic("doctor: no contract " + name)
 }
 
-// WeatherPrompt asks for the weather of one city.
+// WeatherPrompt is a user message that asks for the weather of one city.
 const WeatherPrompt = "What is the weather in Oslo?"
 
-// Tools returns the tools that probes offer: one with the parameter city, and one without parameters. They must not be changed.
+// Tools returns the tools that the requests of probes offer: weather has the parameter city, and nothing has no parameters. They must not
+// be changed.
 func Tools() (weather, nothing *lathe.ToolSpec) { return getWeather, ping }
 
 // WithResult appends to req.Messages the model's message m, and a result with content for each of its calls.

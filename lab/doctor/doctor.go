@@ -41,13 +41,13 @@ type Target struct {
 	Headers map[string]secret.Secret // sent with each request
 	// Transport sends the requests; nil: a new one.
 	Transport http.RoundTripper
-	// Overrides are further members of each request. NoUsage omits stream_options. MaxCompletionTokens sends the token limit as
-	// max_completion_tokens.
+	// Overrides are further members of each request. NoUsage says that requests do not contain stream_options. MaxCompletionTokens says
+	// that the token limit is sent as max_completion_tokens.
 	Overrides                    []lathe.Member
 	NoUsage, MaxCompletionTokens bool
 	// Name is the name of the model in the profile; "": Model.
 	Name string
-	// Entry are the configuration keys with which the model is reached; they begin the profile. nil: base_url and model.
+	// Entry contains the configuration keys that are needed to reach the model; they begin the profile. nil: base_url and model.
 	Entry []Setting
 }
 
@@ -59,21 +59,21 @@ func VendorURL(w lathe.Wire) string {
 	return ""
 }
 
-// Options limit an examination. A number or time of 0 or less has the default in its comment.
+// Options limit an examination. A number or time of 0 or less has the default that its comment states.
 type Options struct {
 	Timeout  time.Duration // of one request with its response; 0: 60 s
 	MaxBytes int           // size of one response; 0: 8 MiB
-	// Wait is the pause before a request that failed with 408, 429 or 5xx without Retry-After is repeated; 0: 1 s. MaxWait limits each
+	// Wait is the pause before a request is repeated that failed with 408, 429 or 5xx without Retry-After; 0: 1 s. MaxWait limits each
 	// pause; 0: 15 s.
 	Wait, MaxWait time.Duration
-	// MaxTokens limits each answer, in tokens; 0: 1,024. Some probes use less.
+	// MaxTokens is the maximum number of tokens of each answer; 0: 1,024. Some probes use less.
 	MaxTokens int
 	// Loading is the maximum time to wait for a server that is loading the model; 0: 2 min.
 	Loading time.Duration
-	// Quick makes only the first probes: the list of models, a plain answer and a tool call, each whole and streamed.
+	// Quick says that only the first probes are made: the list of models, a plain answer and a tool call, each whole and streamed.
 	Quick bool
-	// Progress, if not nil, is called before each probe with its name, its number from 1 and the maximum number of probes, and during a
-	// probe with the reason for which it waits in place of the name. It is called on the goroutine of Run.
+	// Progress, if not nil, is called before each probe with the name of the probe, its number from 1 and the maximum number of probes.
+	// While a probe waits, it is called with the reason in place of the name. It is called on the goroutine of Run.
 	Progress func(probe string, number, of int)
 }
 

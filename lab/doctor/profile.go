@@ -15,23 +15,23 @@ type Setting struct {
 	Key   string `json:"key"`           // below models.NAME, such as transforms.tool_call
 	Value string `json:"value"`         // a word, or a list of words separated by commas
 	For   string `json:"for,omitempty"` // id of the finding that requires the setting
-	// Raw says that Value is YAML and is not quoted.
+	// Raw says that Value is YAML and must not be quoted.
 	Raw bool `json:"-"`
 }
 
-// A Profile is the configuration of one model: the keys with which it is reached, and those that findings require.
+// A Profile is the configuration of one model: the keys that are needed to reach it, and the keys that findings require.
 type Profile struct {
 	Name     string    `json:"name"`     // of the entry in the configuration, made of [Target].Name
-	Settings []Setting `json:"settings"` // those with which the model is reached first
+	Settings []Setting `json:"settings"` // first those that are needed to reach the model
 }
 
-// NewProfile returns the profile of a model that was not examined, with only the keys with which it is reached.
+// NewProfile returns the profile of a model that was not examined. It contains only the keys that are needed to reach the model.
 func NewProfile(t Target) *Profile {
 	p := (&examiner{target: t}).profile()
 	return &p
 }
 
-// Mends returns the settings that findings require.
+// Mends returns the settings of the profile that findings require.
 func (p *Profile) Mends() []Setting {
 	var out []Setting
 	for _, s := range p.Settings {

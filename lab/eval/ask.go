@@ -14,15 +14,15 @@ import (
 )
 
 // An Ask is a scenario that is one question: messages for the model, tools that it may call, and a function that judges its calls. No call
-// is executed: the run ends with the model's first message. Ask sets the settings that it requires, above all others. If the server does
-// not support tools, the request is not repeated without them.
+// is executed: the run ends with the model's first message. The settings that an Ask requires take precedence over all other settings. If
+// the server does not support tools, the request is not repeated without them.
 type Ask struct {
 	Messages []lathe.Message   `json:"messages"`
 	Tools    []*lathe.ToolSpec `json:"tools"`
-	// Key identifies the data that Judge uses: a recorded run with another key is repeated.
+	// Key identifies the data on which Judge depends. A run that was recorded with another key is repeated.
 	Key string `json:"key"`
-	// Judge decides whether the calls are correct. They are in the model's order, with arguments as the model wrote them; there may be
-	// none. It may be called from several goroutines at once.
+	// Judge decides whether the calls are correct. calls are in the model's order, with arguments as the model wrote them, and may be
+	// empty. Judge may be called from several goroutines at once.
 	Judge func(calls []lathe.ToolCall) Check `json:"-"`
 }
 

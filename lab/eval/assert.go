@@ -64,7 +64,7 @@ func (a *assert) Group() string {
 	}
 }
 
-// A Check is the result of one assert of a scenario.
+// A Check is the result of one assert of a scenario. An assert is a condition that a run must satisfy.
 type Check struct {
 	Group  string `json:"group"`  // what it is about: state, trace or text
 	Assert string `json:"assert"` // the assert as text

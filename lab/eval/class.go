@@ -10,12 +10,12 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Class is why a run failed; "": it passed.
+// A Class says why a run failed; "": it passed.
 type Class string
 
 // The classes of failures. Any other 4xx response of a server is HTTP_ and the status, such as HTTP_418.
 const (
-	// Failures of the model, the tools or the server.
+	// The first classes are failures of the model, the tools or the server.
 	ClassAssertionFailed Class = "ASSERTION_FAILED"     // an assert of the scenario failed, or a limit ended the run
 	ClassNoToolCalls     Class = "NO_TOOL_CALLS"        // the model called no tool, in a scenario with tools
 	ClassToolError       Class = "TOOL_ERROR"           // the last call of a tool failed, with tool_failure_policy fatal
@@ -27,14 +27,15 @@ const (
 	ClassUpstream5xx     Class = "UPSTREAM_5XX"    // HTTP 5xx, or such an error within a response
 	classConnectionLost  Class = "CONNECTION_LOST" // the connection was lost after the server had been reached
 	ClassDecode          Class = "DECODE_ERROR"    // the response violates the protocol
-	// The server refused the request, whatever the model. These runs count in the rate, and are also listed separately.
+	// From ClassAuth to ClassRateLimit, the server refused the request, whatever the model. These runs count in the rates, and are also
+	// counted in [Row].Refused.
 	ClassAuth            Class = "AUTH"             // HTTP 401
 	ClassPaymentRequired Class = "PAYMENT_REQUIRED" // HTTP 402
 	ClassForbidden       Class = "FORBIDDEN"        // HTTP 403
 	ClassNotFound        Class = "NOT_FOUND"        // HTTP 404: the server does not have the model, or has it at another path
 	classTooLarge        Class = "REQUEST_TOO_LARGE"
 	ClassRateLimit       Class = "RATE_LIMIT" // HTTP 429
-	// Nothing was measured: the run has no score.
+	// From ClassConnection on, nothing was measured: the run has no score.
 	ClassConnection  Class = "CONNECTION_ERROR" // no connection was made
 	ClassReplay      Class = "REPLAY_MISS"      // the request is not in the recording
 	classException   Class = "EXCEPTION"        // error of the harness
@@ -42,8 +43,8 @@ const (
 	ClassNotProvoked Class = "NOT_PROVOKED"     // the scenario tests recovery from a mistake, and the model made none
 )
 
-// Scored reports whether runs of the class count in the rates. Runs that reached no server, whose request is not in the recording, that the
-// harness or the model of the user interrupted, or to which the scenario did not apply do not count.
+// Scored reports whether runs of the class count in the rates. A run does not count if it reached no server, if its request is not in the
+// recording, if the harness or the model that plays the user failed, or if the scenario did not apply.
 func (c Class) Scored() bool {
 	return c != ClassConnection && c != ClassReplay && c != classException && c != ClassNotProvoked && c != ClassUserModel
 }

@@ -19,7 +19,7 @@ type Comparison struct {
 	OnlyB []string `json:"only_b,omitempty"`
 }
 
-// A Change compares one row of two reports.
+// A Change compares the same row of two reports.
 type Change struct {
 	Label string `json:"label"`
 	A     Row    `json:"a"`

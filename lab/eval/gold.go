@@ -18,8 +18,8 @@ import (
 // GoldModel is the name of [GoldTarget] in reports.
 const GoldModel = "sim/gold"
 
-// GoldTarget returns a target that plays the gold actions of each scenario with [Play]. It passes all scenarios whose gold actions are
-// correct, and so tests a suite without a model.
+// GoldTarget returns a target that plays the gold actions of each scenario, which are those of a model without mistakes, with [Play]. It
+// passes all scenarios whose gold actions are correct, and so tests a suite without a model.
 func GoldTarget() Target {
 	return Target{Name: GoldModel, Identity: GoldModel, ModelFor: func(sc *Scenario) lathe.Model { return Play(sc.Gold) }}
 }

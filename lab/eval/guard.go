@@ -88,10 +88,10 @@ type witness struct {
 	reported map[string]bool
 }
 
-// Unwrap returns the other model.
+// Unwrap returns the wrapped model.
 func (w *witness) Unwrap() lathe.Model { return w.Model }
 
-// Generate checks the request for the texts and passes it to the other model.
+// Generate checks the request for the texts and passes it to the wrapped model.
 func (w *witness) Generate(ctx context.Context, req *lathe.Request) iter.Seq2[lathe.Delta, error] {
 	for _, text := range w.texts {
 		if !w.reported[text] && mentions(req, text) {

@@ -18,7 +18,7 @@ type Options struct {
 	Jobs       int        // concurrent runs; 0: 4
 	Strategies []Strategy // nil: [Production] only
 	Fallbacks  []bool     // nil: false only; true: requests are repeated without tools if the server does not support them
-	// Settings have precedence over those of the strategy; those of a scenario have precedence over them.
+	// Settings take precedence over those of the strategy. The settings of a scenario take precedence over Settings.
 	Settings []Setting
 	// Timeout limits one run; 0: 5 min. A run beyond it has failed.
 	Timeout time.Duration
@@ -28,17 +28,17 @@ type Options struct {
 	UserModel *UserModel
 	// Dir is the folder for results; "": nothing is written. If it has results and Resume is false, the error is [ErrNotEmpty].
 	Dir string
-	// Resume continues an evaluation in Dir. A run there with the same model, scenario and settings is not repeated if it has a score or
-	// provoked no mistake. Other runs are; Run.Attempts counts their attempts. A result of another server or of other settings under the
-	// same name is an error, and is not overwritten.
+	// Resume continues an evaluation whose results are in Dir. A run in Dir with the same model, scenario and settings is not repeated if
+	// it has a score or provoked no mistake. Other runs are repeated; Run.Attempts counts the attempts. A result of another server or of
+	// other settings under the same name is an error, and is not overwritten.
 	Resume bool
-	// Record is a folder in which the exchanges of each run with its model and tools are recorded; "": none. Replay is a folder with such
-	// recordings, which are used in place of the model; a request that was not recorded is an error.
+	// Record is a folder in which the requests of each run to its model and tools are recorded, with the answers; "": none. Replay is a
+	// folder with such recordings, which are used in place of the model; a request that was not recorded is an error.
 	Record, Replay string
 	// ReplayTools also takes the results of tools from Replay instead of calling them. A call that was not recorded is an error.
 	ReplayTools bool
-	// Unguarded runs scenarios without their guards: everything is allowed, and hidden tools and fields are visible. It shows whether the
-	// scenarios can fail.
+	// Unguarded says that scenarios run without their guards: everything is allowed, and hidden tools and fields are visible. It shows
+	// whether the scenarios can fail.
 	Unguarded bool
 	// Progress, if not nil, is called after each run, by one goroutine at a time. The evaluation waits for it.
 	Progress func(Progress)
@@ -46,7 +46,7 @@ type Options struct {
 	Log      *slog.Logger     // nil: no log
 }
 
-// A Progress is the state of an evaluation after a run.
+// A Progress is the state of an evaluation after one of its runs.
 type Progress struct {
 	Done, Total int  // number of runs so far, reused ones included, and of all
 	Run         *Run // must not be changed
@@ -86,11 +86,15 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Measure runs each scenario with each target, trials × strategies × fallbacks times, Options.Jobs at once. The report has all runs, also
-// those read from Options.Dir, in the order of targets, scenarios, strategies, fallbacks and trials. After three runs of a model in a row that
-// reached no server or were refused because of the key or the model, the other runs of the model are skipped. Failed runs are no error. An error
-// means that planning failed, with a nil report, or that writing, recording or replaying failed or ctx is done: the report then has the runs so
-// far. Measure blocks until all runs have ended. opts may be nil.
+// Measure runs each scenario with each target, once for each trial, strategy and fallback of opts, and at most Options.Jobs runs at a time.
+// It blocks until all runs have ended. opts may be nil.
+//
+// The report contains all runs, also those read from Options.Dir, in the order of targets, scenarios, strategies, fallbacks and trials.
+// After three consecutive runs of a model that reached no server, or were refused because of the key or the model, the other runs of the
+// model are skipped.
+//
+// A failed run is not an error. If the evaluation cannot be planned, Measure returns an error and a nil report. If writing, recording or
+// replaying fails, or if ctx is done, it returns an error and a report of the runs so far.
 func Measure(ctx context.Context, suite *Suite, scenarios []*Scenario, targets []Target, opts *Options) (*Report, error) {
 	o := opts.withDefaults()
 	jobs, err := plan(suite, scenarios, targets, &o)

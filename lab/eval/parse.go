@@ -37,8 +37,8 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// Parse parses a suite file. name is the name of the suite and the file name in errors. The error names the line of text that is not a
-// suite, or the invalid setting.
+// Parse parses a suite file. name is the name of the suite, and the name of the file in errors. The error names the line that is not valid,
+// or the invalid setting.
 func Parse(name string, b []byte) (*Suite, error) {
 	p := &parser{file: name}
 	p.suite = &Suite{Name: name}

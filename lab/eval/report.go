@@ -53,46 +53,49 @@ type Row struct {
 	Runs   int `json:"runs"`   // runs that count in the rates
 	Errors int `json:"errors"` // runs that do not count: they reached no server, or the harness failed
 	OK     int `json:"ok"`
-	// Refused counts those of Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE, RATE_LIMIT.
+	// Refused counts the runs among Runs that the server refused: AUTH, PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, REQUEST_TOO_LARGE,
+	// RATE_LIMIT.
 	Refused int `json:"refused,omitempty"`
 	// NotProvoked counts runs whose scenario did not apply, because the model made no mistake.
 	NotProvoked int `json:"not_provoked,omitempty"`
-	// Controls counts runs of scenarios without tools, and ControlsOK those that passed. They are in no other number, except in rows of
-	// such a scenario itself.
+	// Controls counts runs of scenarios without tools, and ControlsOK those of them that passed. No other number of the row includes them,
+	// unless the row is about such a scenario.
 	Controls   int `json:"control_runs,omitempty"`
 	ControlsOK int `json:"control_ok,omitempty"`
-	// Recoveries counts runs of scenarios that provoke a mistake, and RecoveriesOK those that passed. They are in no other number, except
-	// in rows of such a scenario itself.
+	// Recoveries counts runs of scenarios that provoke a mistake, and RecoveriesOK those of them that passed. No other number of the row
+	// includes them, unless the row is about such a scenario.
 	Recoveries   int     `json:"recovery_runs,omitempty"`
 	RecoveriesOK int     `json:"recovery_ok,omitempty"`
 	OKRate       float64 `json:"-"` // rate of Runs; in JSON ok_rate, null without runs
 	Low          float64 `json:"-"` // Low and High are the 95 % Wilson interval; in JSON ok_rate_low and ok_rate_high
 	High         float64 `json:"-"`
-	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text, among those that have such asserts
-	// and ended with an answer. nil: no run counts in the rate.
+	// StateRate, TraceRate and TextRate are the rates of runs with correct state, trace and last text. Only runs that have such asserts and
+	// ended with an answer count. nil: no run counts.
 	StateRate *float64 `json:"state_rate,omitempty"`
 	TraceRate *float64 `json:"trace_rate,omitempty"`
 	TextRate  *float64 `json:"text_rate,omitempty"`
-	// PassK has pass^k for k = 2, 4, 8 and so on while each scenario has k runs.
+	// PassK contains pass^k for k = 2, 4, 8 and so on, as long as each scenario has at least k runs.
 	PassK []PassK `json:"pass_k,omitempty"`
 	P50   int64   `json:"ms_p50"` // median of the times of the runs
 	P95   int64   `json:"ms_p95"` // 95th percentile
-	// Times of the model calls of all runs: to the first delta, and in total.
+	// ModelCalls is the number of model calls of all runs. TTFT50 and TTFT95 are the median and the 95th percentile of their times to the
+	// first delta, and CallP50 and CallP95 those of their total times.
 	ModelCalls     int   `json:"model_calls"`
 	TTFT50, TTFT95 int64 `json:"-"` // in JSON ttft_ms_p50 and ttft_ms_p95, null if no delta arrived
 	CallP50        int64 `json:"call_ms_p50"`
 	CallP95        int64 `json:"call_ms_p95"`
 	answered       int
 
-	// Unfinished counts those of Runs that the server or a limit ended, by reason.
+	// Unfinished counts the runs among Runs that the server or a limit ended, by reason.
 	Unfinished map[lathe.Reason]int `json:"unfinished,omitempty"`
-	// ToolCalls counts the calls of all runs, except of scenarios that provoke a mistake. Malformed counts those that Lathe had to repair,
-	// or could not execute because of the text of the model or its server. Calls that were truncated by a limit are not malformed: see
-	// Unfinished.
+	// ToolCalls counts the calls of all runs, except of scenarios that provoke a mistake. Malformed counts the calls among them that Lathe
+	// had to repair, or could not execute because of the text of the model or its server. Calls that were truncated by a limit are not
+	// malformed: see Unfinished.
 	ToolCalls int `json:"tool_calls"`
 	Malformed int `json:"malformed_calls,omitempty"`
-	// Counts of the model calls of all runs: answers that deviate from their protocol, by kind of deviation; attempts that failed before an
-	// answer; answers without text and calls; answers without usage.
+	// Deviating counts the answers of models that deviate from their protocol, and Deviations these deviations by kind. Retries counts
+	// attempts that failed before an answer, Blank answers without text and calls, and NoUsage answers without usage. They cover the model
+	// calls of all runs.
 	Deviating  int            `json:"deviating_answers,omitempty"`
 	Deviations map[string]int `json:"deviations,omitempty"`
 	Retries    int            `json:"retries,omitempty"`
@@ -102,7 +105,7 @@ type Row struct {
 	Usage lathe.Usage `json:"usage"` // of all runs
 	// Cost of all runs in US dollars: by the price of the model, else as reported by the server.
 	Cost float64 `json:"cost,omitempty"`
-	// Repeated counts earlier attempts at runs that reached no server.
+	// Repeated counts the earlier attempts of runs, which reached no server and were repeated.
 	Repeated int `json:"repeated,omitempty"`
 
 	Classes  map[Class]int `json:"failure_classes,omitempty"` // number of runs of each class that did not pass
@@ -139,9 +142,9 @@ type failure struct {
 	ServerMessage string `json:"error_hint,omitempty"` // error text of the server
 }
 
-// A Summary counts the runs of a report, in rows. Models and ModelsScenarios are always set; Categories and ModelsCategories only if
-// scenarios have categories; All, Scenarios and Categories only if Models has one row. A model with another strategy or fallback is another
-// row.
+// A Summary counts the runs of a report, in rows. Models and ModelsScenarios are always set. Categories and ModelsCategories are set only
+// if scenarios have categories. All, Scenarios and Categories are set only if Models has one row. A model that was measured with another
+// strategy or fallback has a row of its own.
 type Summary struct {
 	Suite            string   `json:"suite,omitempty"`
 	Status           Status   `json:"status"`
@@ -158,7 +161,7 @@ type Summary struct {
 // An About describes one measured model. Model is its name in the report.
 type About struct {
 	Model string `json:"model"`
-	// About is [Target].About of its first run: what readers need to know about the server and the model.
+	// About describes the server and the model for readers of the report. It is [Target].About of the model's first run.
 	About   map[string]string `json:"about"`
 	Started time.Time         `json:"started"` // start of the first run
 	Ended   time.Time         `json:"ended"`   // end of the last run
@@ -177,8 +180,8 @@ const (
 	Inconclusive Status = "inconclusive" // no model failed, but runs were not measured or the server refused them
 )
 
-// Status returns the outcome: Failed if a run failed that the server did not refuse; otherwise Inconclusive if a run has no score, was refused or
-// was skipped; otherwise Passed. Runs to which the scenario did not apply are ignored.
+// Status returns the outcome. It is Failed if a run failed and the server did not refuse it. Otherwise it is Inconclusive if a run has no
+// score, was refused or was skipped. Otherwise it is Passed. Runs to which the scenario did not apply are ignored.
 func (rep *Report) Status() Status {
 	status := Passed
 	if len(rep.Skipped) > 0 {

@@ -18,11 +18,12 @@ import (
 	"github.com/lathe-run/lathe/tool/builtin"
 )
 
-// A Strategy selects how much Lathe corrects mistakes of a model during a measurement, and which model of a [Target] is used. Settings have
-// precedence in this order, lowest first: strategy, settings of every evaluation ([Suite.Required]), [Options].Settings, fallback, scenario.
+// A Strategy selects how much Lathe corrects mistakes of a model during a measurement, and which model of a [Target] is used. Settings are
+// applied in this order, and later ones take precedence: strategy, settings of every evaluation ([Suite.Required]), [Options].Settings,
+// fallback, scenario.
 type Strategy string
 
-// The strategies.
+// The strategies of an evaluation.
 const (
 	// Raw turns off corrections of the model's mistakes: fix_empty_final and repair.
 	Raw Strategy = "raw"
@@ -46,8 +47,9 @@ func (s Strategy) settings(suite *Suite) []Setting {
 	}
 }
 
-// Required returns the settings of every evaluation of the suite: tool_use_mode enforced (relaxed if MeasuresLathe), tool_failure_policy fatal and
-// parallel_tool_calls false. They have precedence over those of the strategy; Options and scenarios have precedence over them.
+// Required returns the settings that apply to every evaluation of the suite: tool_use_mode enforced (relaxed if MeasuresLathe),
+// tool_failure_policy fatal and parallel_tool_calls false. They take precedence over those of the strategy; [Options].Settings and the
+// settings of scenarios take precedence over them.
 func (s *Suite) Required() []Setting {
 	mode := lathe.ModeEnforced
 	if s.MeasuresLathe {
@@ -61,7 +63,7 @@ type Target struct {
 	Name     string      // its name in reports
 	Identity string      // what else results depend on, such as URL and dialect; runs store a hash of it
 	Model    lathe.Model // required unless ModelFor is set
-	// Under replaces Model for some strategies, for example by one with fewer transforms.
+	// Under contains the model to use in place of Model for some strategies, for example one with fewer transforms.
 	Under map[Strategy]lathe.Model
 	// ModelFor, if not nil, returns the model for each scenario, in place of Model and Under.
 	ModelFor func(*Scenario) lathe.Model
@@ -81,7 +83,7 @@ func (t *Target) model(sc *Scenario, s Strategy) lathe.Model {
 	return t.Model
 }
 
-// A Run is one run of one scenario. It is the JSON of its file, in which fields are added but never renamed.
+// A Run is one run of one scenario. Its JSON is the content of the file of the run. New versions of Lathe add members and rename none.
 type Run struct {
 	Model    string   `json:"model"`
 	Scenario string   `json:"scenario"`
@@ -97,14 +99,15 @@ type Run struct {
 	Control bool `json:"control,omitempty"`
 	// Provokes says that the scenario provokes a mistake, to test how the model recovers. Such runs are counted separately.
 	Provokes bool `json:"provokes,omitempty"`
-	// Unfinished says that the server or a limit ended the run before an answer. Its checks are not in StateRate, TraceRate and TextRate.
+	// Unfinished says that the server or a limit ended the run before an answer. The run then does not count in StateRate, TraceRate and
+	// TextRate of a [Row].
 	Unfinished    bool      `json:"unfinished,omitempty"`
 	Class         Class     `json:"error_class,omitempty"` // "" if OK
 	Error         string    `json:"error_message,omitempty"`
 	ServerMessage string    `json:"error_hint,omitempty"` // error text of the server, with a limited size and without keys
 	Started       time.Time `json:"started"`
 	ElapsedMS     int64     `json:"elapsed_ms"` // milliseconds
-	// Attempts is the number of attempts; all but the last ended without a score.
+	// Attempts is the number of attempts of the run. All but the last ended without a score.
 	Attempts int `json:"attempts"`
 
 	Mode   lathe.ToolUseMode `json:"mode"`
@@ -118,12 +121,12 @@ type Run struct {
 	Cost float64 `json:"cost,omitempty"`
 	// Calls are the model calls, in order.
 	Calls []ModelCall `json:"model_calls"`
-	// Prompt is the SHA-256 of the messages and tools of the first model call, and Sampling its sampling parameters. Limits are those of
-	// the run.
+	// Prompt is the SHA-256 of the messages and tools of the first model call. Sampling contains the sampling parameters of that call, and
+	// Limits the limits of the run.
 	Prompt   string         `json:"prompt_sha256,omitempty"`
 	Sampling lathe.Sampling `json:"sampling"`
 	Limits   RunLimits      `json:"limits"`
-	// Partial is the beginning of the streamed text of a model call that did not finish, PartialBytes its whole size in bytes.
+	// Partial is the beginning of the streamed text of a model call that did not finish. PartialBytes is the size of that text in bytes.
 	Partial      string `json:"partial,omitempty"`
 	PartialBytes int    `json:"partial_bytes,omitempty"`
 	// Executed counts, by tool, the calls that were executed.

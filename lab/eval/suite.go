@@ -15,8 +15,8 @@ type Suite struct {
 	Name     string
 	Settings []Setting // settings of the strategy [Production]
 	Presets  []preset  // in the order of the file
-	// MeasuresLathe says that the asserts test Lathe and not the model: only they decide. A run without calls, a failed tool or a reached
-	// limit is then no failure.
+	// MeasuresLathe says that the asserts test Lathe and not the model, so only the asserts decide. A run without calls, a failed tool and
+	// a reached limit are then no failures.
 	MeasuresLathe bool
 	// Models are the models to measure if the caller names none.
 	Models []string
@@ -40,7 +40,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// A Scenario is one task for a model. {workspace_id} in System and User is replaced by the id of the run's workspace.
+// A Scenario is one task for a model. In System and User, {workspace_id} is replaced by the id of the run's workspace.
 type Scenario struct {
 	ID       string         `json:"id"`
 	Title    string         `json:"title"`
@@ -49,15 +49,16 @@ type Scenario struct {
 	Settings []Setting      `json:"settings,omitempty"` // override all other settings
 	Sampling lathe.Sampling `json:"sampling"`
 	State    state          `json:"state"`
-	// Tools replace those of the workspace, which are then offered only if State is not empty.
+	// Tools are the tools of the scenario. If there are none, or if State is not empty, the tools of the workspace are
+	// offered, too, unless the scenario has Gold.
 	Tools   []mockTool `json:"tools,omitempty"`
 	Guard   *guard     `json:"guard,omitempty"` // nil: everything is allowed
 	Asserts []assert   `json:"asserts"`
 	// Category groups scenarios in reports; "": the scenario is not grouped.
 	Category string `json:"category,omitempty"`
-	// Database is a JSON object that the steps of Tools read and change. Gold are the actions of a model that makes no mistakes; after a
-	// run, the database must equal that after the calls of Gold. With Gold, the run uses tool_use_mode relaxed: a run without calls fails
-	// only if Gold has calls. If Gold has none, the scenario is a control.
+	// Database is a JSON object that the steps of Tools read and change. Gold are the actions of a model that makes no mistakes: after a
+	// run, the database must equal the database after the calls of Gold. With Gold, the run uses tool_use_mode relaxed, and a run without
+	// calls fails only if Gold has calls. If Gold has no calls, the scenario is a control.
 	Database json.RawMessage `json:"database,omitempty"`
 	Gold     []GoldTurn      `json:"gold,omitempty"`
 	// Simulator plays the user, who replies to answers of the model; nil: the run ends with the first answer.
@@ -138,8 +139,8 @@ func Retail() *Suite { return shipped("retail") }
 // Airline returns the suite "airline": conversations with an airline's customer service.
 func Airline() *Suite { return shipped("airline") }
 
-// Skills returns the suite "skills", which tests single skills by category: long tool lists, parallel calls, requests that no tool fits,
-// tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
+// Skills returns the suite "skills", which tests individual skills by category: long tool lists, parallel calls, requests that no tool
+// fits, tool errors, instructions in results, long arguments, and texts and numbers that must be passed on unchanged.
 func Skills() *Suite { return shipped("skills") }
 
 // Select returns the scenarios of a preset, in the order of the suite. The preset "" is "default" if the suite has a preset of that name,

@@ -32,14 +32,14 @@ type seen struct {
 type ModelCall struct {
 	// Model is the name of the model in the response of the server.
 	Model string `json:"model,omitempty"`
-	// TTFTMS is the time to the first delta, MS to the end of the answer, in milliseconds. nil: no delta arrived.
+	// TTFTMS is the time to the first delta (nil: no delta arrived), and MS the time to the end of the answer, both in milliseconds.
 	TTFTMS *int64 `json:"ttft_ms"`
 	MS     int64  `json:"elapsed_ms"`
 	// Faults are deviations from the protocol in the answer that were tolerated.
 	Faults []lathe.Fault `json:"faults,omitempty"`
 	// Retries is the number of attempts that failed before the answer began.
 	Retries int `json:"retries,omitempty"`
-	// Blank: the answer has neither text nor calls. NoUsage: the server reported no usage.
+	// Blank says that the answer has neither text nor calls, and NoUsage that the server reported no usage.
 	Blank   bool `json:"blank,omitempty"`
 	NoUsage bool `json:"no_usage,omitempty"`
 }
@@ -88,7 +88,7 @@ type watch struct {
 	seen *seen
 }
 
-// Unwrap returns the other model.
+// Unwrap returns the wrapped model.
 func (w *watch) Unwrap() lathe.Model { return w.Model }
 
 // Generate implements [lathe.Model].

@@ -44,10 +44,10 @@ type Answer struct {
 	Func func(ctx context.Context, args json.RawMessage) (*lathe.Output, error) `json:"-"`
 }
 
-// Value returns an answer with the JSON text data.
+// Value returns an Answer whose output is data, the text of a JSON value.
 func Value(data string) Answer { return Answer{Kind: KindValue, Data: json.RawMessage(data)} }
 
-// Text returns an answer with s as a JSON string.
+// Text returns an Answer whose output is s as a JSON string.
 func Text(s string) Answer {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -56,18 +56,18 @@ func Text(s string) Answer {
 	return Answer{Kind: KindValue, Data: data}
 }
 
-// Raw returns an answer with exactly these bytes, which need not be JSON or UTF-8.
+// Raw returns an Answer whose output is exactly the bytes of b, which need not be JSON or UTF-8.
 func Raw(b string) Answer { return Answer{Kind: KindRaw, Text: b} }
 
-// Func returns an answer with the result of fn: see [Answer].Func.
+// Func returns an Answer whose output is the result of fn: see [Answer].Func.
 func Func(fn func(ctx context.Context, args json.RawMessage) (*lathe.Output, error)) Answer {
 	return Answer{Kind: KindFunc, Func: fn}
 }
 
-// Echo returns an answer with the arguments of the call.
+// Echo returns an Answer whose output is the arguments of the call.
 func Echo() Answer { return Answer{Kind: KindEcho} }
 
-// Size returns an answer with a JSON string of n bytes, including its quotes. It panics if n is not from 2 to [MaxBytes].
+// Size returns an Answer whose output is a JSON string of n bytes, including its quotes. It panics if n is not from 2 to [MaxBytes].
 func Size(n int) Answer {
 	if n < 2 || n > MaxBytes {
 		panic("mock: a size is from 2 to MaxBytes")
@@ -75,16 +75,16 @@ func Size(n int) Answer {
 	return Answer{Kind: KindSize, Size: n}
 }
 
-// Error returns an answer with an error of this code.
+// Error returns an Answer with which the call fails with this code.
 func Error(code lathe.Code) Answer { return Answer{Kind: KindError, Code: code} }
 
-// Hang returns an answer that blocks until the runner cancels the call.
+// Hang returns an Answer with which the call blocks until the runner cancels it.
 func Hang() Answer { return Answer{Kind: KindHang} }
 
-// Panic returns an answer that panics.
+// Panic returns an Answer with which the tool panics.
 func Panic() Answer { return Answer{Kind: KindPanic} }
 
-// Flap returns n failing answers with this code, followed by then, for a tool that recovers. n must not be negative.
+// Flap returns n answers that fail with this code, followed by the answer then. It is for a tool that recovers. n must not be negative.
 func Flap(n int, code lathe.Code, then Answer) []Answer {
 	return append(slices.Repeat([]Answer{Error(code)}, n), then)
 }

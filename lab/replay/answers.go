@@ -12,16 +12,16 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Answers returns tools and an approver with which another model can continue the conversation of the record without executing tools. The
-// tools have the definitions of those of set and of those that the client of the record declared. A call gets the recorded result of the
-// call of the same tool with equal arguments, compared as canonical JSON: the n-th such call gets the n-th result, and further calls get
-// the last result. A call that is not in the record fails with the code unavailable.
+// Answers returns tools and an approver with which another model can continue the conversation of the record, without executing tools. The
+// tools have the definitions of those in set and of those that the client of the record declared. A call gets the recorded result of the
+// call of the same tool with equal arguments, compared as canonical JSON. The n-th such call gets the n-th result, and further calls get
+// the last one. A call that is not in the record fails with the code unavailable.
 //
 // The approver repeats the recorded decision for a recorded call, and approves any other call, because no tool is executed. It never
 // returns [lathe.ErrPending].
 //
-// The tools and the approver count calls and are for one run. Answers returns an error with the code content_removed if a store has removed
-// content of the record.
+// The tools and the approver count calls, so use them for one run only. Answers returns an error with the code content_removed if a store
+// has removed content of the record.
 func (r *Record) Answers(set *tool.Set, limits lathe.Limits) (*tool.Set, lathe.Approver, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, nil, err

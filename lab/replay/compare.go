@@ -17,7 +17,8 @@ type Difference struct {
 	EventID int64
 	Type    string // type of the recorded event or, if none exists, of the new one
 	Path    string // path in the event, such as data.status; "": the whole event
-	// Recorded and Now are the two values as JSON, or the types of the events; "": absent. They may contain content of messages.
+	// Recorded and Now are the recorded value and the new one as JSON, or the types of the two events; "": absent. They may contain content
+	// of messages.
 	Recorded, Now string
 }
 
@@ -31,8 +32,8 @@ var stored = map[string]bool{"data.retention.applied": true}
 var notRecorded = map[string]bool{"data.output_size_bytes": true, "data.attempts": true}
 
 // Compare returns the differences between the record and its replay, in event order. It ignores times and what a store added to events
-// after the run. If recordedTools is true, it also ignores sizes of outputs before truncation and numbers of attempts. Two events of
-// different types are the last difference.
+// after the run. If recordedTools is true, it also ignores sizes of outputs before truncation and numbers of attempts. It stops at the
+// first two events with different types, which are then the last difference.
 func (r *Record) Compare(res *Result, recordedTools bool) ([]Difference, error) {
 	was, is := r.Events[:min(res.Until, int64(len(r.Events)))], res.Events
 	if res.Until < int64(len(r.Events)) || !r.Ended() && !r.waits() {

@@ -9,8 +9,8 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// A Record is the events of one run in order, including content. The first must be a RunStarted, as [Read] guarantees; the methods panic without
-// it. They do not change the events.
+// A Record contains the events of one run in order, including their content. The first event must be a RunStarted, which [Read] guarantees;
+// otherwise the methods panic. They do not change the events.
 type Record struct {
 	Events []event.Event
 }

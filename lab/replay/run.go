@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Parts are what a loop must be built with to replay a record. All of them are set.
+// Parts are the parts with which the loop for a replay must be built. All of them are set.
 type Parts struct {
 	Model    lathe.Model
 	Approver lathe.Approver
@@ -23,15 +23,17 @@ type Parts struct {
 // A Result is the replay of a run.
 type Result struct {
 	Events []event.Event // the stored events in order, without deltas
-	// Until is the id of the last recorded event that can be compared. Later ones depend on a process that ended early, or are missing in
+	// Until is the id of the last recorded event that can be compared. Later events depend on a process that ended early, or are missing in
 	// the record.
 	Until int64
 }
 
-// Run executes the recorded run again, with a store in memory, and passes its events to sinks as they occur. build makes the loop of the
-// parts: the model and the approver repeat the record. Tools are those of the loop: they are called, unless build takes those of
-// [Record.StandIns]. A run that fails is a Result. Run returns an error if the first event has no valid input, if build fails, if the run
-// cannot begin, and, with code content_removed, if a store has removed content of the record.
+// Run executes the recorded run again, with a store in memory, and passes its events to sinks as they occur. build must return a loop with
+// the given parts, whose model and approver repeat the record. The tools of that loop are called; to repeat the recorded results instead,
+// build the loop with the tools of [Record.StandIns].
+//
+// If the replayed run fails, Run returns its Result. Run returns an error if the first event has no valid input, if build fails, if the run
+// cannot begin, and, with the code content_removed, if a store has removed content of the record.
 func (r *Record) Run(ctx context.Context, build func(*Parts) (*loop.Loop, error), sinks ...event.Sink) (*Result, error) {
 	if err := r.checkWhole(); err != nil {
 		return nil, err

@@ -38,8 +38,9 @@ func (r *Record) outcomes() map[string]outcome {
 	return out
 }
 
-// StandIns returns a set with the definitions and the search of set, whose tools are not called and return the recorded results, by the id of the
-// call. A call that is not in the record fails with unavailable. limits are those of the new set. StandIns does not change set.
+// StandIns returns a set with the definitions and the search configuration of set. Its tools are not executed: a call gets the recorded
+// result of the call with the same id, and fails with unavailable if the record has none. limits are those of the new set. StandIns does
+// not change set.
 func (r *Record) StandIns(set *tool.Set, limits lathe.Limits) (*tool.Set, error) {
 	outcomes := r.outcomes()
 	var tools []lathe.Tool

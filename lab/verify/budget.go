@@ -5,16 +5,16 @@ import (
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
-// A Budget bounds a verification: it makes at most Requests, and starts none that could exceed Tokens.
+// A Budget bounds a verification. The verification makes at most Requests requests, and starts no request that could exceed Tokens.
 type Budget struct {
-	// Requests includes a reserve for repetitions: one in twenty, and at least two for each endpoint.
+	// Requests includes a reserve for repeated requests: one in twenty, and at least two for each endpoint.
 	Requests int `json:"requests"`
-	// InputTokens is estimated as four bytes a token. OutputTokens is the sum of the token limits of the answers, most of which use far
-	// less.
+	// InputTokens is an estimate: one token for four bytes. OutputTokens is the sum of the token limits of the answers, most of which use
+	// far less.
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// Tokens is InputTokens + OutputTokens, or Options.MaxTokens if that is lower. It limits the usage that the server reports or, if it
-	// reports none, an estimate.
+	// Tokens is the sum of InputTokens and OutputTokens, or Options.MaxTokens if that is lower. It limits the usage that the server reports
+	// or, if the server reports none, an estimate.
 	Tokens int64 `json:"max_tokens"`
 }
 

@@ -21,8 +21,8 @@ type Badge struct {
 	IsError bool   `json:"isError"`
 }
 
-// Badge returns a badge with the rate of calls of the target that satisfy their schema. Its colour depends on the lower end of the
-// interval; it is never green if the verification did not pass.
+// Badge returns a badge with the rate of those calls of the target that satisfy their schema. Its colour depends on the lower end of the
+// confidence interval; it is never green if the verification did not pass.
 func (rep *Report) Badge() Badge {
 	var t Tally
 	for i := range rep.Metrics {

@@ -9,7 +9,7 @@ func SchemaAccuracy(validated, finishedWithCalls int) (rate float64, ok bool) {
 	return float64(validated) / float64(finishedWithCalls), true
 }
 
-// A Similarity counts for which prompts two endpoints, target and reference, call a tool.
+// A Similarity counts prompts by whether each of two endpoints, the target and the reference, calls a tool.
 type Similarity struct {
 	TP int `json:"tp"` // prompts for which both call
 	FP int `json:"fp"` // prompts for which only the target calls
@@ -17,7 +17,7 @@ type Similarity struct {
 	TN int `json:"tn"` // prompts for which neither calls
 }
 
-// Add counts one prompt: whether the target and the reference called a tool.
+// Add counts one prompt; target and reference say whether that endpoint called a tool.
 func (s *Similarity) Add(target, reference bool) {
 	switch {
 	case target && reference:

@@ -10,11 +10,11 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Limit is the largest value of something that a server accepted.
+// A Limit says how large a value a server accepted: the number of tools, the size of arguments or the size of the context.
 type Limit struct {
 	ID   string `json:"id"` // tools, argument_bytes or context_bytes
 	Unit string `json:"unit"`
-	// Taken is the largest accepted value, Refused the smallest refused one; 0: all values up to Tried were accepted.
+	// Taken is the largest value that the server accepted, Refused the smallest that it refused; 0: it accepted all values up to Tried.
 	Taken   int `json:"taken"`
 	Refused int `json:"refused,omitempty"`
 	Tried   int `json:"tried"`            // largest value that would be tried

@@ -29,12 +29,12 @@ type Report struct {
 	Target    Side      `json:"target"`
 	Reference *Side     `json:"reference,omitempty"`
 	Metrics   []Metric  `json:"metrics"`
-	// PassK estimates pass^k, the probability that k trials of one request all succeed, for k = 2, 4, 8 and so on while each metric has k
-	// trials: the mean over the metrics that repeat one request. It tells an endpoint that fails sometimes from one that always fails on
-	// some requests.
+	// PassK estimates pass^k, the probability that k trials of one request all succeed, for k = 2, 4, 8 and so on, as long as each metric
+	// has k trials. It is the mean over the metrics that repeat one request. It distinguishes an endpoint that fails sometimes from one
+	// that always fails on some requests.
 	PassK          []eval.PassK `json:"pass_k,omitempty"`
 	ReferencePassK []eval.PassK `json:"reference_pass_k,omitempty"`
-	// Trigger compares for which prompts target and reference call a tool; nil without a reference.
+	// Trigger compares the prompts for which the target calls a tool with those for which the reference does; nil without a reference.
 	Trigger *Trigger     `json:"trigger,omitempty"`
 	Limits  []LimitsPair `json:"limits,omitempty"`
 
@@ -58,13 +58,15 @@ type Side struct {
 	Wire     string `json:"wire"`
 	Answered string `json:"answered_model,omitempty"` // model name in the responses of the server
 	Requests int    `json:"requests"`
-	// NotMeasured counts requests that were not sent or got no connection. Stopped is why: "silent" (three requests in a row got no
-	// complete response in time, or were refused because of the key), "requests" or "tokens" (the budget is used up); "": all were sent.
+	// NotMeasured counts requests that were not sent or got no connection. Stopped is the reason why requests were not sent: "silent"
+	// (three consecutive requests got no complete response in time, or were refused because of the key), "requests" or "tokens" (the budget
+	// is used up); "": all were sent.
 	NotMeasured  int    `json:"not_measured"`
 	Stopped      string `json:"stopped,omitempty"`
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
-	// Times of streamed answers in milliseconds, median and 95th percentile: to the first byte and to the end; 0: no answer was streamed.
+	// First50 and First95 are the median and the 95th percentile of the time to the first byte of streamed answers, and Whole50 and Whole95
+	// those of the time to their end, all in milliseconds; 0: no answer was streamed.
 	First50 int64 `json:"first_byte_ms_p50"`
 	First95 int64 `json:"first_byte_ms_p95"`
 	Whole50 int64 `json:"elapsed_ms_p50"`
@@ -75,7 +77,7 @@ type Side struct {
 type Tally struct {
 	OK int `json:"ok"`
 	N  int `json:"n"`
-	// Refused counts cases that the server refused. They are not in N.
+	// Refused counts cases that the server refused. N does not include them.
 	Refused int `json:"refused,omitempty"`
 }
 
@@ -107,7 +109,7 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 // A Verdict is the result of one metric.
 type Verdict string
 
-// The verdicts.
+// The verdicts on a metric.
 const (
 	MetricPassed       Verdict = "passed"        // its rate is at least MinRate, and not worse than that of the reference by more than noise
 	MetricFailed       Verdict = "failed"        // its rate is lower than that, or worse
@@ -126,7 +128,7 @@ type Metric struct {
 	Verdict Verdict `json:"verdict"`
 	Target  Tally   `json:"target"`
 	// Reference is the tally of the reference, and P the probability that equal endpoints differ at least as much (Fisher's exact test).
-	// Both are nil without a reference. Differs reports that P is below 0.05.
+	// Both are nil without a reference. Differs says that P is below 0.05.
 	Reference  *Tally      `json:"reference,omitempty"`
 	P          *float64    `json:"p,omitempty"`
 	Differs    bool        `json:"differs"`
@@ -146,7 +148,8 @@ type Deviation struct {
 type Trigger struct {
 	Similarity
 	F1 *float64 `json:"f1"` // null if it is not defined
-	// Noise is the F1 of the reference with itself, in two series: an F1 of the target that is not lower may be chance; nil: not defined.
+	// Noise is the F1 of two series of requests to the reference itself; nil: not defined. A difference between the target and the
+	// reference may be chance if F1 is not below Noise.
 	Noise *float64 `json:"f1_of_reference_with_itself"`
 }
 

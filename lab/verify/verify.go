@@ -21,16 +21,17 @@ import (
 
 // Options configure [Run]. The zero value is usable.
 type Options struct {
-	// Trials is how often each contract is tested; 0: 4. Steps that have their own cases test each case once.
+	// Trials is the number of tests of each [doctor.Contract]; 0: 4. Steps that have their own cases test each case once.
 	Trials int
-	// Limits also finds out, by bisection, how many tools, how large arguments and how long a context the server accepts.
+	// Limits says that the verification also finds out, by bisection, how many tools, how large arguments and how long a context the server
+	// accepts.
 	Limits bool
 	// MaxTools, MaxArguments and MaxContext are the largest values that Limits tries; 0: 512 tools, 1 MiB and 128 KiB.
 	MaxTools, MaxArguments, MaxContext int
-	// MinRate is the rate, 0 to 1, below which a metric fails; 0: 0.95. A metric also fails if it is worse than that of the reference by
-	// more than noise.
+	// MinRate is the rate, from 0 to 1, below which a metric fails; 0: 0.95. A metric also fails if it is worse than that of the reference
+	// by more than noise.
 	MinRate float64
-	// Doctor limits each request. Here its MaxTokens is 4,096 if it is 0.
+	// Doctor limits each request. If its MaxTokens is 0, it is 4,096.
 	Doctor doctor.Options
 	// Version is written into the report.
 	Version string

@@ -44,8 +44,8 @@ type Rule struct {
 type Options struct {
 	// Else decides about calls that no rule matches, and about model calls; nil denies such calls and allows model calls.
 	Else lathe.Policy
-	// MaxCost limits the evaluation of one condition, in cost units of CEL; 0: 100,000. A condition beyond it cannot be evaluated: a rule
-	// that allows does not match then, and one that asks or denies matches.
+	// MaxCost limits the evaluation of one condition, in cost units of CEL; 0: 100,000. If a condition exceeds it, a rule that allows does
+	// not match, and a rule that requires an approval or denies matches.
 	MaxCost uint64
 }
 
@@ -58,7 +58,7 @@ type Problem struct {
 	Message string
 }
 
-// Problems is the error of [New]: all problems of a list of rules, in their order.
+// Problems is the error of [New]. It contains all problems of a list of rules, in their order.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -87,9 +87,9 @@ type rule struct {
 	when cel.Program // nil: no condition
 }
 
-// New returns the policy of at most 1,000 rules, in any order: the strictest rule that matches decides, and of equally strict ones the one
-// whose name sorts first. opts may be nil. The error is a [Problems]. New compiles each condition once; one of more than 4,096
-// bytes is a problem.
+// New returns the policy of a list of at most 1,000 rules. The order of the rules does not matter: the strictest rule that matches decides,
+// and of equally strict ones the one whose name sorts first. opts may be nil. New compiles each condition once; a condition of more than
+// 4,096 bytes is a problem. The error is a [Problems].
 func New(list []Rule, opts *Options) (*Policy, error) {
 	var o Options
 	if opts != nil {

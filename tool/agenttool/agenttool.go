@@ -30,9 +30,9 @@ const AllTools = "*"
 // defaultTimeout is the default of Options.Timeout.
 const defaultTimeout = 5 * time.Minute
 
-// A Start executes the run of in to its end and returns the result: [loop.Loop.Do], or Run of an engine. The result must not be nil unless
-// the error is not; the error is ignored if there is a result. A Start that wants the id of the run in the events of the call sets
-// in.Run.RunID. A Start is called from several goroutines at once.
+// A Start executes the run that in describes to its end, and returns the result. [loop.Loop.Do] and the method Run of an engine are such
+// functions. A Start must return a result or an error; if it returns both, the error is ignored. It may set in.Run.RunID, so that the
+// events of the call contain the id of the run. It may be called from several goroutines at once.
 type Start func(ctx context.Context, in *loop.Input) (*event.Result, error)
 
 // Options configure an agent that is called as a tool. [New] copies them.

@@ -16,8 +16,8 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// A Definition describes a tool whose calls are single HTTP requests. URL, and an Allowlist, are required. Name, Description, Timeout,
-// CacheTTL, Concurrency, Rate, Backend and Origin are those of the [lathe.ToolSpec].
+// A Definition describes a tool that makes one HTTP request for each call. URL and Allowlist are required. Name, Description, Timeout,
+// CacheTTL, Concurrency, Rate, Backend and Origin have the meaning of the fields of [lathe.ToolSpec] with these names.
 type Definition struct {
 	Name        string
 	Description string
@@ -57,11 +57,11 @@ type described struct {
 	answers  map[string]*view // what is shown of answers, by status, such as 200, 4XX and DEFAULT
 }
 
-// Warnings returns texts that explain why hardly any call can satisfy the schema of an imported operation; nil: none. The tool can be made
+// Warnings returns texts that explain why hardly any call can satisfy the schema of an imported operation; nil: none. [New] makes the tool
 // nevertheless.
 func (d *Definition) Warnings() []string { return d.document.warnings }
 
-// A Place is a part of an HTTP request.
+// A Place is the part of an HTTP request in which a parameter is sent.
 type Place string
 
 // The places of a parameter.
@@ -104,8 +104,8 @@ type Part struct {
 	AllowReserved bool
 }
 
-// Credentials are secrets that are added to each request to the origin of the tool's URL, by name of the header, query parameter or cookie.
-// They are sent to no other origin. The model cannot set them; those of at least 6 bytes are removed from answers.
+// Credentials are secrets by the name of the header, query parameter or cookie. They are added to each request to the origin of the tool's
+// URL and are sent to no other origin. The model cannot set them. Secrets of at least 6 bytes are removed from responses.
 type Credentials struct {
 	Headers, Query, Cookies map[string]secret.Secret
 }

@@ -68,7 +68,7 @@ func (e *OperationError) Error() string { return e.Operation + ": " + e.Err.Erro
 // Unwrap returns Err.
 func (e *OperationError) Unwrap() error { return e.Err }
 
-// Import does what [ReadDocument] and then [Document.Import] do. Its errors are theirs.
+// Import calls [ReadDocument] and then [Document.Import], and returns their errors.
 func Import(doc []byte, o *ImportOptions) ([]*Definition, error) {
 	d, err := ReadDocument(doc)
 	if err != nil {
@@ -90,8 +90,8 @@ func ReadDocument(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Import returns the definitions of the operations that o selects, sorted by tool name. On an error it returns none, and joins all errors;
-// one of an operation is an *[OperationError].
+// Import returns the definitions of the operations that o selects, sorted by tool name. If there are errors, it returns no definitions and
+// joins the errors; the error of an operation is an *[OperationError].
 func (d *Document) Import(o *ImportOptions) ([]*Definition, error) { return d.d.definitions(o) }
 
 func (d *document) definitions(o *ImportOptions) ([]*Definition, error) {

@@ -29,7 +29,7 @@ type Options struct {
 	// MaxAttempts is the maximum number of requests for one call; 0: 3. Only read-only calls, and idempotent ones that send an
 	// Idempotency-Key, are repeated.
 	MaxAttempts int
-	// Wait blocks for d between two attempts, or returns ctx.Err() if ctx is done first; nil: a timer.
+	// Wait, if not nil, is called between two attempts in place of a timer. It must block for d, or return ctx.Err() if ctx is done first.
 	Wait func(ctx context.Context, d time.Duration) error
 	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set, so that they can be removed from answers; nil:
 	// none.
@@ -72,13 +72,14 @@ type httpTool struct {
 
 var _ lathe.Tool = (*httpTool)(nil)
 
-// New returns the tool that d describes. client sends its requests and must allow the origin of d.URL. A nil client allows only that origin,
-// and no private address: pass a client of [egress.New] for servers in a private network, or to share connections between tools. opts may be
-// nil. d is copied. The error has the code invalid_config and wraps a [*FieldError].
+// New returns the tool that d describes. client sends its requests and must allow the origin of d.URL. A nil client allows only that
+// origin, and no private address: pass a client of [egress.New] for servers in a private network, or to share connections between tools.
+// opts may be nil. d is copied. The error has the code invalid_config and wraps a [*FieldError].
 //
-// The output of a call is the body of the response: JSON unchanged, text as a JSON string, a PNG, JPEG, GIF or WebP image as a blob, null for
-// an empty body. Any other body ends the call with invalid_output. For a status from 300 on, the output is an error with the member
-// http_status, and with the members of the body, or with body if it is no object; a body above 16 KiB is omitted.
+// The output of a call is the body of the response: JSON unchanged, text as a JSON string, a PNG, JPEG, GIF or WebP image as a blob, and
+// null for an empty body. Any other body ends the call with invalid_output. For a status from 300 on, the output has IsError, the member
+// http_status and the members of the body. If the body is not an object, the output has it in the member body. A body above 16 KiB is
+// omitted.
 func New(d *Definition, client *egress.Client, opts *Options) (lathe.Tool, error) {
 	t := &httpTool{def: *d, client: client, queryNames: map[string]bool{}, cookieNames: map[string]bool{}, nulls: map[string]bool{}}
 	if opts != nil {

@@ -16,9 +16,9 @@ import (
 )
 
 // A Group connects to MCP servers, offers their tools, and reconnects to servers that have ended. A call of a tool waits at most 5 s for a
-// server that is being started. It ends with the code unavailable if the server cannot be reached, with timeout if the server sends no
-// progress for IdleTimeout, and with interrupted if the connection was lost and the tool, which writes, may have been executed. The methods
-// of a Group may be called from several goroutines at once.
+// server that is being started. It ends with the code unavailable if the server cannot be reached, and with timeout if the server sends no
+// progress for IdleTimeout. It ends with interrupted if the connection was lost, the tool writes, and the server may have executed the
+// call. The methods of a Group may be called from several goroutines at once.
 type Group struct {
 	opts    Options
 	servers []*supervisor // in the order of Start
@@ -31,12 +31,12 @@ type Group struct {
 	refused    map[string]string // by server: the error of OnChange for its tools
 }
 
-// Start connects to all servers concurrently and returns when each is ready or its first attempts have failed. The group continues to retry
-// failed ones in the background; the caller must call Close. ctx limits only the start.
+// Start connects to all servers concurrently. It returns when each server is ready or its first attempts have failed. The group then
+// retries the failed servers in the background; the caller must call Close. ctx limits only the start.
 //
-// Start returns an error, and leaves no process running, if a server's configuration is not valid, two servers have the same name, OnChange
-// returns an error, a required server is not ready, or ctx is done first. With [Options].Inspect, an error of OnChange and a required
-// server that is not ready are no errors of Start: [Group.Status] reports them. opts may be nil.
+// Start returns an error, and leaves no process running, if the configuration of a server is not valid, two servers have the same name,
+// OnChange returns an error, a required server is not ready, or ctx is done first. With [Options].Inspect, an error of OnChange and a
+// required server that is not ready are not errors of Start: [Group.Status] reports them. opts may be nil.
 func Start(ctx context.Context, servers []Server, opts *Options) (*Group, error) {
 	g := &Group{refused: map[string]string{}}
 	if opts != nil {
@@ -168,15 +168,15 @@ func (g *Group) Status() []Status {
 	return out
 }
 
-// Accept pins the current definition of the tool with this offered name, or of all tools of the server with this name, so that blocked tools
-// are offered. Excluded tools are not pinned. It returns the statuses that these tools had before. The error has the code not_found if there
-// is no such server or tool, unavailable if the tools of the server are not known yet, and invalid_config if the pins cannot be written; on
-// an error nothing is pinned.
+// Accept pins the current definition of the tool that is offered under this name, or the definitions of all tools of the server with this
+// name. Tools that were blocked are then offered. Excluded tools are not pinned. Accept returns the statuses that the tools had before. The
+// error has the code not_found if no server or tool has the name, unavailable if the tools of the server are not known yet, and
+// invalid_config if the pins cannot be written. On an error nothing is pinned.
 func (g *Group) Accept(name string) ([]ToolStatus, error) { return g.AcceptShown(name, "") }
 
-// AcceptShown does what [Group.Accept] does, but only if the definition has this digest ([ToolStatus].Digest). If it has another one, because
-// the server has changed the definition since it was shown, the error has the code conflict, and nothing is pinned. name is that of one tool,
-// since two tools have different digests. An empty digest matches every definition.
+// AcceptShown does what [Group.Accept] does for one tool, but only if its current definition has this digest, the [ToolStatus].Digest that
+// was shown to the operator. If the server has changed the definition since, the error has the code conflict, and nothing is pinned. With
+// a digest, name must be that of one tool. Without one, AcceptShown is [Group.Accept].
 func (g *Group) AcceptShown(name, digest string) ([]ToolStatus, error) {
 	for _, s := range g.servers {
 		if s.conf.Name != name && !s.conf.owns(name) {

@@ -1,9 +1,9 @@
-// Package mcptool makes tools of the tools of MCP servers.
+// Package mcptool offers the tools of MCP servers as tools.
 //
 // A [Group] supervises a set of servers. It restarts a server that has ended, after a pause that grows with each failed attempt, without a
 // limit on the attempts. The tools are named SERVER__TOOL. The group pins each definition by its hash on the first connection to a server,
-// and blocks a tool whose definition has changed until an operator accepts it. The group ignores a server's annotations of its tools:
-// [Server] sets their effects and allowlists.
+// and blocks a tool whose definition has changed until an operator accepts it. The group ignores the annotations that a server declares for
+// its tools: the configuration, a [Server], sets their effects and allowlists.
 //
 // Every byte of a server is untrusted. Messages have limits and are checked strictly before they are decoded. Sampling and roots requests
 // of a server are refused. Its elicitation requests are refused unless [Server].Elicitation allows them.
@@ -50,15 +50,15 @@ const (
 	ElicitRefuse Elicitation = "refuse" // all questions are declined
 	// ElicitDefaults fills in a form with its default values, and declines it if a required value has none.
 	ElicitDefaults Elicitation = "defaults"
-	// ElicitAsk passes forms to the client of the tool call through its [tool.Asker]. If it has none, the server gets the answer cancel
-	// or, with protocol version 2026-07-28, the call ends with the code unavailable.
+	// ElicitAsk passes forms to the client of the tool call through the call's [tool.Asker]. If the call has no Asker, the server gets the
+	// answer cancel or, with protocol version 2026-07-28, the call ends with the code unavailable.
 	ElicitAsk Elicitation = "ask"
 	// ElicitAskURLs does what ElicitAsk does, and also passes on requests to visit a URL.
 	ElicitAskURLs Elicitation = "ask-urls"
 )
 
-// A Server is the configuration of one MCP server. Exactly one of Command and URL is set; at least one of Allowlist and Allowlists is
-// required.
+// A Server is the configuration of one MCP server. Exactly one of Command and URL must be set, and at least one of Allowlist and
+// Allowlists.
 type Server struct {
 	Name string // 1 to 32 characters of a-z, 0-9 and single _ or -; tools are offered as NAME__TOOL
 
@@ -74,16 +74,16 @@ type Server struct {
 	// called from several goroutines at once.
 	Tokens func() []secret.Secret
 
-	// Tools lists the tools to offer by the server's names, Exclude those not to offer, which has precedence. * stands for any characters
-	// and ? for one byte. nil Tools: all; empty: none.
+	// Tools lists the tools to offer, by the names that the server uses; nil: all; empty: none. Exclude lists tools that are not offered,
+	// even if Tools lists them. In both lists * stands for any characters and ? for one byte.
 	Tools, Exclude []string
-	// Rename maps the server's names of tools to the names under which they are offered in place of SERVER__TOOL. A name must not begin
-	// with the name of another server and __.
+	// Rename maps the names that the server uses for tools to the names under which the tools are offered, in place of SERVER__TOOL. Such a
+	// name must not begin with the name of another server followed by __.
 	Rename map[string]string
-	// Effects maps the server's names of tools to effects. A tool without an entry counts as one that writes.
+	// Effects maps the names that the server uses for tools to the effects of the tools. A tool without an entry counts as one that writes.
 	Effects map[string]lathe.Effect
-	// Allowlist lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist. Allowlists replaces it for single
-	// tools, by the server's names.
+	// Allowlist lists the fields of the output that the model may receive, as [lathe.ToolSpec].Allowlist does. It applies to each tool of
+	// the server that has no entry in Allowlists, a map from the server's name of a tool to the list for that tool.
 	Allowlist  []string
 	Allowlists map[string][]string
 
@@ -106,8 +106,9 @@ type Options struct {
 	// Environ is the environment of this process, as os.Environ returns it. Children get its PATH, HOME and LANG; nil: none of them, so that
 	// Command must be the path of a program unless Env has PATH.
 	Environ []string
-	// OnChange, if not nil, receives all offered tools of a server, and their origin, when they change: set.Replace of a [tool.Set] fits.
-	// It is called by one goroutine at a time. If it returns an error, the server's status has ProblemTools and the text.
+	// OnChange, if not nil, is called with all offered tools of a server, and the origin of these tools, when they change. The method
+	// Replace of a [tool.Set] can be used as OnChange. OnChange is called by one goroutine at a time. If it returns an error, the status of
+	// the server has ProblemTools and the text of the error.
 	OnChange func(origin string, tools []lathe.Tool) error
 	// Inspect makes [Start] return a group although OnChange refuses the tools of a server, or a required server is not ready:
 	// [Group.Status] then has the reasons.

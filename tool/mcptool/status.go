@@ -98,7 +98,7 @@ type Status struct {
 	// Stderr is the end of a child's standard error: control characters are escaped, and configured secrets are removed. The text is
 	// untrusted.
 	Stderr string
-	// BadMessages counts invalid messages of the server, Refused its requests to the client that were refused.
+	// BadMessages is the number of invalid messages from the server. Refused is the number of requests from the server that were refused.
 	BadMessages, Refused int
 	Tools                []ToolStatus // sorted by name
 }
@@ -144,8 +144,8 @@ type ToolStatus struct {
 	Digest      string   // hash of the current definition, for [Group.AcceptShown]
 	Hidden      int      // number of invisible characters that were removed from its texts
 	Description string   // description for the model
-	// Definition is the server's current definition, and Accepted the accepted one, in RFC 8785 form; nil: not known. AcceptedAt is zero if
-	// none was accepted. The texts are untrusted.
+	// Definition is the definition that the server sends now, and Accepted the one that was accepted at AcceptedAt, both in RFC 8785 form;
+	// nil: not known. AcceptedAt is zero if no definition was accepted. The texts are untrusted.
 	Definition, Accepted []byte
 	AcceptedAt           time.Time
 }

@@ -29,7 +29,7 @@ func newStdioConn(p *process, x *session, maxLine int, grace time.Duration) *std
 	return &stdioConn{proc: p, tap: x.tap, lost: x.stop, grace: grace, lines: jsonlines.NewReader(p.stdout, maxLine)}
 }
 
-// Connect makes the connection its own transport.
+// Connect implements [mcp.Transport]. It returns c, which is already connected.
 func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
 func (c *stdioConn) SessionID() string { return "" }

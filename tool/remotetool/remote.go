@@ -1,6 +1,6 @@
-// Package remotetool offers the tools of remote workers to runs. It puts a call into a [remote.Queue], from which a worker claims it, and
-// waits until the row of the call has a result. A process that puts the same call again, or asks for its outcome, gets the same row: a run
-// that another process resumes waits for the queued call, and never queues it twice.
+// Package remotetool offers the tools of remote workers to runs. It adds a call to a [remote.Queue], from which a worker claims it, and
+// waits until the queue has the result. The queue contains each call only once: if another process resumes the run and adds the same call
+// again, or asks for its outcome, it waits for the queued call.
 package remotetool
 
 import (
@@ -24,8 +24,8 @@ const origin = "worker"
 
 // Options configure a [Catalogue].
 type Options struct {
-	// Poll is the first interval at which a waiting call reads its row from the queue; 0 or less: 250 ms. It doubles after each read, up to
-	// eight times Poll. A notification causes a read at once.
+	// Poll is the first interval at which a waiting call reads its state from the queue; 0 or less: 250 ms. It doubles after each read, up
+	// to eight times Poll. A notification causes a read at once.
 	Poll time.Duration
 	// Late is the time for which a call with an unknown outcome waits for a late result; 0 or less: 10 s. Then it ends with the code
 	// interrupted.
@@ -76,7 +76,8 @@ func New(queue remote.Queue, opts *Options) *Catalogue {
 }
 
 // Follow keeps the attached sets up to date, and wakes waiting calls when a notification arrives. It blocks until ctx is done, and logs
-// errors of the queue. Without it, sets change only by [Catalogue.Sync], and calls poll their row. It must be called at most once.
+// errors of the queue. Without Follow, sets change only by [Catalogue.Sync], and calls wait by polling the queue. Follow must be called at
+// most once.
 func (c *Catalogue) Follow(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup

@@ -46,7 +46,7 @@ func effect(name string) lathe.Effect {
 // Spec implements [lathe.Tool].
 func (o *offered) Spec() *lathe.ToolSpec { return &o.spec }
 
-// Call implements [lathe.Tool]. It queues the call, or uses the row that another process has queued, and waits for its end.
+// Call implements [lathe.Tool]. It adds the call to the queue, unless another process has already done so, and waits for its end.
 func (o *offered) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	c := &remote.Call{Tool: o.spec.Name, Definition: o.definition, Effect: o.spec.Effect, Arguments: args, Trace: event.TraceFrom(ctx)}
 	if m := lathe.CallMetaFrom(ctx); m != nil {

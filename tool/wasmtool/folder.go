@@ -26,7 +26,8 @@ type Options struct {
 	CacheDir string
 	// CompileTimeout is the timeout for the compilation of one module; 0: 60 s.
 	CompileTimeout time.Duration
-	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
+	// Interpreter says that modules are interpreted, not compiled to machine code. That is much slower, but a fault in the compiler has no
+	// effect.
 	Interpreter bool
 	// TotalMemory is the maximum memory in bytes of all module instances together; 0: 1 GiB. A call beyond it ends with execution_failed and
 	// a text that names the limit max_total_memory.
@@ -217,8 +218,8 @@ func (f *Folder) listed() []lathe.Tool {
 	return out
 }
 
-// Tools reloads the folder as [Folder.Reload] does, at each range, and then yields the tools of [Folder.List]. If the reload fails, it first
-// yields the error, then the previous tools.
+// Tools yields the tools of [Folder.List]. Each range first reloads the folder, as [Folder.Reload] does. If the reload fails, the range
+// yields the error and then the previous tools.
 func (f *Folder) Tools(ctx context.Context) iter.Seq2[lathe.Tool, error] {
 	return func(yield func(lathe.Tool, error) bool) {
 		if _, err := f.Reload(ctx, nil); err != nil && !yield(nil, err) {
@@ -250,10 +251,11 @@ func ready(ctx context.Context, tools map[string]*Tool) error {
 	return errors.Join(errs...)
 }
 
-// Reload reads the folder again. If a module or manifest has changed, it compiles the changed ones, blocks until they are compiled, and calls
-// use, which may be nil, with all tools. On an error, also one of use, the previous tools remain, and changed is false. If changed is true,
-// the new tools are in use; an error then means that a tool that was replaced earlier could not be closed. Calls in progress are not
-// interrupted, and runs that have begun may call a replaced tool for another 15 minutes. use must not call methods of f.
+// Reload reads the folder again. If a module or manifest has changed, it compiles the changed modules, blocks until they are compiled, and
+// calls use, which may be nil, with all tools. If this fails or use returns an error, changed is false and the previous tools remain in
+// use. If changed is true, the new tools are in use; an error then means that a tool that was replaced earlier could not be closed. Reload
+// does not interrupt calls in progress. Runs that have begun may call a replaced tool for another 15 minutes. use must not call methods of
+// f.
 func (f *Folder) Reload(ctx context.Context, use func(origin string, tools []lathe.Tool) error) (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

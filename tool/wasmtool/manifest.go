@@ -31,10 +31,10 @@ type Manifest struct {
 	Grants       Grants
 }
 
-// Limits of a module and its calls. 0 is the default in the comment. A module beyond ModuleBytes is refused when it is loaded, and one beyond
-// Functions, FunctionBytes, TableElements or, by its declaration, MemoryPages when it is compiled. A call beyond OutputBytes ends with
-// tool_output_too_large, beyond Timeout with timeout, and beyond HostCalls, StdoutBytes, FileBytes, OpenFiles or NewFiles with
-// execution_failed.
+// Limits of a module and its calls. A limit of 0 has the default that its comment names. A module beyond ModuleBytes is refused when it is
+// loaded. A module beyond Functions, FunctionBytes, TableElements or, by its declaration, MemoryPages is refused when it is compiled. A
+// call beyond OutputBytes ends with tool_output_too_large, beyond Timeout with timeout, and beyond HostCalls, StdoutBytes, FileBytes,
+// OpenFiles or NewFiles with execution_failed.
 type Limits struct {
 	Timeout       time.Duration // 0: tool_timeout of the runner
 	Concurrency   int           // concurrent calls; 0: 8. A further call waits until its deadline

@@ -8,10 +8,10 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Most is the maximum that manifests may request. The zero value permits no grants, and limits nothing else. A module whose manifest does
-// not set memory_pages gets its default, or MemoryPages if that is less; Timeout does not limit one that sets no timeout: it has that of
-// the runner. The comparison is with what a
-// manifest sets: one without timeout or memory_pages is never refused for it.
+// Most is the maximum of what a manifest may request. The zero value permits no grants and sets no other limit. Only values that the
+// manifest sets are compared: a module is never refused because its manifest has no timeout or no memory_pages. Without memory_pages, a
+// module gets the default or MemoryPages, whichever is less. Without a timeout, it gets the timeout of the runner, even if that is above
+// Timeout.
 type Most struct {
 	Grants      []string      // permitted grants: "clock", "random", "read" (read-only folders) and "write"
 	Timeout     time.Duration // 0: no limit
