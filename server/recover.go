@@ -59,7 +59,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	return m.Loop, nil
 }
 
-// Emit implements [event.Sink]. It records the objects of the vendor's account in answers.
+// Emit implements [event.Sink]. It records the objects of the vendor's account that answers name.
 func (r *recovered) Emit(ctx context.Context, e event.Event) {
 	if _, answer := e.Data.(*event.ModelCallFinished); !answer {
 		return
