@@ -50,7 +50,7 @@ type Options struct {
 	Now   func() time.Time // the clock for the times of events; nil: time.Now
 	// NewID returns a new id that begins with prefix and sorts by time; nil: prefix and a ULID.
 	NewID func(prefix string) string
-	Log   *slog.Logger // nil: no logging
+	Log   *slog.Logger // receives log records; nil: no logging
 }
 
 // An Engine executes the loops of runs and stores their events. Its methods may be called from several goroutines at once.

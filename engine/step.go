@@ -66,7 +66,7 @@ type Waiting struct {
 	CallID string
 	// Digest identifies the requested approval; "": the call waits for the result of a client's tool, or for another call.
 	Digest    string
-	ExpiresAt time.Time // when the request for approval expires; the zero time: Digest is ""
+	ExpiresAt time.Time // when the request for approval expires; zero if Digest is ""
 }
 
 // Accept stores the first event of a run that Step will execute, and nothing else. The run can be parked even if in.Park is false. Accept

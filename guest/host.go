@@ -30,14 +30,14 @@ type Request struct {
 	Auto   bool
 	Tools  []lathe.Tool
 	Offers []*lathe.ToolSpec
-	MCP    *MCP // nil: the session uses no tools of MCP servers
+	MCP    *MCP // tools of MCP servers that the session may use; nil: none
 	// Limits has the limits that a guest may set: MaxIterations, MaxToolCalls and MaxOutputBytes, each at least 1. The host uses its own
 	// values for the other limits.
 	Limits            lathe.Limits
 	Timeout           time.Duration    // time limit of the run; 0: that of the host
-	StrictUnknownTool bool             // as in [lathe.Settings]; false: the setting of the host
-	ToolChoice        lathe.ToolChoice // zero: the setting of the host
-	ParallelToolCalls *bool            // nil: the setting of the host
+	StrictUnknownTool bool             // true: a call of an unknown tool ends the run; false: the setting of the host
+	ToolChoice        lathe.ToolChoice // tool choice that the guest sets; zero: the setting of the host
+	ParallelToolCalls *bool            // whether the model may call tools in parallel; nil: the setting of the host
 	ResponseFormat    json.RawMessage  // member response_format of the model request; nil: none
 	// Overrides are further members of the request to the model server, sorted by name. The host must pass them on unchanged.
 	Overrides []lathe.Member

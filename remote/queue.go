@@ -118,9 +118,9 @@ type Call struct {
 	Worker  string // the worker that has the claim, or had the last one and may still execute the call; "": none
 	// Left is the remaining time for the call to start; 0 or less if the time is up.
 	Left      time.Duration
-	Cancelled bool    // cancellation was requested
-	Decided   bool    // DecideCall was called: the call remains unknown
-	Result    *Result // nil unless the state is done
+	Cancelled bool    // whether cancellation of the call was requested
+	Decided   bool    // whether DecideCall has made the state Unknown final
+	Result    *Result // result of the call; nil unless State is Done
 }
 
 // Ref returns the reference to the current attempt of the call, as a worker that has claimed it passes it to [Queue].
@@ -143,24 +143,24 @@ func (c *Call) ArgumentsHash() string {
 
 // A Ref identifies one attempt of a call, and the worker that claimed it.
 type Ref struct {
-	Key     string // [Call].Key
-	Attempt int    // [Call].Attempt
-	Worker  string // [Worker].ID
+	Key     string // key of the call, as in [Call]
+	Attempt int    // number of the attempt, as in [Call]
+	Worker  string // ID of the worker that has claimed the attempt
 }
 
 // A Notification says that the call with this Key may have changed. The zero Notification says that the list of workers may have changed.
 type Notification struct {
 	Key string `json:"key,omitempty"` // key of the call
-	// Definition is set if a call of this definition can be claimed.
+	// Definition is the definition of the call if a worker can claim the call; "": no worker can.
 	Definition string `json:"definition,omitempty"`
-	// Cancelled is set if cancellation of the call was requested.
+	// Cancelled says that cancellation of the call was requested, so that its worker should stop it.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // A Result is the result of a call. Data, Blobs and Detail are output of the tool: a queue stores them with the call and must not write them
 // to logs, traces or errors.
 type Result struct {
-	Data    json.RawMessage // a JSON value; nil: none
+	Data    json.RawMessage // the output of the tool as a JSON value; nil: none
 	Blobs   []lathe.Blob
 	IsError bool
 	Code    lathe.Code // the error code, if IsError
@@ -194,10 +194,10 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 
 // A Worker describes a connected worker: a process that executes tool calls for the processes that share the queue.
 type Worker struct {
-	ID    string // unique, and constant for the life of the process
-	Pool  string // the worker pool whose token it presented
+	ID    string // unique id, which does not change while the process runs
+	Pool  string // name of the worker pool whose token the worker presented
 	Tools []Tool
-	Since time.Time // time of the first PutWorker, set by the index
+	Since time.Time // time of the first PutWorker of this worker; set by the index
 }
 
 // A Tool is the description of a tool, as its worker sends it. The fields mean the same as those of a [lathe.ToolSpec]. Effect is
@@ -212,7 +212,7 @@ type Tool struct {
 	Target       []string        `json:"target,omitempty"`
 	Labels       []string        `json:"labels,omitempty"`
 	Version      string          `json:"version,omitempty"`    // the version that the author of the tool gives its schema
-	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // timeout of one call; 0: that of the caller
+	TimeoutMS    int64           `json:"timeout_ms,omitempty"` // time limit of one call in milliseconds; 0: that of the caller
 	Principals   []string        `json:"principals,omitzero"`  // the principals whose runs may call the tool, from the configuration of the server; nil: all
 }
 

@@ -27,7 +27,7 @@ type EvalRow struct {
 	ID      string    `json:"id"`
 	Suite   string    `json:"suite,omitempty"`
 	Status  string    `json:"status,omitempty"` // "passed", "failed" or "inconclusive"
-	Started time.Time `json:"started,omitzero"` // the start of the first run
+	Started time.Time `json:"started,omitzero"` // start of the first run of the evaluation
 	// Models has the success rates of each model, as in the file summary.json of the result.
 	Models []EvalModel `json:"models"` // nil is sent as an empty list
 	// Problem says why the result cannot be read; only ID is set then. "": the result was read.
@@ -37,8 +37,8 @@ type EvalRow struct {
 // An EvalModel contains the figures of one model, with one strategy, in a result, as package lab/eval writes them to summary.json.
 type EvalModel struct {
 	Model    string   `json:"model"`
-	Strategy string   `json:"strategy,omitempty"` // as in [EvalRun]
-	Fallback bool     `json:"fallback,omitempty"` // as in [EvalRun]
+	Strategy string   `json:"strategy,omitempty"` // how much Lathe corrected mistakes of the model in these runs
+	Fallback bool     `json:"fallback,omitempty"` // whether requests were repeated without tools if the server did not support them
 	Runs     int      `json:"runs"`
 	OK       int      `json:"ok"`          // number of successful runs
 	Errors   int      `json:"errors"`      // number of runs that could not be scored
@@ -54,7 +54,7 @@ type EvalModel struct {
 type EvalResult struct {
 	EvalRow
 	Summary json.RawMessage `json:"summary"`
-	Runs    []EvalRun       `json:"runs"` // sorted by name
+	Runs    []EvalRun       `json:"runs"` // the runs of the evaluation, sorted by name
 	// Truncated reports that Runs is incomplete.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -74,7 +74,7 @@ type EvalRun struct {
 	Error    string    `json:"error_message,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
 	Elapsed  int64     `json:"elapsed_ms"`     // duration of the run in milliseconds
-	Cost     float64   `json:"cost,omitempty"` // US dollars
+	Cost     float64   `json:"cost,omitempty"` // cost of the run in US dollars
 }
 
 // evalRoutes returns the routes for results of evaluations, which only admin keys may use.

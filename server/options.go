@@ -92,7 +92,7 @@ type Setup struct {
 // Options configure a [Server]. [New] copies them.
 type Options struct {
 	Setup  Setup          // required: at least its field Models
-	Engine *engine.Engine // required
+	Engine *engine.Engine // executes the runs; required
 	// Supervisor must be the supervisor of Engine. It executes detached runs, which continue without their client. nil: requests with the
 	// option `detach` are refused.
 	Supervisor *engine.Supervisor

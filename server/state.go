@@ -40,12 +40,12 @@ type State interface {
 // LastError, Stderr and Instructions to admin keys only.
 type ServerState struct {
 	Name      string    `json:"name"`
-	State     string    `json:"state"`              // starting, ready, backoff, failed or closed
+	State     string    `json:"state"`              // "starting", "ready", "backoff", "failed" or "closed"
 	Since     time.Time `json:"since"`              // when the server entered State
 	Required  bool      `json:"required"`           // whether the configuration says that the server is required
-	Transport string    `json:"transport"`          // stdio or http
+	Transport string    `json:"transport"`          // "stdio" or "http"
 	Protocol  string    `json:"protocol,omitempty"` // version of MCP that the connection uses; "": not connected yet
-	Software  string    `json:"software,omitempty"` // name and version that the server reports
+	Software  string    `json:"software,omitempty"` // name and version of the server, as it reports them
 	// Capabilities are the names of the capabilities that the server declares, sorted, such as tools and resources. The gateway uses tools
 	// only.
 	Capabilities []string `json:"capabilities,omitempty"`
@@ -53,11 +53,11 @@ type ServerState struct {
 	Instructions string      `json:"instructions,omitempty"`
 	Problem      string      `json:"problem,omitempty"`    // kind of the last error; "": none
 	NextTry      *time.Time  `json:"next_try,omitempty"`   // when the next connection is attempted; nil: none is planned
-	Starts       int         `json:"starts"`               // number of connections that became ready
+	Starts       int         `json:"starts"`               // number of connections so far that became ready
 	Failures     int         `json:"failures"`             // number of consecutive failed attempts
-	Target       string      `json:"target,omitempty"`     // program and arguments, or URL
+	Target       string      `json:"target,omitempty"`     // program with its arguments, or URL
 	LastError    string      `json:"last_error,omitempty"` // text of the last error of an attempt or a connection
-	Stderr       string      `json:"stderr,omitempty"`     // end of the program's standard error
+	Stderr       string      `json:"stderr,omitempty"`     // the last text on the standard error of the server's program
 	Tools        []ToolState `json:"tools"`                // the tools of the server, sorted by name
 }
 
@@ -66,7 +66,7 @@ type ServerState struct {
 type ToolState struct {
 	Name       string          `json:"name"`                        // name under which models see the tool
 	Remote     string          `json:"remote_name"`                 // name that the MCP server uses
-	State      string          `json:"state"`                       // ready, blocked, refused, excluded or missing
+	State      string          `json:"state"`                       // "ready", "blocked", "refused", "excluded" or "missing"
 	Reason     string          `json:"reason,omitempty"`            // why the tool is not offered to models; "": it is offered
 	Changed    []string        `json:"changed,omitempty"`           // parts of the definition that differ from the accepted one
 	Digest     string          `json:"digest,omitempty"`            // hash of the current definition, which [State].Accept requires
@@ -81,7 +81,7 @@ type ModelState struct {
 	Name     string           `json:"name"` // name of the model in the configuration and in requests
 	Provider string           `json:"provider"`
 	Model    string           `json:"model,omitempty"` // name that is sent to the model server
-	Dialect  string           `json:"dialect"`         // as [lathe.ModelInfo].Dialect
+	Dialect  string           `json:"dialect"`         // dialect in which the model writes calls, as in [lathe.ModelInfo]
 	Tools    bool             `json:"supports_tools"`
 	Default  bool             `json:"default"` // whether requests that name no model use this one
 	Limits   map[string]int64 `json:"limits"`  // limits of the model's runs, by configuration key; times in milliseconds
@@ -91,10 +91,10 @@ type ModelState struct {
 type PolicyCall struct {
 	Tool      string            `json:"tool"`
 	Arguments json.RawMessage   `json:"arguments"`
-	Principal string            `json:"principal"` // owner of the run
+	Principal string            `json:"principal"` // principal of the run that makes the call
 	Session   string            `json:"session_id"`
-	Labels    map[string]string `json:"labels"` // labels of the run
-	Used      []string          `json:"used"`   // tools that the run has called before
+	Labels    map[string]string `json:"labels"` // labels of the run that makes the call
+	Used      []string          `json:"used"`   // names of the tools that the run has called before this call
 }
 
 // An Explanation says how the policy decides on a call, and why.
@@ -142,9 +142,9 @@ type AuditState struct {
 type AuditLine struct {
 	N         int64     `json:"n"` // number of the line
 	Time      time.Time `json:"time"`
-	Kind      string    `json:"kind"`                // begin, rotated, recovered, event, call, removed or changed
-	Type      string    `json:"type,omitempty"`      // type of the event, if Kind is event
-	Principal string    `json:"principal,omitempty"` // owner of the run
+	Kind      string    `json:"kind"`                // "begin", "rotated", "recovered", "event", "call", "removed" or "changed"
+	Type      string    `json:"type,omitempty"`      // type of the event if Kind is "event"
+	Principal string    `json:"principal,omitempty"` // principal of the run
 	RunID     string    `json:"run_id,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
 	Decision  string    `json:"decision,omitempty"`
@@ -160,8 +160,8 @@ type VersionState struct {
 	Revision string    `json:"revision,omitempty"` // source revision of the program
 	Go       string    `json:"go"`                 // version of Go with which the program was built
 	Started  time.Time `json:"started"`            // when the process began to serve
-	Store    string    `json:"store"`              // memory, sqlite, postgres or none
-	Node     string    `json:"node,omitempty"`     // name of this process in a shared store
+	Store    string    `json:"store"`              // kind of the store: "memory", "sqlite", "postgres" or "none"
+	Node     string    `json:"node,omitempty"`     // name of this process among those that share the store
 }
 
 // A stateHandler serves the API for operators: MCP servers, pins, models, keys, usage, policy, audit log, configuration and

@@ -26,8 +26,8 @@ type WorkerRegistry interface {
 
 // WorkerOptions are the options of [NewWorkers]. A zero number or time means the default in the comment.
 type WorkerOptions struct {
-	Queue    remote.Queue   // required
-	Registry WorkerRegistry // required
+	Queue    remote.Queue   // the calls that the workers execute; required
+	Registry WorkerRegistry // registers the connected workers; required
 	Pools    []WorkerPool   // the worker pools; nil: no worker can connect
 	// Lease is the time for which a worker may be silent; default: 10 s. After it, the worker's calls are assigned to another worker, or
 	// end with an unknown outcome.

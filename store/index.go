@@ -108,7 +108,7 @@ type CallSummary struct {
 	RequestID    string      `json:"request_id,omitempty"` // as in [RunSummary]; "" in summaries that an older version stored
 	SessionID    string      `json:"session_id,omitempty"`
 	Principal    string      `json:"principal,omitempty"`
-	Time         time.Time   `json:"time"`        // when the call finished
+	Time         time.Time   `json:"time"`        // when the attempt finished
 	Turn         int         `json:"turn"`        // number of the model call in the run, from 1
 	Attempt      int         `json:"attempt"`     // number of the attempt within the turn, from 1
 	PromptHash   string      `json:"prompt_hash"` // PromptHash and PromptHashV2 are as in [event.ModelCallStarted]
@@ -116,11 +116,11 @@ type CallSummary struct {
 	Provider     string      `json:"provider"`
 	Model        string      `json:"model"`                // the model that answered, as in [event.ModelCallFinished]
 	Status       string      `json:"status"`               // "success" or "error"
-	ErrorCode    string      `json:"error_code,omitempty"` // of a failed attempt, as in [event.ModelCallFinished]
+	ErrorCode    string      `json:"error_code,omitempty"` // error code of a failed attempt, as in [event.ModelCallFinished]
 	Usage        lathe.Usage `json:"usage"`
-	Cost         *float64    `json:"cost,omitempty"`           // in US dollars; nil: unknown
-	LatencyMS    int64       `json:"latency_ms"`               // milliseconds
-	FirstTokenMS int64       `json:"first_token_ms,omitempty"` // milliseconds until the first token; 0: unknown
+	Cost         *float64    `json:"cost,omitempty"`           // cost of the attempt in US dollars; nil: unknown
+	LatencyMS    int64       `json:"latency_ms"`               // duration of the attempt in milliseconds
+	FirstTokenMS int64       `json:"first_token_ms,omitempty"` // time until the first token in milliseconds; 0: unknown
 	ToolCalls    int         `json:"tool_calls"`               // number of tool calls in the answer of the model
 	// ToolLatencyMS is the sum of the latencies of the executed tool calls of this answer, in milliseconds.
 	ToolLatencyMS int64 `json:"tool_latency_ms"`
@@ -135,7 +135,7 @@ const maxRowTools = 64
 type ToolTiming struct {
 	Tool      string `json:"tool"`
 	Success   bool   `json:"success"`
-	LatencyMS int64  `json:"latency_ms"` // milliseconds, as in [event.ToolCallExecuted]
+	LatencyMS int64  `json:"latency_ms"` // duration in milliseconds, as in [event.ToolCallExecuted]
 }
 
 // Cursor returns the cursor of the page of [RunIndex.Runs] that begins after this run.

@@ -67,7 +67,7 @@ const (
 
 // An Account is what a budget limits: the usage of one API key or group in one day or month of UTC.
 type Account struct {
-	Kind   string // AccountKey or AccountGroup
+	Kind   string // [AccountKey] or [AccountGroup]: what Name names
 	Name   string
 	Period string // a day, "2026-11-23", or a month, "2026-11"
 }
@@ -115,8 +115,8 @@ type Balance struct {
 
 // A UsageKey identifies the row of usage that counts a model call.
 type UsageKey struct {
-	Day   string `json:"day"`             // in UTC: "2026-11-23"
-	Key   string `json:"key,omitempty"`   // name of the API key; "": the server requires no keys
+	Day   string `json:"day"`             // day in UTC on which the call counts, such as "2026-11-23"
+	Key   string `json:"key,omitempty"`   // name of the API key of the call; "": the server requires no keys
 	Group string `json:"group,omitempty"` // group of the key; "": none
 	Model string `json:"model"`           // name of the model entry in the configuration
 }
@@ -128,11 +128,11 @@ type Counts struct {
 	Unpriced  int64 `json:"unpriced_calls,omitempty"`  // number of Calls whose price is unknown; they add nothing to Nanos
 
 	InputTokens      int64 `json:"input_tokens"`
-	CachedTokens     int64 `json:"cached_tokens,omitempty"`      // part of InputTokens
-	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // part of InputTokens
+	CachedTokens     int64 `json:"cached_tokens,omitempty"`      // the part of InputTokens that the model server read from its cache
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"` // the part of InputTokens that the model server wrote to its cache
 	OutputTokens     int64 `json:"output_tokens"`
 	Tokens           int64 `json:"tokens"` // what budgets count: input and output tokens, or the model server's total if it is higher
-	Nanos            int64 `json:"-"`      // nano-dollars; 10⁹ are one US dollar
+	Nanos            int64 `json:"-"`      // cost in nano-dollars; 10⁹ are one US dollar
 }
 
 // Add adds d to c, field by field. Sums of tokens and nano-dollars stop at [MaxBooked] instead of overflowing.
@@ -182,7 +182,7 @@ func CompareUsage(a, b UsageRow) int {
 
 // A Reservation is the maximum that one model call can use. It is reserved before the call: see [Ledger].
 type Reservation struct {
-	ID string // unique; the id that Settle takes
+	ID string // unique id, which is passed to [Ledger].Settle
 	UsageKey
 	// InputTokens and OutputTokens are the maximum tokens of the call, Nanos its maximum cost in nano-dollars.
 	InputTokens, OutputTokens, Nanos int64

@@ -21,17 +21,18 @@ type Records struct {
 // A transaction is the argument of [NewRecords].
 type transaction func(ctx context.Context, op string, write bool, fn func(rows Rows, now time.Time) error) error
 
-// NewRecords returns the records of a store. The store supplies begin, which executes one operation. The records call begin with the name
-// op of the operation, such as "claim calls", for the Op of errors, and with fn, which reads and changes the rows.
+// NewRecords returns the records of a store. The store supplies begin, which executes one operation. op is the name of the operation, such
+// as "claim calls", for the Op of errors. fn reads and changes the rows.
 //
 // begin must call fn with the rows and the current time of the store's clock. If write is true, begin must execute fn in one transaction:
 // it commits all changes of fn if fn returns nil, and none if fn returns an error. If begin has rolled the transaction back, it may call fn
 // again. If write is false, begin must change nothing and needs no transaction: each method of the rows may read a newer state than the one
 // before.
 //
-// begin must return nil only if fn returned nil and its changes are committed. Otherwise it must return a *[lathe.Error]. fn may return
-// errors that wrap [lathe.ErrConflict] or [lathe.ErrNotFound]: begin must wrap them with the codes conflict and not_found. If ctx is done,
-// begin may return before fn does: the records use what fn has computed only if begin returns nil.
+// begin must return nil only if fn has returned nil and its changes are committed. Otherwise it must return a *[lathe.Error]. It must
+// return a *[lathe.Error] of fn unchanged, and wrap [lathe.ErrConflict] and [lathe.ErrNotFound], which fn may also return, with the codes
+// conflict and not_found. If ctx is done, begin may return before fn does: the caller of begin uses what fn has computed only if begin
+// returns nil.
 func NewRecords(begin func(ctx context.Context, op string, write bool, fn func(rows Rows, now time.Time) error) error) *Records {
 	named := namedRecords{begin}
 	return &Records{&callQueue{begin: begin}, ledgerRecords{begin}, requestRecords{begin}, named, named, signalRecords{begin}}
@@ -52,8 +53,8 @@ type Rows interface {
 	// DueCalls returns the calls whose lease or deadline to start has passed. It may return only some of them: later calls must return the
 	// rest.
 	DueCalls() ([]*QueuedCall, error)
-	// ForgetCalls removes the calls that ended before this time and whose run has ended or does not exist, and returns their number. If
-	// write is false in the call of begin, it only counts them.
+	// ForgetCalls removes the calls that ended before this time and whose run has ended or does not exist, and returns their number. If the
+	// argument write of begin is false, it only counts them.
 	ForgetCalls(before time.Time) (int, error)
 
 	// Worker returns the worker with this id, if it has not expired, and the time until which it is stored.
@@ -63,7 +64,7 @@ type Rows interface {
 	PutWorker(w *remote.Worker, until time.Time) error
 	// Workers returns the workers that have not expired, in the order of Since.
 	Workers() ([]remote.Worker, error)
-	// ForgetWorkers removes the expired workers and returns their number. If write is false in the call of begin, it only counts them.
+	// ForgetWorkers removes the expired workers and returns their number. If the argument write of begin is false, it only counts them.
 	ForgetWorkers() (int, error)
 
 	// Reservation returns the reservation and the state that PutReservation has stored under this id. If none is stored, the state is ""
@@ -91,7 +92,7 @@ type Rows interface {
 	Request(digest RequestDigest) (runID string, at, delivered time.Time, err error)
 	// PutRequest stores the record of a request, in place of an earlier one: see Request.
 	PutRequest(digest RequestDigest, runID string, at, delivered time.Time) error
-	// ForgetRequests removes the records whose time is before this time.
+	// ForgetRequests removes the records that PutRequest stored with a time before this time.
 	ForgetRequests(before time.Time) error
 
 	// Value returns the value that PutValue has stored under a name. If none is stored, it returns nil and no error.

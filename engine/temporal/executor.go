@@ -38,7 +38,7 @@ type ExecutorOptions struct {
 	TaskQueue string // task queue of the workflows and their activities; "": [TaskQueue]
 	// MaxSteps is the maximum number of concurrent steps in this process; 0: [engine.MaxRuns].
 	MaxSteps int
-	Log      *slog.Logger // nil: no logging
+	Log      *slog.Logger // receives log records; nil: no logging
 }
 
 // An Executor executes the detached runs of a gateway as workflows. It is a [server.Executor] and also a Temporal worker. Its methods may

@@ -54,7 +54,7 @@ import (
 
 // The names under which [Workflow.Register] registers the workflow and its activities.
 const (
-	Name = "lathe.run" // name of the workflow type
+	Name = "lathe.run" // type of the workflow that executes a run
 
 	modelActivity  = "lathe.model"
 	toolActivity   = "lathe.tool"

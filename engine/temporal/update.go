@@ -22,7 +22,7 @@ const (
 	UpdateResult   = "result"   // supplies the result of a client's tool; the argument is a [ClientResult]
 	UpdateCancel   = "cancel"   // ends the run with the reason `cancelled` unless it has already ended; no argument; may be repeated
 	UpdateResume   = "resume"   // resumes a run that is parked with reason `interrupted`; no argument
-	QueryStatus    = "status"   // returns a [Status]
+	QueryStatus    = "status"   // returns the [Status] of the run
 	// SignalWake reports to the workflow that another process has stored external input of the run.
 	SignalWake = "wake"
 )

@@ -73,7 +73,7 @@ type Waiting struct {
 	// Digest is the digest of the requested approval, which an [ApprovalAnswer] must contain; "": the call waits for the result of a
 	// client's tool, or for another call.
 	Digest    string    `json:"digest,omitempty"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the request for approval expires
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the request for approval expires; zero if Digest is ""
 }
 
 // next is the step that follows.

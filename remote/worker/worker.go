@@ -53,13 +53,13 @@ type Options struct {
 	OnCall  func(tool string, code lathe.Code, took time.Duration)
 	// Sinks receive the events of each call, one event at a time. The events have no IDs, since the gateway owns the run.
 	Sinks []event.Sink
-	Log   *slog.Logger // nil: no logging
+	Log   *slog.Logger // receives log records; nil: no logging
 }
 
 // A State is the state of a worker's connection.
 type State struct {
 	Connected bool
-	Refused   map[string]string // the tools that the gateway refused, with its reasons
+	Refused   map[string]string // reasons of the gateway by the name of each refused tool
 	Err       error             // why the worker is not connected; nil: it is connected
 	Retry     time.Duration     // the time until the next attempt to connect; 0: it is connected
 }
