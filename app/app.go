@@ -106,8 +106,8 @@ func New(cfg *Config, opts *Options) (*App, error) {
 	return &App{a}, nil
 }
 
-// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no keys, every request with a local
-// Host header is accepted: then listen on a loopback address only.
+// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no API keys, the handler accepts
+// every request with a local Host header; the caller must then serve it on a loopback address only.
 func (a *App) Handler() http.Handler { return a.app.Handler() }
 
 // ConsoleHandler returns the handler for a second listener, at the address of the setting serve.console.listen. It serves the console and

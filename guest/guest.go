@@ -100,7 +100,7 @@ func entryOf(m *wasmrt.Module) (string, error) {
 // Close releases the program, which must not be running.
 func (p *Program) Close() error { return p.module.Close() }
 
-// A FileGrant lets a guest read the files in Root under the path Guest. Neither paths nor links lead out of Root.
+// A FileGrant lets a guest read the files in Root under the path Guest. Neither paths nor links can lead out of Root.
 type FileGrant struct {
 	Guest string // the path at which the guest sees the files, such as "/data"
 	Root  *os.Root

@@ -186,8 +186,8 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	return end, err
 }
 
-// Read implements [Store]. For a run that does not exist, and for an ID that is not in its log, the error wraps [lathe.ErrNotFound]. The
-// caller owns the events.
+// Read implements [Store]. If the run does not exist, or after is negative or above the last ID of its log, the error wraps
+// [lathe.ErrNotFound]. The caller owns the events.
 func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "read"
 	return func(yield func(event.Event, error) bool) {

@@ -16,10 +16,10 @@ const RequestsKept = 48 * time.Hour
 type RequestDigest [sha256.Size]byte
 
 // A RequestStore records which run serves a request, so that a client that repeats the request gets the response of that run. A record
-// contains no text of the request. The server also records, under the digest of an answer with its conversation, the run that gave the
-// answer. Records older than [RequestsKept] may be removed.
+// contains no text of the request. The server also stores records under digests of other texts, such as a conversation with its answer:
+// such a record names the run that gave the answer. Records older than [RequestsKept] may be removed.
 //
-// A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] remove its run. It is removed when the run is deleted by id, by session
+// A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] removes its run. It is removed when the run is deleted by id, by session
 // or by principal.
 type RequestStore interface {
 	// PutRequest records that runID serves the request, and that the response is not delivered yet. If another run is recorded for the
