@@ -36,8 +36,8 @@ type LoadOptions struct {
 	// Environ is the environment in which ${NAME} and LATHE_ variables are looked up, in the form of os.Environ. nil: the environment of
 	// the process; an empty slice: no variables.
 	Environ []string
-	// Settings override LATHE_ variables, which override the file. They map keys to values, such as "tools.builtin" to "calculator". An unknown
-	// key is an error.
+	// Settings override LATHE_ variables, which override the file. The map goes from keys of the configuration to values, such as from
+	// "tools.builtin" to "calculator". An unknown key is an error.
 	Settings map[string]string
 }
 
@@ -70,20 +70,21 @@ type Store interface {
 
 // Options are the options of [New]. The zero value is usable.
 type Options struct {
-	Log   *slog.Logger // nil: discards
+	Log   *slog.Logger // receives log records; nil: nothing is logged
 	Tools []lathe.Tool // added to the tools of the configuration; a reload does not remove them
 	Sinks []event.Sink // receive the events of all runs, in addition to metrics and log
-	// Store is used in place of serve.store. The caller closes it after [App.Close]. nil: New opens the store that serve.store names.
+	// Store is used instead of the store that the setting serve.store names; nil: New opens that one. The caller must close Store after
+	// [App.Close].
 	Store Store
-	// NoStore says that runs are not stored, whatever Store and serve.store are.
+	// NoStore turns the storing of runs off. Store and the setting serve.store are then ignored.
 	NoStore bool
-	// Version and Revision are those of the program. Metrics, traces and the MCP server report them.
+	// Version and Revision are the version and the source revision of the program. Metrics, traces and the MCP server report them.
 	Version, Revision string // "": metrics report "unknown"
-	// Reload reads the configuration again and calls [App.Reload]. POST /api/reload calls it, possibly from several goroutines at once, and
-	// returns the text of its error to the client, which has an admin key. nil: POST /api/reload returns 404.
+	// Reload must read the configuration again and call [App.Reload]. Each request POST /api/reload, which requires an admin key, calls
+	// Reload, possibly from several goroutines at once. The response contains the text of its error. nil: POST /api/reload returns 404.
 	Reload func(ctx context.Context) error
-	// Environ is the environment of MCP servers that are started as programs (PATH, HOME, LANG) and the source of the OTEL_ variables, in
-	// the form of os.Environ. nil: the environment of the process.
+	// Environ is an environment in the form of os.Environ; nil: that of the process. MCP servers that are started as programs get its PATH,
+	// HOME and LANG, and telemetry reads its OTEL_ variables.
 	Environ []string
 }
 
@@ -105,11 +106,12 @@ func New(cfg *Config, opts *Options) (*App, error) {
 	return &App{a}, nil
 }
 
-// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no keys, every request with a local
-// Host header is accepted: then listen on a loopback address only.
+// Handler returns the handler of the HTTP API, the console, MCP and workers. If the configuration has no API keys, the handler accepts
+// every request with a local Host header; the caller must then serve it on a loopback address only.
 func (a *App) Handler() http.Handler { return a.app.Handler() }
 
-// ConsoleHandler returns a handler for a second listener (serve.console.listen): the console, and the API requests that it makes.
+// ConsoleHandler returns the handler for a second listener, at the address of the setting serve.console.listen. It serves the console and
+// the API requests that the console makes.
 func (a *App) ConsoleHandler() http.Handler { return a.app.ConsoleHandler() }
 
 // MetricsHandler returns the handler of /metrics, /livez and /readyz, for a separate listener. It requires no key.
@@ -119,24 +121,25 @@ func (a *App) MetricsHandler() http.Handler { return a.app.MetricsHandler() }
 // idle connections. The time of a response is not limited, because a limit would cut streams.
 func (a *App) HTTPServer(h http.Handler) *http.Server { return a.app.HTTPServer(h) }
 
-// Listener returns ln or, if serve.tls is set, a listener on ln that serves TLS 1.2 or later with the current certificate. A program that
-// serves on ln itself serves plain HTTP even if serve.tls is set.
+// Listener returns a listener on ln that serves TLS 1.2 or later with the current certificate if serve.tls is set, and ln itself if not. A
+// program that passes ln to its server directly serves plain HTTP even if serve.tls is set.
 func (a *App) Listener(ln net.Listener) net.Listener { return a.app.Listener(ln) }
 
 // Reload activates a new configuration. Requests and runs that began with the previous one use it until they end; then its MCP servers and
-// WebAssembly modules are closed. Store, audit log, telemetry collector, limits of the HTTP server, addresses, and whether TLS is used, change
-// only with a restart. If Reload returns an error, which says what is not valid or not possible, nothing changes. Concurrent calls take
-// effect one after the other. After [App.Close] it returns an error.
+// WebAssembly modules are closed. Store, audit log, telemetry collector, limits of the HTTP server, addresses, and whether TLS is used,
+// change only with a restart. If Reload returns an error, nothing has changed; the error says which part of cfg is not valid or cannot be
+// activated. Concurrent calls take effect one after the other. After [App.Close], Reload returns an error.
 func (a *App) Reload(cfg *Config) error { return a.app.Reload(cfg.c) }
 
-// Shutdown blocks until requests and runs have finished, and shuts servers down. /readyz fails at once, and requests that would begin a run get
-// 503; the wait begins after serve.drain_delay. Shutdown interrupts what has not finished within serve.drain_timeout, or when ctx is done, and
-// returns the number of runs that another process must resume from the store. The caller must call Close afterwards.
+// Shutdown stops accepting work and blocks until requests and runs have finished. Then it shuts servers down. /readyz fails at once, and
+// requests that would begin a run get 503; the wait begins after serve.drain_delay. Shutdown interrupts what has not finished within
+// serve.drain_timeout, or when ctx is done, and returns the number of runs that another process must resume from the store. The caller must
+// call Close afterwards.
 func (a *App) Shutdown(ctx context.Context, servers ...*http.Server) (left int) {
 	return a.app.Shutdown(ctx, servers...)
 }
 
-// Close stops everything that New has started. It interrupts requests and runs that have not ended, and blocks until the events of ended runs
-// are stored. The error joins those of closing the audit log, recording the usage of model calls and closing the store. Further calls return
-// nil.
+// Close stops everything that New has started. It interrupts requests and runs that have not ended, and blocks until the events of ended
+// runs are stored. It returns the joined errors of closing the audit log, recording the usage of model calls and closing the store. Further
+// calls return nil.
 func (a *App) Close() error { return a.app.Close() }

@@ -121,5 +121,5 @@ func (b *body) fail(err error) error {
 	return err
 }
 
-// Close closes the body of the connection, which returns the connection to the pool or closes it.
+// Close closes the body of the response, so that its connection is reused or closed.
 func (b *body) Close() error { return b.closer.Close() }

@@ -20,26 +20,26 @@ import (
 	"time"
 )
 
-// Options configure a client. The zero value is usable.
+// Options configure a [Client]. The zero value is usable.
 type Options struct {
 	Resolver       Resolver      // resolves host names; nil: the resolver of the system
-	Timeout        time.Duration // of one request with its redirects and body; 0: 60 s. Negative: only the context limits it
-	DialTimeout    time.Duration // of name resolution and connecting, to all addresses of a host, and again of the TLS handshake; 0: 10 s
-	HeaderTimeout  time.Duration // from the end of the request to the headers of the response; 0: 60 s. Negative: no limit
-	MaxHeaderBytes int64         // size of the response's headers; 0: 64 KiB
-	MaxBodyBytes   int64         // size of the response's body after decompression; 0: 8 MiB. Negative: no limit, for streams
-	MaxRedirects   int           // 0: 5. Negative: none
-	TLS            *tls.Config   // for private certificate authorities; it is cloned. nil: the roots of the system
+	Timeout        time.Duration // limit of one request with its redirects and body; 0: 60 s. Negative: only the context limits it
+	DialTimeout    time.Duration // limit of resolving a name and connecting to its addresses, and again of the TLS handshake; 0: 10 s
+	HeaderTimeout  time.Duration // limit from the end of the request to the end of the response's headers; 0: 60 s. Negative: no limit
+	MaxHeaderBytes int64         // maximum size of the response's headers; 0: 64 KiB
+	MaxBodyBytes   int64         // maximum size of the response's body after decompression; 0: 8 MiB. Negative: no limit, for streams
+	MaxRedirects   int           // maximum number of redirects of one request; 0: 5. Negative: none is followed
+	TLS            *tls.Config   // for servers with private certificate authorities; it is cloned. nil: the system's roots
 }
 
-// A Client sends requests where its rules allow. It may be used by several goroutines at once.
+// A Client sends HTTP requests that its [Rules] allow. It may be used by several goroutines at once.
 type Client struct {
 	http  http.Client
 	guard *guard
 }
 
-// New returns a client with these rules. A nil r allows nothing: the client sends no request. opts may be nil. The error names the first rule
-// that is not valid; it has no code.
+// New returns a client with the rules r. If r is nil, the client sends no request. opts may be nil. The error names the first rule that is
+// not valid; it has no code.
 func New(r *Rules, opts *Options) (*Client, error) {
 	c, _, err := build(r, opts)
 	return c, err
@@ -98,8 +98,8 @@ func (o *Options) fill() {
 	}
 }
 
-// Do sends a request, follows redirects, and blocks until the headers of the response have arrived. Its errors are *[Error], and so are those
-// of reading the body of the response. If the error is nil, the caller closes the body; otherwise the response is nil.
+// Do sends a request, follows redirects, and blocks until the headers of the response have arrived. Its errors are *[Error], and so are
+// those of reading the body of the response. If the error is nil, the caller must close the body; otherwise the response is nil.
 func (c *Client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -120,8 +120,8 @@ func (b plainBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns the error that refuses a request to the URL, as far as it can be determined without resolving the host. nil does not mean
-// that the request will be sent: the host may resolve to an address that is not allowed.
+// Check returns an error if the rules refuse requests to the URL. It does not resolve the host. So a nil error does not mean that a request
+// will be sent: the host may resolve to an address that is not allowed.
 func (c *Client) Check(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -133,14 +133,14 @@ func (c *Client) Check(rawURL string) error {
 	return nil
 }
 
-// HTTP returns the client for libraries that require an [http.Client]. It applies the same rules. The text of its errors contains the URL:
-// show [Plain] of them instead. Callers must not change it.
+// HTTP returns an [http.Client] with the same rules, for libraries that require one. Callers must not change it. The text of its errors
+// contains the URL: show [Plain] of an error instead.
 func (c *Client) HTTP() *http.Client { return &c.http }
 
-// With returns a client with the same rules and connections, whose requests, redirects included, are sent by the transport that wrap returns:
-// one that adds credentials and then calls the transport that it was given. It replaces the transport of an earlier With. If the returned
-// transport fails by itself, the request fails with an [Error] of [CodeCredential] that wraps the error of the transport; the text of the
-// latter is not used.
+// With returns a client with the same rules and connections that adds credentials to its requests. wrap receives the transport of c and
+// must return one that adds credentials to a request and then calls the transport it received. The returned transport sends all requests,
+// including redirects. It replaces the transport of an earlier With. If it fails by itself, the request fails with an [Error] of
+// [CodeCredential] that wraps the error of the transport without using its text.
 func (c *Client) With(wrap func(http.RoundTripper) http.RoundTripper) *Client {
 	out := &Client{c.http, c.guard}
 	out.http.Transport = &credentials{wrap(c.guard), c.guard}
@@ -153,7 +153,7 @@ type credentials struct {
 	guard *guard
 }
 
-// RoundTrip sends one request; a redirect is another one.
+// RoundTrip implements [http.RoundTripper]. It is called once for a request and once for each redirect.
 func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err == nil {
@@ -169,10 +169,10 @@ func (t *credentials) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, &Error{Code: CodeCredential, Refused: true, Unsent: true, cause: err}
 }
 
-// CloseIdleConnections serves http.Client.CloseIdleConnections.
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (t *credentials) CloseIdleConnections() { t.guard.CloseIdleConnections() }
 
-// Close closes the idle connections, also those of the clients that [Client.With] returned. The client can still be used.
+// Close closes the idle connections, including those of the clients that [Client.With] returned. The client can still be used.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // guard is the innermost transport of a client: it checks each request, redirects included, and limits its response.
@@ -182,10 +182,10 @@ type guard struct {
 	maxBody int64
 }
 
-// CloseIdleConnections serves http.Client.CloseIdleConnections.
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (g *guard) CloseIdleConnections() { g.next.CloseIdleConnections() }
 
-// RoundTrip sends one request; a redirect is another one.
+// RoundTrip implements [http.RoundTripper]. It is called once for a request and once for each redirect.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.check(req); err != nil {
 		if req.Body != nil {

@@ -10,20 +10,20 @@ type Code string
 
 // The codes. Those up to CodeTLS mean that the request, or the last one after redirects, was not sent.
 const (
-	CodeURL              Code = "url_refused"        // the URL has user information, no host, an unusual spelling of the host, or port 0
-	CodeScheme           Code = "scheme_refused"     // not among Rules.Schemes
-	CodeHost             Code = "host_refused"       // not among Rules.Hosts
-	CodePort             Code = "port_refused"       // not among Rules.Ports
-	CodeAddress          Code = "address_refused"    // the host leads to an address that is neither public nor in Rules.Private
-	CodeRedirectLimit    Code = "redirect_limit"     // more than Options.MaxRedirects
-	CodeRedirectRefused  Code = "redirect_refused"   // it would replace the method, leave https, or carry a body to another origin
+	CodeURL              Code = "url_refused"        // the URL has user information, no host, an unusual form of the host, or port 0
+	CodeScheme           Code = "scheme_refused"     // the scheme is not among Rules.Schemes
+	CodeHost             Code = "host_refused"       // the host is not among Rules.Hosts
+	CodePort             Code = "port_refused"       // the port is not among Rules.Ports
+	CodeAddress          Code = "address_refused"    // the host resolves to an address that is neither public nor in Rules.Private
+	CodeRedirectLimit    Code = "redirect_limit"     // there were more redirects than Options.MaxRedirects
+	CodeRedirectRefused  Code = "redirect_refused"   // the redirect would change the method, leave https, or send a body to another origin
 	CodeResolve          Code = "resolve_failed"     // the host name could not be resolved, or has no address
 	CodeConnect          Code = "connect_failed"     // no address of the host accepted a connection within Options.DialTimeout
 	CodeTLS              Code = "tls_failed"         // the TLS handshake failed, or the certificate is not valid
 	CodeTimeout          Code = "timeout"            // a timeout of Options or the deadline of the context was exceeded; see also CodeConnect
 	CodeCancelled        Code = "cancelled"          // the context was cancelled
 	CodeBodyTooLarge     Code = "body_too_large"     // the decoded body is larger than Options.MaxBodyBytes
-	CodeEncodingRefused  Code = "encoding_refused"   // a Content-Encoding other than gzip
+	CodeEncodingRefused  Code = "encoding_refused"   // the response has a Content-Encoding other than gzip
 	CodeCompressionRatio Code = "compression_ratio"  // the decoded body is too large for its compressed size
 	CodeBroken           Code = "broken"             // the connection was lost, or the response was not HTTP within the limits
 	CodeCredential       Code = "credential_missing" // the transport of Client.With returned an error
@@ -52,7 +52,7 @@ var texts = map[Code]string{
 // An Error is the reason why a request failed. Its text is fixed for each code: it contains nothing of the request or the response.
 type Error struct {
 	Code Code
-	// Refused says that a rule stopped the request, and not the network.
+	// Refused says that a rule stopped the request; false: it failed for another reason, such as the network.
 	Refused bool
 	// Unsent says that the request, or the last one after redirects, was not sent to a server, so that it had no effect there.
 	Unsent bool
@@ -63,11 +63,11 @@ type Error struct {
 // Error returns the fixed text of the code.
 func (e *Error) Error() string { return "egress: " + string(e.Code) + ": " + texts[e.Code] }
 
-// Unwrap returns context.Canceled or context.DeadlineExceeded if that was the cause, the error of the transport that adds credentials if
-// the code is CodeCredential, and nil in all other cases.
+// Unwrap returns context.Canceled or context.DeadlineExceeded if that was the cause. If the code is CodeCredential, it returns the error of
+// the transport that adds credentials. In all other cases it returns nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// CodeOf returns the code of the first [Error] in the tree of err, or "" if there is no Error in it.
+// CodeOf returns the code of the first [Error] in the tree of err, or "" if the tree contains none.
 func CodeOf(err error) Code {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Code
@@ -79,8 +79,8 @@ func refuse(code Code) *Error { return &Error{Code: code, Refused: true, Unsent:
 
 func unsent(code Code) *Error { return &Error{Code: code, Unsent: true} }
 
-// Plain returns the first [Error] in the tree of err. It converts any other error into an Error with a fixed text, because the errors of
-// net/http contain the whole URL with its query. err must not be nil.
+// Plain returns an error whose text is safe to show: the errors of net/http contain the whole URL with its query. It returns the first
+// [Error] in the tree of err. If the tree contains none, it returns a new Error with a fixed text. err must not be nil.
 func Plain(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Rules are the conditions that a request must meet to be sent. The zero Rules allow none.
+// Rules are the conditions that a request must meet to be sent. The zero Rules allow no request.
 type Rules struct {
 	// Hosts are the hosts that requests may be sent to: a name or an address ("api.example.com", "10.0.0.7", "2001:db8::7"),
 	// "*.example.com" for every name below example.com, or "*" for all.
@@ -19,13 +19,13 @@ type Rules struct {
 	Schemes []string
 	// Ports are the ports that requests may be sent to; nil: 443, and 80 if http is allowed; empty but not nil: none.
 	Ports []int
-	// AnyPort allows every port; Ports is ignored. It is for URLs that other servers name, such as those of authorization servers. Private
-	// addresses still need an entry in Private.
+	// AnyPort allows every port; Ports is ignored. It is for URLs that another server supplies, such as those of authorization servers.
+	// Private addresses still need an entry in Private.
 	AnyPort bool
-	// Private lists addresses that may be reached although they are not public: a prefix ("10.1.0.0/16"), an address, or a host name, which
-	// then may resolve to private and loopback addresses. Link-local addresses and those of metadata services are reached only by a prefix
-	// or address that names them, and multicast and unspecified addresses never. An entry allows the address only: Hosts must list the
-	// host, too.
+	// Private lists addresses that requests may reach although they are not public. An entry is a prefix ("10.1.0.0/16"), an address, or a
+	// host name, which then may resolve to private and loopback addresses. Link-local addresses and those of metadata services are reached
+	// only through a prefix or address that contains them; multicast and unspecified addresses are never reached. An entry allows the
+	// address only: Hosts must list the host, too.
 	Private []string
 }
 
@@ -135,8 +135,8 @@ func (r *rules) allows(host string) bool {
 }
 
 // PlainHost returns the host in lower case. ok is true for names of ASCII letters, digits, hyphens and underscores, and for addresses in
-// their usual spelling. ok is false for spellings that resolvers read as an IPv4 address although they do not look like one (octal,
-// hexadecimal, a single number, fewer than four parts), for IPv4 within IPv6, for zones, and for a dot at the end.
+// their usual form. ok is false for forms that resolvers read as an IPv4 address although they do not look like one (octal, hexadecimal, a
+// single number, fewer than four parts), for IPv4 within IPv6, for zones, and for a dot at the end.
 func PlainHost(s string) (string, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.String(), a.Zone() == "" && !a.Is4In6()

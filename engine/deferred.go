@@ -99,10 +99,11 @@ func (s *stamper) deferPersistence(mustPersist func(event.Data) bool) (done func
 }
 
 // Flush stores the published events of a run of durability [Deferred], whether the run is in progress or has just ended. If runID is "", it
-// does so for all runs. It blocks until the events are stored. Each later event of a run in progress is stored before it is published.
+// does so for all runs. It blocks until the events are stored. Afterwards, each new event of a run in progress is stored before it is
+// published.
 //
-// Flush returns the first error of the store for a run in progress, and the error of ctx if ctx is done earlier. A run that has ended and
-// could not be stored is logged, and is no error of Flush. For another run id Flush does nothing.
+// Flush returns the first error of the store for a run in progress, and the error of ctx if ctx is done earlier. If the events of an ended
+// run cannot be stored, Flush logs that and returns no error for it. If runID is unknown, Flush does nothing.
 func (e *Engine) Flush(ctx context.Context, runID string) error {
 	e.mu.Lock()
 	var going []*deferredRun

@@ -18,10 +18,10 @@ const (
 	// Immediate stores each event before it is published and before any effect that depends on it.
 	Immediate Durability = iota
 	// Deferred publishes events first and stores them later: all together after the end of the run, or as soon as MustPersist requires it.
-	// It is for a run on which nothing outside this process depends. If the process stops or the store fails earlier, the store has no
-	// events of the run. See [RunOptions].MustPersist, [Engine.Flush] and [Options].FlushBeforeEnd.
+	// Use it only for a run on which nothing outside this process depends: if the process stops or the store fails earlier, the store has
+	// no events of the run. See [RunOptions].MustPersist, [Engine.Flush] and [Options].FlushBeforeEnd.
 	Deferred
-	// None stores nothing. Events are audited and published. The run cannot be parked.
+	// None stores no events. They are only audited and published. The run cannot be parked.
 	None
 )
 
@@ -43,15 +43,17 @@ func (d Durability) String() string {
 type RunOptions struct {
 	// Durability says when events are stored. An engine without a store never stores them.
 	Durability Durability
-	// MustPersist is for Deferred. It is called with the data of each event that is no delta, in order, on the goroutine of the run. The
-	// first event for which it returns true is stored, with all earlier ones, before it is published; from then on every event is stored
-	// first, as with Immediate. nil: nothing is stored before the end of the run.
+	// MustPersist, for a run of durability Deferred, selects the event from which on the run is stored. Run calls it with the data of each
+	// event except deltas, in order, on the goroutine of the run. When it first returns true, that event and all earlier ones are stored
+	// before the event is published; every later event is then stored before it is published, as with Immediate. nil: nothing is stored
+	// before the end of the run.
 	MustPersist func(event.Data) bool
 	// Sinks receive the events of this run only, after the sinks of the engine.
 	Sinks []event.Sink
-	// Cancel is an optimization; it may be nil. It cancels the context that the caller passes to Run, which the caller has created for this
-	// run alone by [context.WithCancelCause], and cancels after Run has returned. Run then derives no context of its own: it calls Cancel
-	// with the cause if the store or the audit fails, or another process acquires the run.
+	// Cancel, if not nil, must cancel the context that the caller passes to Run. The caller must have created that context by
+	// [context.WithCancelCause] for this run alone, and must cancel it after Run has returned. Run then derives no context of its own,
+	// which is faster. Run calls Cancel with the cause if the store or the audit fails, or if another process acquires the run. nil: Run
+	// derives its own context.
 	Cancel context.CancelCauseFunc
 }
 

@@ -22,37 +22,38 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Options configure an engine. They are copied.
+// Options are the options of [New]. They are copied.
 type Options struct {
 	// Store stores the events; nil: they are not stored. If it is a [store.Shared], the engine claims each run that it executes. If it is a
 	// [store.SignalStore], a resumed run reads its signals.
 	Store store.Store
-	// FlushBeforeEnd stores a deferred run before its end is published, not in the background. It is for a store that appends without
-	// blocking, such as one in memory.
+	// FlushBeforeEnd stores the events of a run of durability [Deferred] before the end of the run is published; false: they are stored in
+	// the background. Use it with a store that appends without blocking, such as one in memory.
 	FlushBeforeEnd bool
-	// Node is the unique name of this process among those with the same shared store; "": a generated one. No two processes may use the
+	// Node is the unique name of this process among those with the same shared store; "": a generated name. No two processes may use the
 	// same name, even at different times.
 	Node string
 	// Lease is the time for which a claim on a run is valid after each renewal; 0: 10 s. A process that cannot renew its claims stops its
-	// runs a fifth of the lease before the end; other processes then acquire them.
+	// runs a fifth of the lease before the lease ends; then other processes acquire the runs.
 	Lease time.Duration
-	// StoreTimeout limits one append, one call of Audit and one of a [Recorder]; 0: 10 s. It applies also after the run was cancelled, so that
-	// its end is stored.
+	// StoreTimeout is the time limit of one append to the store, one call of Audit and one call of a [Recorder]; 0: 10 s. These calls are
+	// not cancelled with the run, so that its end is stored too.
 	StoreTimeout time.Duration
-	// Audit, if set, is called with each event before it is stored, so that nothing is done or published without an audit. It is not called
-	// with deltas, nor with the ends of runs whose store failed. An error, a panic, or no return within StoreTimeout has the effect of a
-	// store that failed. Audit must not retain or change run, nor what e points to.
+	// Audit, if set, is called with each event before the event is stored, so that nothing is done or published without an audit. It is not
+	// called with deltas, nor with the end of a run whose store failed. If Audit returns an error, panics, or does not return within
+	// StoreTimeout, the run ends as if the store had failed. Audit must not retain or change run or the data of e.
 	Audit func(ctx context.Context, run *lathe.RunInfo, e event.Event) error
-	// Sinks receive each event in this order after it was stored. If a sink panics, the panic is logged and the other sinks receive the
-	// event. The first sink that is an [event.Tracer] provides the span ids of runs for models and tools.
+	// Sinks receive each event after it was stored, in the order of the slice. If a sink panics, the panic is logged and the other sinks
+	// receive the event. If a sink is an [event.Tracer], the requests that models and tools send carry the trace and span ids of the first
+	// one.
 	Sinks []event.Sink
-	Now   func() time.Time // nil: time.Now
+	Now   func() time.Time // the clock for the times of events; nil: time.Now
 	// NewID returns a new id that begins with prefix and sorts by time; nil: prefix and a ULID.
 	NewID func(prefix string) string
-	Log   *slog.Logger // nil: no logging
+	Log   *slog.Logger // receives log records; nil: no logging
 }
 
-// An Engine executes loops. Its methods may be called from several goroutines at once.
+// An Engine executes the loops of runs and stores their events. Its methods may be called from several goroutines at once.
 type Engine struct {
 	opts    Options
 	node    *node             // nil: the store is not shared
@@ -111,7 +112,7 @@ func (o *Options) setDefaults() {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 }
 
-// Node returns the name of this process among those with the same shared store, or "" if the store is not shared.
+// Node returns the name of this process among those that share the store, or "" if the store is not shared.
 func (e *Engine) Node() string {
 	if e.node == nil {
 		return ""
@@ -119,19 +120,20 @@ func (e *Engine) Node() string {
 	return e.node.name
 }
 
-// NewRunID returns an id for a new run (`run_…`), for callers that need the id before they start the run: see [lathe.RunInfo].RunID.
+// NewRunID returns an id for a new run (`run_…`). A caller that needs the id before the start of the run sets it as [lathe.RunInfo].RunID.
 func (e *Engine) NewRunID() string { return e.opts.NewID("run_") }
 
-// Run executes one run, and blocks until it ends or is parked. opts may be nil. Run generates the run id (`run_…`) and the request id
+// Run executes one run, and blocks until the run ends or is parked. opts may be nil. Run generates the run id (`run_…`) and the request id
 // (`req_…`) if they are not set. The IDs of events are consecutive from 1. Each event is stored before any sink receives it, unless
-// opts.Durability requires otherwise.
+// opts.Durability says otherwise.
 //
-// If the store fails or panics, or contains a run with this id, the run is cancelled before any effect that depends on the missing event, and
-// ends `internal`. Its RunFinished is then published without an ID, because it is not stored. On a shared store, the run is released instead
-// if another process has acquired it, or if the store is unavailable and the run can be resumed (in.Park): the result then has the reason
-// `interrupted`, and the error wraps [lathe.ErrLeft].
+// If the store fails or panics, or already contains a run with this id, Run cancels the run before any effect that depends on the missing
+// event. The run ends with the reason `internal`. Its RunFinished is then published without an ID, because it is not stored.
 //
-// The result is never nil. The error is that of [loop.Loop.Do], or one of code invalid_request for options that contradict each other.
+// On a shared store, Run releases the run instead if another process has acquired it, or if the store is unavailable and the run can be
+// resumed (in.Park). The result then has the reason `interrupted`, and the error wraps [lathe.ErrLeft].
+//
+// The result is never nil. The error is that of [loop.Loop.Do], or has the code invalid_request if options contradict each other.
 func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *RunOptions) (*event.Result, error) {
 	if opts == nil {
 		opts = &RunOptions{}
@@ -177,11 +179,10 @@ func (e *Engine) Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *Ru
 	return s.execute(ctx, l)
 }
 
-// A Recorder is an [event.Sink] of one run, such as one of [RunOptions].Sinks, that stores its own record of an event before the event is
-// stored. Record is not called for the sinks of [Options]. The goroutine of the run calls Record, after the audit, with each event that is
-// to be stored. The context of Record ends after StoreTimeout. An error or a panic
-// has the effect of a store that failed: the event is not stored, and the run ends. An engine without a store and without an audit does not
-// call Record.
+// A Recorder is an [event.Sink] that stores its own record of an event before the event is stored. It must be a sink of one run, such as
+// one of [RunOptions].Sinks: Record is not called for the sinks of [Options]. The goroutine of the run calls Record, after the audit, with
+// each event that is to be stored. The context of Record ends after StoreTimeout. If Record returns an error or panics, the event is not
+// stored and the run ends, as if the store had failed. An engine without a store and without an audit does not call Record.
 //
 // An error that wraps [ErrSuperseded] ends the run, too, but is logged as information.
 type Recorder interface {
@@ -189,7 +190,7 @@ type Recorder interface {
 	Record(ctx context.Context, e event.Event) error
 }
 
-// ErrSuperseded is the error of a [Recorder] that ends a run because another run does its work.
+// ErrSuperseded is returned by the Record method of a [Recorder] to end a run whose work another run does.
 var ErrSuperseded = errors.New("another run takes the place of this one")
 
 // A stamper gives the events of one run their ids and times, and stores and publishes them.

@@ -71,7 +71,7 @@ type claimHandle struct {
 	reported int         // number of signals in the last renewal that reported more than before; guarded by node.mu
 }
 
-// Owns reports whether this process has the claim on the run. It returns false if the store is not shared.
+// Owns reports whether this process holds the claim on the run. It returns false if the store is not shared.
 func (e *Engine) Owns(runID string) bool {
 	n := e.node
 	if n == nil {

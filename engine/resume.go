@@ -12,7 +12,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// ReadState returns the state of a run from its log in s. Its error has the code not_found if the store does not contain the run.
+// ReadState computes the state of a run from its log in s. Its error has the code not_found if the store does not contain the run.
 func ReadState(ctx context.Context, s store.Store, runID string) (*loop.State, error) {
 	return (&Engine{opts: Options{Store: s}}).State(ctx, runID)
 }
@@ -60,19 +60,19 @@ func fold(s *loop.State, ev *event.Event) (err error) {
 	return s.Apply(ev)
 }
 
-// Resume resumes a run that was started with [loop.Input].Park, and blocks until it ends or is parked again. The run is parked, or its
-// process has stopped before its end. answers are the results of calls that clients executed, by call id; nil: none. Calls without a result
-// remain pending. l must be configured like the loop that started the run; [loop.State].Target names that loop. Resume also applies the
-// signals that the store has for the run: results of clients, and a cancel request. If both have a result of a call, that of answers is
-// used. sinks receive the events after the sinks of the engine.
+// Resume resumes a run that was started with [loop.Input].Park, and blocks until it ends or is parked again. The run must be parked, or its
+// process must have stopped before the end of the run. answers are the results of calls that clients executed, by call id; nil: none. Calls
+// without a result remain pending. l must be configured like the loop that started the run; [loop.State].Target names that loop. Resume
+// also applies the signals that the store has for the run: results of clients, and a cancel request. If both answers and a signal have a
+// result of a call, Resume uses that of answers. sinks receive the events after the sinks of the engine.
 //
-// If two processes resume the same run, the log admits one: the first append of the other fails, and that process does nothing more and
-// returns an error of code conflict. On a shared store, the error is also conflict if another process executes the run. A tool that writes
-// is not called twice: if an earlier process may have called it, the call gets the result `interrupted`.
+// If two processes resume the same run, only one succeeds: the first append of the other fails with code conflict, and that process does
+// nothing more. On a shared store, the error is also conflict if another process executes the run. A tool that writes is not called twice:
+// if an earlier process may have called it, the call gets the result `interrupted`.
 //
-// The result is nil if the run cannot be resumed. The error then has the code not_found; conflict if the run has ended; invalid_request if
-// [Engine.Accept] has stored it for steps; or unavailable for one lease after a shared store has connected to another server than before,
-// whose log may lack events.
+// If the run cannot be resumed, the result is nil and the error has one of these codes: not_found; conflict if the run has ended;
+// invalid_request if [Engine.Accept] has stored the run, which only [Engine.Step] continues; or unavailable for one lease after the
+// connection of a shared store has changed to another server, whose log may lack events.
 func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers map[string]lathe.Output, sinks ...event.Sink) (*event.Result, error) {
 	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {
@@ -82,9 +82,9 @@ func (e *Engine) Resume(ctx context.Context, l *loop.Loop, runID string, answers
 }
 
 // Cancel ends a run that is parked, or whose process has stopped: its open calls get the result `cancelled`. It blocks until the run has
-// ended, and returns no error then. If ctx is done after the run was read, the run is ended nevertheless. Cancel does not end a run that
-// another process executes: that process must cancel the context of the run. For a run that cannot be resumed, the result and the error are
-// those of [Engine.Resume]. l and sinks are as in Resume.
+// ended, and then returns no error. If ctx is done after Cancel has read the run, Cancel ends the run nevertheless. Cancel does not end a
+// run that another process executes: that process must cancel the context of the run. If the run cannot be resumed, Cancel returns the same
+// errors as [Engine.Resume]. l and sinks are as in Resume.
 func (e *Engine) Cancel(ctx context.Context, l *loop.Loop, runID string, sinks ...event.Sink) (*event.Result, error) {
 	g, err := e.claimRun(ctx, runID, &attempts{}, false)
 	if err != nil {

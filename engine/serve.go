@@ -14,17 +14,17 @@ import (
 
 // ServeOptions configure [Supervisor.Serve]. LoopFor is required.
 type ServeOptions struct {
-	// LoopFor returns the loop for a run, by the target of its row. If it returns an error, the run is left until its claim expires; then a
-	// process that uses the store claims it again.
+	// LoopFor returns the loop that executes a run; the Target of the summary names the loop that started it. If LoopFor returns an error,
+	// the run is left until its claim expires; then a process that uses the store claims the run again.
 	LoopFor func(*store.RunSummary) (*loop.Loop, error)
-	// Sinks receive the events of the runs that are acquired.
+	// Sinks receive the events of the runs that Serve acquires.
 	Sinks []event.Sink
 	// Every is the interval between two searches for runs; 0 or less: 1 s.
 	Every time.Duration
-	// Address is the address at which other nodes reach this one. It is stored for three leases and renewed after each; "": none.
+	// Address is the base URL at which other nodes reach this one; "": none. Serve stores it for three leases, and again after each lease.
 	Address string
-	// Notified, if set, is called for each notification of the store: the run may have new events or signals. It must not block. A
-	// notification may arrive twice, late or not at all.
+	// Notified, if set, is called for each notification of the store that the run runID may have new events or signals. It must not block.
+	// A notification may arrive twice, late or not at all.
 	Notified func(runID string)
 }
 
@@ -36,9 +36,10 @@ const maxClaimed = 32
 const signalReadEvery = time.Second
 
 // Serve acquires and resumes runs of the store that no process executes: those whose process has stopped or was drained, those whose
-// requests for approval have expired, and those with new signals, but not runs with an executor. It ends, with reason `interrupted`, those
-// whose process has stopped and that are not resumable. It blocks until ctx is done; the runs that it has acquired continue. If the store is
-// not shared, it returns at once: [Supervisor.Recover] is sufficient then. At most MaxRuns runs are in progress, those of Start included.
+// requests for approval have expired, and those with new signals. It does not acquire runs with an executor. If the process of a run has
+// stopped and the run is not resumable, Serve ends the run with reason `interrupted`. It blocks until ctx is done; the runs that it has
+// acquired continue. If the store is not shared, it returns at once: [Supervisor.Recover] is sufficient then. At most MaxRuns runs are in
+// progress, including those of Start.
 func (c *Supervisor) Serve(ctx context.Context, opts *ServeOptions) {
 	n := c.engine.node
 	if n == nil {
@@ -150,10 +151,10 @@ func (c *Supervisor) claimSome(ctx context.Context, opts *ServeOptions) (more bo
 }
 
 // Recover resumes the runs of the index that are resumable and have not ended: those whose process has stopped, and parked ones with new
-// signals. It ends, with reason `interrupted`, unfinished runs that are not resumable. It is called once, before other runs are started.
-// loopFor returns the loop for a run, and sinks receive its events. The runs are resumed in the background; Recover returns their number, and
-// the joined errors of those that cannot be resumed, which remain as they are. If the index fails, Recover returns that error as well and
-// reads no further. It ignores runs with an executor and, on a shared store, runs that another process executes.
+// signals. It ends, with reason `interrupted`, unfinished runs that are not resumable. It must be called once, before other runs are
+// started. loopFor returns the loop for a run, and sinks receive the events of the runs. Recover resumes the runs in the background. It
+// returns their number, and the joined errors of those that cannot be resumed, which remain as they are. If the index fails, Recover also
+// returns that error and reads no further. It ignores runs with an executor and, on a shared store, runs that another process executes.
 func (c *Supervisor) Recover(ctx context.Context, index store.RunIndex, loopFor func(*store.RunSummary) (*loop.Loop, error), sinks ...event.Sink) (n int, err error) {
 	left := []store.RunFilter{{Status: "running"}}
 	if c.engine.signals != nil { // without signals no parked run can be resumed

@@ -17,8 +17,8 @@ type resultForm struct {
 	IsError bool   `json:"is_error,omitempty"`
 }
 
-// ResultSignal returns a signal with the result of a client's tool. If it is in the store, [Engine.Resume] uses it as the result of the call. An
-// error has the code invalid_request.
+// ResultSignal returns a signal with the result of a client's tool. After the caller has stored the signal by
+// [store.SignalStore].PutSignal, [Engine.Resume] uses the result for the call. An error has the code invalid_request.
 func ResultSignal(runID, callID string, out lathe.Output) (store.Signal, error) {
 	body, err := json.Marshal(&resultForm{string(out.Data), out.IsError})
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 // StepOptions determine what [Engine.Step] does. The zero value executes the first step after [Engine.Accept]; for a later step, set After.
 // If Cancel is true, Resume and Answers have no effect.
 type StepOptions struct {
-	// After is LastID of the last [Step] of the run that the caller has received; 0: none. If the log contains later events, Step assumes
-	// that a process stopped in the middle of a step: it resumes the run as [Engine.Resume] does, with a RunResumed event. After 5 such
-	// resumes without progress it parks the run with reason `interrupted`, unless Cancel is true.
+	// After is the LastID of the last [Step] of the run that the caller has received; 0: none. If the log contains later events, Step
+	// assumes that a process stopped in the middle of a step: it resumes the run as [Engine.Resume] does, with a RunResumed event. After 5
+	// such resumes without progress it parks the run with reason `interrupted`, unless Cancel is true.
 	After int64
-	// Settle makes the step start no model call and no tool call: it only gives results to the calls that an earlier process may have
+	// Settle makes the step start no model call and no tool call. The step only gives results to the calls that an earlier process may have
 	// started, by the rules of [Engine.Resume], and suspends the run.
 	Settle bool
 	// Cancel ends the run, as [Engine.Cancel] does.
@@ -34,11 +34,11 @@ type StepOptions struct {
 	Sinks []event.Sink
 }
 
-// A Step is the result of [Engine.Step], and the step that follows. It contains no content of the run.
+// A Step is what [Engine.Step] returns: the state of the run after the step, and the step that follows. It contains no content of the run.
 type Step struct {
 	LastID int64 // ID of the last event of the run
-	// Reason is the reason why the run has ended or is parked; "": it is suspended before the step Next. Status is the status of the
-	// reason: `parked` for a parked run.
+	// Reason is the reason why the run has ended or is parked; "": the run is suspended before the step Next. Status is the status that
+	// belongs to Reason: `parked` for a parked run.
 	Reason lathe.Reason
 	Status string
 	// Next is the step that follows; nil: the run has ended or is parked.
@@ -47,11 +47,11 @@ type Step struct {
 	Waiting []Waiting
 }
 
-// NextStep is a model call or a call of a tool.
+// NextStep is the model call or the tool call that a run does next.
 type NextStep struct {
-	CallID string // "": a model call
-	// Tool is the name of a tool of the loop's runner, and Effect is its effect; "": a model call, or a call without effect, such as one of
-	// an unknown tool.
+	CallID string // id of the tool call; "": a model call
+	// Tool is the name of the called tool, as in the loop's runner, and Effect is its effect. Tool is "" for a model call, and for a call
+	// without effect, such as one of an unknown tool.
 	Tool   string
 	Effect lathe.Effect
 }
@@ -61,17 +61,17 @@ func (n *NextStep) Writes() bool {
 	return n.Tool != "" && n.Effect != lathe.ReadOnly && n.Effect != lathe.Idempotent
 }
 
-// Waiting is a call that a parked run waits for.
+// Waiting is a call whose result or approval a parked run waits for.
 type Waiting struct {
 	CallID string
-	// Digest is the digest of the requested approval; "": the call waits for the result of a client's tool, or for another call.
+	// Digest identifies the requested approval; "": the call waits for the result of a client's tool, or for another call.
 	Digest    string
-	ExpiresAt time.Time // when the request for approval expires; the zero time: Digest is ""
+	ExpiresAt time.Time // when the request for approval expires; zero if Digest is ""
 }
 
-// Accept stores the first event of a run that Step will execute, and nothing else. The run may be parked, whatever in.Park is. If the run
-// has no id, Accept generates one; it returns the id. If the store contains the run already, Accept changes nothing and returns no error,
-// so that a caller may repeat it.
+// Accept stores the first event of a run that Step will execute, and nothing else. The run can be parked even if in.Park is false. Accept
+// returns the id of the run, which it generates if in has none. If the store contains the run already, Accept changes nothing and returns
+// no error, so that a caller may repeat it.
 //
 // The log records the executor of the run: the name of the server's Executor if a server has started the run, else `steps`. No [Supervisor]
 // acquires such a run, and [Engine.Resume] and [Engine.Cancel] return an error for it.
@@ -97,10 +97,10 @@ func (e *Engine) Accept(ctx context.Context, l *loop.Loop, in *loop.Input, sinks
 	return own.Run.RunID, err
 }
 
-// Step executes one step of a run that Accept has stored, and blocks until it is done: a model call, or the next tool call of the turn.
-// Concurrent calls of tools that only read are one step, and so are calls that waited for the same approval. The end of the run, or parking
-// it, is part of the step before. Step then releases the run. For a parked run without new input, and for a run that has ended, Step changes
-// nothing and returns its state. opts may be nil.
+// Step executes one step of a run that Accept has stored, and blocks until the step is done. A step is a model call, or the next tool call
+// of the turn. Concurrent calls of tools that only read are one step, and so are calls that waited for the same approval. When no model
+// call or tool call follows a step, the same step also ends or parks the run. Step then releases the run. For a parked run without new
+// input, and for a run that has ended, Step changes nothing and returns its state. opts may be nil.
 //
 // A step may be repeated after a failure: Step does not repeat what the log contains. A model call is repeated, and so is a call that only
 // reads, with the same idempotency key. A call that writes gets the result `interrupted` if it may have been started.

@@ -54,12 +54,12 @@ type ownedRun struct {
 
 // SupervisorOptions are the options of [NewSupervisor]. They are copied.
 type SupervisorOptions struct {
-	MaxRuns int // the maximum number of concurrent runs; 0: [MaxRuns]; a negative one is refused
+	MaxRuns int // the maximum number of concurrent runs; 0: [MaxRuns]; a negative value is an error
 }
 
-// NewSupervisor returns the supervisor of e, without runs. opts may be nil. An engine has at most one supervisor, so that signals reach the
-// supervisor that executes the run: for a second one NewSupervisor returns an error of code conflict. The code is invalid_config if MaxRuns
-// is negative.
+// NewSupervisor returns a supervisor for the runs of e. opts may be nil. An engine has at most one supervisor, so that signals reach the
+// supervisor that executes the run: if e has one already, NewSupervisor returns an error of code conflict. The code is invalid_config if
+// MaxRuns is negative.
 func NewSupervisor(e *Engine, opts *SupervisorOptions) (*Supervisor, error) {
 	const op = "engine: new supervisor"
 	if opts == nil {
@@ -197,8 +197,8 @@ func (c *Supervisor) guard(ctx context.Context, id string, do func(context.Conte
 	return do(ctx)
 }
 
-// Notify processes a notification that the store may have a new signal for a run. If this process executes the run, a cancel request ends
-// it; other signals are read after the run is parked. Notify reports whether this process executes the run.
+// Notify must be called when the store may have a new signal for a run. If this process executes the run, a cancel request ends it; other
+// signals are read after the run is parked. Notify reports whether this process executes the run.
 func (c *Supervisor) Notify(runID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,10 +231,10 @@ func (c *Supervisor) Cancel(runID string) bool {
 	return r != nil
 }
 
-// Wait blocks until a run that this process executes ends, is parked or is released, and returns the result and the error of [Engine.Run] for
-// it. The result is nil if the run panicked, or was acquired and could not be executed. ok is false if this process does not execute the run, for
-// example because it has ended already. If ctx is done earlier, Wait returns the error of ctx, with ok true and without a result, and the run
-// continues.
+// Wait blocks until a run that this process executes ends, is parked or is released. It returns the result and the error that [Engine.Run]
+// returned for the run. The result is nil if the run panicked, or was acquired and could not be executed. ok is false if this process does
+// not execute the run, for example because it has ended already. If ctx is done earlier, Wait returns the error of ctx, with ok true and a
+// nil result, and the run continues.
 func (c *Supervisor) Wait(ctx context.Context, runID string) (res *event.Result, ok bool, err error) {
 	r := c.find(runID)
 	if r == nil {
@@ -264,9 +264,9 @@ func (c *Supervisor) Active() int {
 	return len(c.runs)
 }
 
-// Drain accepts no more runs and blocks until all runs in progress have ended or are parked. If ctx is done earlier, it releases the
-// remaining ones: nothing more is stored of them, and another process resumes those that are resumable. It returns after the last of them has
-// stopped, with the number of released runs. The supervisor remains drained.
+// Drain accepts no more runs and blocks until all runs in progress have ended or are parked. If ctx is done earlier, Drain releases the
+// remaining runs: it stores no more events of them, and another process resumes those that are resumable. It returns after the last of them
+// has stopped, with the number of released runs. The supervisor remains drained.
 func (c *Supervisor) Drain(ctx context.Context) (left int) {
 	c.mu.Lock()
 	c.closed = true

@@ -37,7 +37,7 @@ func (f *function) during(s *send) *function {
 	return &bound
 }
 
-// Spec returns the definition that the guest registered.
+// Spec implements [lathe.Tool]. It returns the definition that the guest has registered.
 func (f *function) Spec() *lathe.ToolSpec { return &f.spec }
 
 // A returned is the result of a call of a guest's function.
@@ -46,7 +46,8 @@ type returned struct {
 	err error
 }
 
-// Call calls the function in the guest. A call after the end of its send is cancelled.
+// Call implements [lathe.Tool]: it calls the function in the guest. A call after the end of the send to which the function belongs is
+// cancelled.
 //
 // If ctx ends, the guest is stopped, which may take a moment. Call returns without waiting for that, so that the run ends in time;
 // cchat_send waits.

@@ -17,13 +17,14 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options configure a [Runtime]. The zero value is usable.
+// Options are the options of [New]. The zero value is usable.
 type Options struct {
-	// CacheDir is the folder in which compiled code is cached, as for package wasmtool; "": it is kept in memory only.
+	// CacheDir is the folder in which compiled code is cached; a missing folder is created. "": compiled code is kept in memory only.
 	CacheDir string
-	// CompileTimeout is the timeout of the compilation of one module; 0: 60 s. Compile returns an error after it.
+	// CompileTimeout is the time limit of the compilation of one module; 0: 60 s. After it, Compile returns an error.
 	CompileTimeout time.Duration
-	// Interpreter executes modules without compiling them to machine code. It is much slower, but a fault in the compiler has no effect.
+	// Interpreter executes modules by interpretation instead of compiling them to machine code. This is much slower, but excludes faults of
+	// the compiler.
 	Interpreter bool
 }
 
@@ -44,7 +45,7 @@ func New(opts *Options) (*Runtime, error) {
 	return &Runtime{rt}, nil
 }
 
-// Close releases all programs of the runtime. None may be running.
+// Close releases all programs of the runtime. No program may be running.
 func (r *Runtime) Close() error { return r.rt.Close() }
 
 // A Program is a compiled guest: a WebAssembly module that may ask a [Host] to run models. It may be run by several goroutines at once.
@@ -54,8 +55,8 @@ type Program struct {
 	entry  string
 }
 
-// Compile checks and compiles a module, which must export _start or main; _start has precedence. limits are those of each run of the program;
-// nil: the defaults. The caller must call [Program.Close] unless it closes the runtime.
+// Compile checks and compiles a module, which must export _start or main; if it exports both, _start is used. limits apply to each run of
+// the program; nil: the defaults. The caller must call [Program.Close] unless it closes the runtime.
 func (r *Runtime) Compile(ctx context.Context, wasm []byte, limits *Limits) (*Program, error) {
 	p := &Program{}
 	if limits != nil {
@@ -99,49 +100,51 @@ func entryOf(m *wasmrt.Module) (string, error) {
 // Close releases the program, which must not be running.
 func (p *Program) Close() error { return p.module.Close() }
 
-// A FileGrant lets a guest read the files in Root under the path Guest. Neither paths nor links lead out of Root.
+// A FileGrant lets a guest read the files in Root under the path Guest. Neither paths nor links can lead out of Root.
 type FileGrant struct {
-	Guest string // such as "/data"
+	Guest string // the path at which the guest sees the files, such as "/data"
 	Root  *os.Root
-	Write bool // the guest may also create, change, rename and remove them
+	Write bool // the guest may also create, change, rename and remove files
 }
 
 // RunOptions configure one run of a program. The zero value grants the guest nothing.
 type RunOptions struct {
 	// Stdout and Stderr receive the guest's output; nil: discarded.
 	Stdout, Stderr io.Writer
-	// Log receives the guest's log lines: level is trace, debug, info, warn or error, and text has at most 16 KiB. It also receives, with
-	// level warn, functions of the guest that were ignored. nil: discarded.
+	// Log receives the guest's log lines. level is trace, debug, info, warn or error, and text has at most 16 KiB. Log also receives, with
+	// level warn, a line for each function that the guest has registered and that was ignored. nil: discarded.
 	Log func(level, text string)
-	// Now is the clock of the guest; nil: a fake one that starts in 2000 and advances with each reading.
+	// Now is the clock that the guest reads; nil: a fake clock that starts in 2000 and advances with each reading.
 	Now func() time.Time
-	// Random is the source of random numbers; nil: the same bytes in each run.
+	// Random is the source of the guest's random numbers; nil: the same bytes in each run.
 	Random io.Reader
-	Files  []FileGrant // nil: no files
-	// Timeout limits the whole run; 0: 15 min; negative: none.
+	Files  []FileGrant // files that the guest may read or write; nil: none
+	// Timeout limits the whole run; 0: 15 min; negative: no limit.
 	Timeout time.Duration
-	// Principal and Labels are those of all runs of models that the guest starts.
+	// Principal and Labels are the principal and the labels of the runs that models make for the guest: see [Request].Run.
 	Principal string
 	Labels    map[string]string
-	// Defaults are the limits of a session of the guest that sets none, and Caps the highest values that it may set. Only MaxIterations,
-	// MaxToolCalls and MaxOutputBytes are read. A zero field of Defaults is the default of that limit, a zero field of Caps the number in
-	// the tag guest of [lathe.Limits].
+	// Defaults are the limits of a session for which the guest sets none; a zero field means the default in [lathe.Limits]. Caps are the
+	// highest limits that the guest may set; a zero field means the value in the struct tag guest of that field of [lathe.Limits]. Only
+	// MaxIterations, MaxToolCalls and MaxOutputBytes are used.
 	Defaults, Caps lathe.Limits
-	// StrictUnknownTool ends a run of a model that calls an unknown tool. If it is false, sessions may set it themselves.
+	// StrictUnknownTool ends each run in which the model calls an unknown tool. If it is false, a session may set it for its own runs.
 	StrictUnknownTool bool
-	MCP               MCPPolicy // tools of MCP servers that sessions may use
+	MCP               MCPPolicy // which tools of MCP servers sessions may use
 }
 
-// An Outcome is how a run of a program ended.
+// An Outcome says how one run of a program has ended.
 type Outcome struct {
-	// Code is the exit code if Reason is answered: that of the call proc_exit, or the result of main; 0 also if the guest has given none.
+	// Code is the exit code of the guest if Reason is answered: the argument of proc_exit, or the result of main. It is 0 if the guest has
+	// given no code.
 	Code int
 	// Reason is answered if the guest exited, guest_fault if it violated a rule or a limit, run_timeout or cancelled if it was stopped, and
 	// internal for any other error.
 	Reason lathe.Reason
-	// Err is why the guest did not exit; nil if it did.
+	// Err says why the guest did not exit; nil: it exited.
 	Err error
-	// Sends is the number of calls of Host.Send, Usage the sum of the usage of their runs. Both are set however the guest ended.
+	// Sends is the number of calls of Host.Send, and Usage the sum of the usage of the runs that these calls made. Both are set however the
+	// guest ended.
 	Sends int
 	Usage lathe.Usage
 }
@@ -163,8 +166,8 @@ type program struct {
 	out    Outcome // the outcome so far
 }
 
-// Run runs the program to its end and never returns nil. It returns only after all goroutines that the guest has caused have ended. When
-// ctx is done, the guest is stopped. opts may be nil.
+// Run runs the program to its end. The outcome is never nil. Run returns only after all goroutines that the guest has caused have ended.
+// When ctx is done, the guest is stopped. opts may be nil.
 func (p *Program) Run(ctx context.Context, host Host, opts *RunOptions) *Outcome {
 	r := &program{host: host, limits: &p.limits, id: "guest_" + strings.ToLower(rand.Text())}
 	if opts != nil {

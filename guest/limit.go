@@ -6,27 +6,27 @@ import (
 	"github.com/lathe-run/lathe/internal/wasmrt"
 )
 
-// Limits of a guest. Each comment begins with the default of a zero field. If a guest exceeds a limit marked "ends", its run ends with
-// guest_fault; for the others, the guest's call returns an error.
+// Limits of a guest. A zero field has the default in its comment. [Runtime.Compile] returns an error if the module exceeds a limit of
+// modules. If the running guest exceeds another limit, its run ends with guest_fault or its call returns an error: see the comment.
 type Limits struct {
-	ModuleBytes   int    // 16 MiB; of the binary
-	Functions     int    // 50,000, in the module
-	FunctionBytes int    // 1 MiB; of the code of one function
-	MemoryPages   uint32 // 1,024, of 64 KiB each: 64 MiB; ends the guest if it requires more
-	TableElements uint32 // 100,000, in all tables together
-	HostCalls     int64  // 1,000,000; ends
-	StdoutBytes   int64  // 64 KiB, of both outputs together; ends
-	FileBytes     int64  // 64 MiB, read and written; ends
-	OpenFiles     int    // 64 at once; ends
-	NewFiles      int    // 1,000 files and folders made; ends
-	LogBytes      int    // 256 KiB, of all log calls: -ENOSPC
-	Descriptors   int    // 256 open at once: -ENOMEM
-	SessionBytes  int    // 16 MiB: messages, functions and parameters of all open sessions, and the answers: -ENOMEM
-	SessionTools  int    // 128 functions in one session: -ENOMEM
-	Sends         int    // 1,000 runs: the answer is the error budget_exceeded
+	ModuleBytes   int    // maximum size of the binary; 0: 16 MiB
+	Functions     int    // maximum number of functions in the module; 0: 50,000
+	FunctionBytes int    // maximum size of the code of one function; 0: 1 MiB
+	MemoryPages   uint32 // maximum memory in pages of 64 KiB; 0: 1,024 (64 MiB). memory.grow beyond it returns -1
+	TableElements uint32 // maximum number of elements in all tables together; 0: 100,000
+	HostCalls     int64  // maximum number of calls from the guest to the host; 0: 1,000,000; more end the run
+	StdoutBytes   int64  // maximum bytes of standard output and standard error together; 0: 64 KiB; more end the run
+	FileBytes     int64  // maximum bytes read from and written to files; 0: 64 MiB; more end the run
+	OpenFiles     int    // maximum number of files open at once; 0: 64; more end the run
+	NewFiles      int    // maximum number of files and folders created; 0: 1,000; more end the run
+	LogBytes      int    // maximum bytes of all log calls together; 0: 256 KiB; more fail with -ENOSPC
+	Descriptors   int    // maximum number of descriptors open at once; 0: 256; more fail with -ENOMEM
+	SessionBytes  int    // maximum bytes of messages, functions, parameters and answers of open sessions; 0: 16 MiB; more fail with -ENOMEM
+	SessionTools  int    // maximum number of functions in one session; 0: 128; more fail with -ENOMEM
+	Sends         int    // maximum number of calls of Host.Send; 0: 1,000; more are answered with the error budget_exceeded
 }
 
-// WithDefaults returns l with defaults in place of zero fields.
+// WithDefaults returns a copy of l in which zero fields have their defaults.
 func (l Limits) WithDefaults() Limits {
 	w := l.runtime().WithDefaults()
 	l.ModuleBytes, l.Functions, l.FunctionBytes, l.MemoryPages, l.TableElements = w.ModuleBytes, w.Functions, w.FunctionBytes, w.MemoryPages, w.TableElements

@@ -18,8 +18,8 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// A LoopHost is a [Host] that executes each send as a run of package loop, which may call the functions of the guest and the tools of
-// [HostOptions]. It may be used for several guests at once.
+// A LoopHost is a [Host] that executes each send as a run of package loop. The run may call the functions of the guest and the tools of
+// [HostOptions]. A LoopHost may be used for several guests at once.
 type LoopHost struct {
 	opts    HostOptions
 	backend *Backend
@@ -29,47 +29,47 @@ type LoopHost struct {
 
 var _ Host = (*LoopHost)(nil)
 
-// HostOptions configure a [LoopHost]. The zero value lets models call the functions of the guest only.
+// HostOptions are the options of [NewHost]. With the zero value, models can call the functions of the guest only.
 type HostOptions struct {
-	// Tools are further tools that sends may call, those that the set has when the send begins; nil: none. A send whose functions have the
-	// name of such a tool fails with invalid_request.
+	// Tools are further tools that the model may call; nil: none. A send uses the tools that the set contains when the send begins. If a
+	// function of the guest has the same name as one of them, the send fails with invalid_request.
 	Tools *tool.Set
-	// Allow names the tools that every send may call; nil: all except those of MCP servers. A tool of an MCP server (Origin "mcp:SERVER")
-	// that Allow does not name may be called only in sessions that have enabled its server.
+	// Allow names the tools that the model may call in every send; nil: all except those of MCP servers. A tool of an MCP server (Origin
+	// "mcp:SERVER") that Allow does not name may be called only in sessions that have enabled its server.
 	Allow []string
-	// Runner are the options of the runner: policy, approver, journal, settings, limits and so on. A nil Policy is policy.Default(). For
-	// the policy, a function of the guest counts as read-only, because it changes only the guest and the files granted to it; rules that
-	// name the function apply. Settings.OnLimit has no effect: a send ends at the limit.
+	// Runner contains the options of the runner: policy, approver, journal, settings, limits and so on. A nil Policy means
+	// policy.Default(). The policy sees a function of the guest as read-only, because it changes only the guest and the files granted to
+	// it; rules that name the function apply. Settings.OnLimit has no effect: a send ends at the limit.
 	Runner tool.Options
-	// Choose returns the model for a send that names one; name is "" if it names none. If Choose is nil, or returns nil and no error, the
-	// model of [NewHost] is used. It may be called from several goroutines at once.
+	// Choose returns the model for a send. name is the model that the guest names, or "". If Choose is nil, or returns nil and no error,
+	// the model of [NewHost] is used. It may be called from several goroutines at once.
 	Choose func(name string) (*Backend, error)
-	// Retention configures what sessions keep of commentary and tool results, and is recorded with each run. nil: the zero Retention, which
-	// is not recorded.
+	// Retention configures how much of commentary and tool results a session keeps, and is recorded with each run. nil: the zero Retention,
+	// which is not recorded.
 	Retention *loop.Retention
-	// Engine executes the runs; an *engine.Engine stores and publishes their events. nil: events are discarded.
+	// Engine executes the runs. An *engine.Engine stores their events and publishes them. nil: the events are discarded.
 	Engine Engine
 }
 
-// An Engine executes one run and returns its result, as [engine.Engine.Run] does. Events go to opts.Sinks. The result may be nil only with an
-// error.
+// An Engine executes one run and returns its result, as [engine.Engine.Run] does. It must pass the events to opts.Sinks. The result may be
+// nil only with an error.
 type Engine interface {
 	Run(ctx context.Context, l *loop.Loop, in *loop.Input, opts *engine.RunOptions) (*event.Result, error)
 }
 
-// A Backend is a model that answers sends, and how it is called.
+// A Backend is a model that answers sends, with the settings with which it is called.
 type Backend struct {
 	Model lathe.Model
-	// Name and ModelName are Backend and Model of a [Reply]; "": provider and model of Model.Describe.
+	// Name and ModelName are what [Reply].Backend and [Reply].Model report; "": the provider and the model of Model.Describe.
 	Name, ModelName string
-	// Settings of the runs, in place of those of HostOptions.Runner; nil: those.
+	// Settings are the settings of the runs with this model; nil: those of HostOptions.Runner.
 	Settings *lathe.Settings
-	// Overrides are further members of each model request. Members of the guest with the same name have precedence.
+	// Overrides are further members of each request to the model server. If the guest sets a member with the same name, that one is sent.
 	Overrides []lathe.Member
 }
 
-// NewHost returns a host that sends to model, which must not be nil. opts may be nil. The error says which option is not valid, such as a name in
-// Allow that no tool has.
+// NewHost returns a host whose sends use model, which must not be nil. opts may be nil. The error says which option is not valid, such as a
+// name in Allow that no tool has.
 func NewHost(model lathe.Model, opts *HostOptions) (*LoopHost, error) {
 	h := &LoopHost{}
 	if opts != nil {
@@ -218,12 +218,12 @@ func refused(err error) error {
 // they are not repeated after a failure.
 type functionPolicy struct{ lathe.Policy }
 
-// Tool decides whether a tool may be advertised.
+// Tool implements [lathe.Policy]: it decides whether a tool is advertised to the model.
 func (p functionPolicy) Tool(run *lathe.RunInfo, spec *lathe.ToolSpec) lathe.Verdict {
 	return p.Policy.Tool(run, asRead(spec))
 }
 
-// Call decides about a call.
+// Call implements [lathe.Policy]: it decides about a call.
 func (p functionPolicy) Call(c *lathe.CallInfo) lathe.Verdict {
 	call := *c
 	call.Tool = asRead(c.Tool)

@@ -6,26 +6,27 @@ import (
 	"github.com/lathe-run/lathe/policy"
 )
 
-// An MCPPolicy says which tools of MCP servers a guest may use. With the zero value, enabling a server fails with -EACCES.
+// An MCPPolicy says which tools of MCP servers a guest may use. With the zero value it may use none: enabling a server fails with -EACCES.
 type MCPPolicy struct {
-	Enabled bool // false: no MCP servers
+	Enabled bool // whether sessions may use MCP servers
 	// Servers are the names of the servers that sessions may enable.
 	Servers []string
-	// Default are the servers that a new session has enabled. Names that are not in Servers are ignored.
+	// Default are the servers that are enabled in a new session. Names that are not in Servers are ignored.
 	Default []string
-	// Allow and Deny are patterns of tool names, with * and ?; Deny has precedence. nil Allow: every tool; empty: none.
+	// Allow and Deny are patterns of tool names, with the wildcards * and ?; Deny has precedence. A nil Allow allows every tool, an empty
+	// one none.
 	Allow, Deny []string
 }
 
-// MCP says which tools of MCP servers a session may use, for [Request].
+// MCP says which tools of MCP servers a session may use: see [Request].MCP.
 type MCP struct {
 	Servers []string // names of the enabled servers
 
 	lists [4][]string // allow and deny of the program, allow and deny of the session
 }
 
-// Allows reports whether the session may use the server's tool: the server must be enabled, and the tool must pass the allow and deny
-// patterns of the program and of the session. Patterns are compared with tool, server__tool and mcp.server.tool.
+// Allows reports whether the session may use this tool of the server. The server must be enabled, and the tool must pass the allow and deny
+// patterns of the program and of the session. Patterns are compared with the names tool, server__tool and mcp.server.tool.
 func (m *MCP) Allows(server, tool string) bool {
 	if !slices.Contains(m.Servers, server) {
 		return false

@@ -34,8 +34,8 @@ var modelChecks = []modelCheck{
 
 // TestModel checks that the models that open returns satisfy the contract of [lathe.Model]: description, order of deltas, usage, error
 // codes, concurrent calls, and that a turn ends and releases its goroutines when its consumer stops early or its context is cancelled. Each
-// check calls open once and makes at most eight model calls with one tool, all of which must succeed with at least one delta. For models
-// that fail, see [TestModelError].
+// check calls open once and makes at most eight model calls with one tool. All of these calls must succeed with at least one delta. For
+// models that fail, see [TestModelError].
 func TestModel(t *testing.T, open func() lathe.Model) {
 	for _, c := range modelChecks {
 		t.Run(c.name, func(t *testing.T) {
@@ -46,8 +46,8 @@ func TestModel(t *testing.T, open func() lathe.Model) {
 	}
 }
 
-// TestModelError checks that a model whose turns fail, such as one whose server responds with status 500, ends each turn with exactly one
-// error: a [lathe.Error] with a code. An error with code upstream_error wraps a [lathe.UpstreamError].
+// TestModelError checks a model whose turns all fail, such as one whose server responds with status 500. Each turn must end with exactly
+// one error, which must be a [lathe.Error] with a code. An error with code upstream_error must wrap a [lathe.UpstreamError].
 func TestModelError(t *testing.T, open func() lathe.Model) {
 	if err := checkError(open); err != nil {
 		t.Error(err)

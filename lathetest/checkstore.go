@@ -7,9 +7,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// TestStore checks that the stores that open returns satisfy the contract of [store.Store] and, if they implement them, those of Retainer,
-// Compactor, RunIndex, Ledger, ValueKeeper and SecretKeeper. open is called once for each test and returns a new, empty store; it may close
-// it with t.Cleanup.
+// TestStore checks that the stores that open returns satisfy the contract of [store.Store]. If they implement Retainer, Compactor,
+// RunIndex, Ledger, ValueKeeper or SecretKeeper, it also checks these contracts. open is called once for each test and must return a new,
+// empty store; it may close the store with t.Cleanup.
 func TestStore(t *testing.T, open func() store.Store) {
 	t.Helper()
 	storetest.Test(t, open)

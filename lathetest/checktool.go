@@ -14,10 +14,10 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Arguments are the argument texts, as JSON, with which [TestTool] calls a tool.
+// Arguments are the arguments, as JSON texts, with which [TestTool] calls a tool.
 type Arguments struct {
-	Good []string // texts for which the tool returns a result, at least one; each is used several times, also concurrently
-	Bad  []string // texts for which the tool returns an error that names the fault; at least one if the tool has arguments
+	Good []string // texts for which the tool must return a result; at least one. Each is used several times, also concurrently
+	Bad  []string // texts for which the tool must return an error that names the fault; at least one if the tool has arguments
 }
 
 // A toolCheck checks one part of the contract of [lathe.Tool]. check returns an error if the tools that open returns violate it.
@@ -35,8 +35,8 @@ var toolChecks = []toolCheck{
 }
 
 // TestTool checks that the tools that open returns satisfy the contract of [lathe.Tool]: a valid definition with a declared effect, results
-// for good arguments and errors for bad ones, concurrent calls, and a prompt return when the context is done. The calls are executed, under
-// a policy that allows all.
+// for good arguments and errors for bad ones, concurrent calls, and a prompt return when the context is done. It really executes the calls,
+// under a policy that allows all.
 func TestTool(t *testing.T, open func() lathe.Tool, args *Arguments) {
 	for _, c := range toolChecks {
 		t.Run(c.name, func(t *testing.T) {

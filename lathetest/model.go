@@ -12,17 +12,17 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// A Step is the answer of a [Model] to one model call: the text, then the calls. The zero Step is an empty answer.
+// A Step is the answer of a [Model] to one model call: first the text, then the calls. The zero Step is an empty answer.
 type Step struct {
 	Text  string
 	Calls []lathe.ToolCall
-	// Usage is reported at the end of the turn; zero: one input token per message and one output token per delta. A turn that ends with an
-	// error reports none.
+	// Usage is what the model reports at the end of the turn; zero: one input token per message and one output token per delta. A turn that
+	// ends with an error reports none.
 	Usage lathe.Usage
-	// Hang makes the model block after Text and Calls until the context is done, and end with its error.
+	// Hang makes the model block, after Text and Calls, until the context is done. The turn then ends with the error of the context.
 	Hang bool
-	// Err, if not nil, is the error with which the turn ends after Text and Calls. An error that wraps no *[lathe.Error] gets the code
-	// upstream_error. With Hang it has no effect.
+	// Err, if not nil, is the error with which the turn ends after Text and Calls. If it wraps no *[lathe.Error], it gets the code
+	// upstream_error. If Hang is set, Err has no effect.
 	Err error
 }
 
@@ -34,8 +34,8 @@ func Call(name, args string) Step {
 	return Step{Calls: []lathe.ToolCall{{Name: name, Arguments: args}}}
 }
 
-// Fail returns a step that ends with an error as that of a model server: code upstream_error, wrapping a [lathe.UpstreamError] with this
-// HTTP status.
+// Fail returns a step that ends with the error of a failed request to a model server: code upstream_error, wrapping a [lathe.UpstreamError]
+// with this HTTP status.
 func Fail(status int) Step {
 	kind := lathe.Upstream4xx
 	switch {
@@ -47,9 +47,9 @@ func Fail(status int) Step {
 	return Step{Err: lathe.CodeUpstream.Wrap("lathetest", &lathe.UpstreamError{Kind: kind, Status: status})}
 }
 
-// A Model answers model call n with step n. A call beyond the last step fails with invalid_request, so that a test notices it. Calls
-// without an id get call_1, call_2 and so on. Its methods may be called from several goroutines at once; concurrent model calls get the
-// steps in an undefined order.
+// A Model answers the n-th model call with the n-th step. A call beyond the last step fails with invalid_request, so that a test notices
+// it. Tool calls without an id get call_1, call_2 and so on. Its methods may be called from several goroutines at once; concurrent model
+// calls get the steps in an undefined order.
 type Model struct {
 	mu       sync.Mutex
 	steps    []Step
@@ -65,7 +65,8 @@ func (m *Model) Describe() lathe.ModelInfo {
 	return lathe.ModelInfo{Provider: "lathetest", Model: "lathetest", Dialect: "native"}
 }
 
-// Requests returns the requests of all model calls so far, in order, also of those beyond the last step. Their messages must not be changed.
+// Requests returns the requests of all model calls so far, in order, including those beyond the last step. The caller must not change their
+// messages.
 func (m *Model) Requests() []lathe.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,19 +23,19 @@ import (
 // recordVariable is the environment variable that makes [Recorded] record.
 const recordVariable = "LATHE_RECORD"
 
-// Recorded returns a model that answers from a recording of a real one, without a network: from file, such as testdata/refund.json. With
-// the environment variable LATHE_RECORD set, it passes each request to the model that open returns, and writes the file at the end of the
-// test, unless the test has failed. open is not called otherwise.
+// Recorded returns a model that answers from a recording of a real model, without a network. The recording is in file, such as
+// testdata/refund.json. If the environment variable LATHE_RECORD is set, Recorded makes the recording instead: it passes each request to
+// the model that open returns, and writes the file at the end of the test, unless the test has failed. Otherwise open is not called.
 //
-// A request is answered by the first unused answer to an equal request. A request that differs from all of them ends with an error of
-// code invalid_request and fails the test: the message names the first difference. So does an answer that no request has used. The ids of
-// runs and requests do not count, nor does how the ids of calls are written. A time or a random text in a message is a difference: set
+// A request gets the first unused answer to an equal request. If there is none, the model call ends with an error of code invalid_request
+// and the test fails: the message names the first difference. The test also fails if an answer of the recording is not used. The ids of
+// runs and requests are not compared, nor how the ids of calls are written. A time or a random text in a message is a difference: set
 // [loop.Options].Now, or use testing/synctest.
 //
 // An answer has the text, reasoning and calls of the message as deltas; the deltas of the server are not recorded. Failures of a server are
 // recorded. The file has the requests and the answers as JSON with a version, and no address, header or key of the server. If something in
-// it looks like a key, the test fails and nothing is written. Several models can answer from one file. One model of a test process records
-// it: a second one, which would overwrite what the first has recorded, fails its test.
+// the file would look like a key, the test fails and nothing is written. Several models can answer from one file, but only one model of a
+// test process may record it: a second one, which would overwrite what the first has recorded, fails its test.
 func Recorded(t testing.TB, file string, open func() (lathe.Model, error)) lathe.Model {
 	t.Helper()
 	m := &recorded{t: t, file: file}
@@ -147,7 +147,7 @@ func recordedForm(req *lathe.Request) (json.RawMessage, error) {
 	return json.Marshal(&r)
 }
 
-// Describe implements [lathe.Model]: it returns the description of the recorded model, without its server.
+// Describe implements [lathe.Model]. It returns the description of the recorded model, without the address of its server.
 func (m *recorded) Describe() lathe.ModelInfo { return m.Model }
 
 // Generate implements [lathe.Model].

@@ -13,21 +13,21 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// Options configure [Run]. The zero value is a run without tools.
+// Options configure [Run]. With the zero value, the run has no tools.
 type Options struct {
 	Tools []lathe.Tool
-	// Runner are the options of the runner. Unlike in [tool.NewRunner], a nil Policy allows every call.
+	// Runner contains the options of the runner. Unlike in [tool.NewRunner], a nil Policy allows every call.
 	Runner tool.Options
 	// Loop contains the options of the loop; nil: the defaults.
 	Loop *loop.Options
-	// Context is that of the run, which is cancelled when it is done; nil: t.Context().
+	// Context is the context of the run: when it is done, the run is cancelled. nil: t.Context().
 	Context context.Context
 }
 
 // A Record is the result and the events of a run.
 type Record struct {
 	Result *event.Result
-	Err    error         // Result.Err of a run that failed or was cancelled, as [loop.Failure] returns it; nil for other runs
+	Err    error         // the error of a run that failed or was cancelled, as [loop.Failure] returns it; nil for other runs
 	Events []event.Event // all events in order, deltas included
 }
 
@@ -98,7 +98,7 @@ func (r *Recorder) Events() []event.Event {
 	return slices.Clone(r.events)
 }
 
-// Only returns the data of all events with data of type D, in order, such as Only[*event.ToolCallResult](rec.Events).
+// Only returns the data of those events whose data has the type D, in order, such as Only[*event.ToolCallResult](rec.Events).
 func Only[D event.Data](events []event.Event) (out []D) {
 	for _, e := range events {
 		if d, ok := e.Data.(D); ok {

@@ -8,11 +8,11 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Baggage selects which outgoing requests carry the W3C baggage that the caller of a run has sent. A caller may put any text into it, such
-// as names of users, so the operator decides which servers may receive it.
+// Baggage selects the outgoing requests that carry the W3C baggage of a run, which the caller of the run has sent. A caller may put any
+// text into it, such as names of users, so the operator decides which servers may receive it.
 type Baggage string
 
-// The values of Baggage. "": no requests.
+// The values of Baggage. "": no request carries it.
 const (
 	BaggageTools Baggage = "tools" // requests of tools only
 	BaggageAll   Baggage = "all"   // requests of tools and to models

@@ -11,8 +11,8 @@ import (
 
 var _ event.Sink = (*Bus)(nil)
 
-// ErrLagged ends a [Subscription] whose reader was too slow for events that are stored. The missed events can be read from the store, after
-// the last event that the reader received.
+// ErrLagged is the error with which a [Subscription] ends because its reader was too slow for events that are stored. The reader can read
+// the missed events from the store, after the last event that it received.
 var ErrLagged = errors.New("the reader was too slow")
 
 // A Bus is an [event.Sink] that passes events on to subscriptions in this process. It never blocks on a slow reader. Its methods may be
@@ -30,9 +30,9 @@ type Bus struct {
 type BusOptions struct {
 	// Buffer is the maximum number of events in the queue of one subscription; 0 or less: 1,024.
 	Buffer int
-	// Dropped, if not nil, is called when subscriptions lose deltas because their queues are full, with the number of deltas that one event
-	// lost in all of them. The goroutine of Emit calls it, for several runs concurrently. It must not block, and may call methods of
-	// the Bus.
+	// Dropped, if not nil, is called when subscriptions lose deltas because their queues are full. n is the number of deltas that all
+	// subscriptions together have lost because of one event. The goroutine of Emit calls it, for several runs concurrently. It must not
+	// block, and may call methods of the Bus.
 	Dropped func(n int)
 }
 
@@ -73,9 +73,9 @@ func (b *Bus) publish(e event.Event) (lost int) {
 	return lost
 }
 
-// Subscribe returns a subscription to the events of one run, or of all runs if runID is "", from now on. If [Bus.Keep] is in effect for the
-// run, the subscription begins with the first delta of the current model call; consecutive deltas of one kind are then one delta. A run need
-// not have begun. Several subscriptions each get all events. The caller must close it.
+// Subscribe returns a subscription to the events of one run, or of all runs if runID is "", from now on. The run need not have begun. If
+// [Bus.Keep] is in effect for the run, the subscription begins with the first delta of the current model call; consecutive deltas of one
+// kind are then one delta. Several subscriptions each get all events. The caller must close the subscription.
 func (b *Bus) Subscribe(runID string) *Subscription {
 	s := &Subscription{bus: b, runID: runID, max: b.buffer, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -92,9 +92,9 @@ func (b *Bus) Subscribe(runID string) *Subscription {
 	return s
 }
 
-// A Subscription is the event queue of one reader. If it is full, all deltas in it are dropped: a gap in N of later deltas shows that, and
-// ModelCallFinished contains the whole text. If it is still full when a stored event arrives, the subscription ends with [ErrLagged]. A
-// subscription to one run ends after its RunFinished; one to all runs does not end by itself.
+// A Subscription is the event queue of one reader. If the queue is full, all deltas in it are dropped. The reader notices that by a gap in
+// the numbers N of later deltas; ModelCallFinished contains the whole text. If the queue is still full when a stored event arrives, the
+// subscription ends with [ErrLagged]. A subscription to one run ends after its RunFinished; one to all runs does not end by itself.
 type Subscription struct {
 	bus   *Bus
 	runID string
@@ -107,10 +107,10 @@ type Subscription struct {
 	fewer int64 // by which N of the deltas of the current model call is lower: the first of them were joined
 }
 
-// Next removes and returns the next event. It blocks until there is one or ctx is done; events in the queue are returned even then. If ctx is
-// done and the queue is empty, it returns the error of ctx, and may be called again. After the last event, it returns io.EOF if the run has
-// finished or the subscription was closed, and [ErrLagged] if the reader was too slow. Only one goroutine may call it at a time. The event is
-// shared with other readers and must not be changed.
+// Next removes the next event from the queue and returns it. If the queue is empty, Next blocks until there is an event or ctx is done;
+// then it returns the error of ctx, and may be called again. After the last event, it returns io.EOF if the run has finished or the
+// subscription was closed, and [ErrLagged] if the reader was too slow. Only one goroutine may call Next at a time. The event is shared with
+// other readers and must not be changed.
 func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	for {
 		ended := ctx.Err()
@@ -137,7 +137,7 @@ func (s *Subscription) Next(ctx context.Context) (event.Event, error) {
 	}
 }
 
-// Close ends the subscription and discards its queue: Next returns io.EOF from then on. It may be called more than once.
+// Close ends the subscription and discards its queue. Next then returns io.EOF. Close may be called more than once.
 func (s *Subscription) Close() {
 	s.bus.mu.Lock()
 	delete(s.bus.subs[s.runID], s)

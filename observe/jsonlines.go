@@ -31,7 +31,7 @@ type JSONLinesOptions struct {
 // memory.
 const maxKeptBuffer = 256 << 10
 
-// NewJSONLines returns a sink that writes to w. Emit blocks while w does, so a slow writer slows down the runs. opts may be nil: no
+// NewJSONLines returns a sink that writes to w. Emit blocks while w blocks, so a slow writer slows down the runs. opts may be nil: no
 // content, no deltas.
 func NewJSONLines(w io.Writer, opts *JSONLinesOptions) *JSONLines {
 	l := &JSONLines{w: w}
@@ -67,7 +67,7 @@ func (l *JSONLines) Emit(_ context.Context, e event.Event) {
 	_, l.err = l.w.Write(b)
 }
 
-// Err returns the first error of the writer or of the encoding of an event; nil if no error occurred.
+// Err returns the first error of the writer or of the encoding of an event, or nil if no error has occurred.
 func (l *JSONLines) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -105,10 +105,11 @@ func (k *kept) read() (deltas []event.Event, fewer int64) {
 	return deltas, k.n - int64(len(deltas))
 }
 
-// Keep retains the deltas of the current model call of a run, so that later subscriptions to the run begin with them. It retains at most 1
-// MiB of text in 500 deltas, where consecutive ones of one kind are one; of a longer call, and of one whose first deltas were published before
-// Keep, it retains none. The caller must call drop once the run has ended or is executed elsewhere; drop may be called more than once. A second
-// Keep for the same run discards what is retained, and the first drop ends both.
+// Keep makes the bus retain the deltas of the current model call of a run, so that later subscriptions to the run begin with them. It
+// retains at most 1 MiB of text in 500 deltas; consecutive deltas of one kind are combined. If a model call exceeds this, or its first
+// deltas were published before Keep, the bus retains none of its deltas. The caller must call drop when the run has ended or another
+// process executes it; drop may be called more than once. A second Keep for the same run discards what is retained; the first call of
+// either drop then ends both.
 func (b *Bus) Keep(runID string) (drop func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// CountLostLines returns a handler that passes records to next, and calls lost(1) for each record for which next returns an error. The
-// handler returns that error, too. lost must not block; it may be called from several goroutines at once.
+// CountLostLines returns a handler that passes records to next. For each record for which next returns an error, the handler calls lost(1)
+// and returns that error. lost must not block; it may be called from several goroutines at once.
 func CountLostLines(next slog.Handler, lost func(n int)) slog.Handler {
 	return &lossHandler{next, lost}
 }
@@ -88,8 +88,8 @@ func (q *spanQueue) exported(n int, sent bool) {
 	}
 }
 
-// Shutdown implements sdktrace.SpanProcessor. Spans that are not sent before ctx is done count as lost, and so do spans that end
-// afterwards.
+// Shutdown implements sdktrace.SpanProcessor. Spans that are not sent before ctx is done count as lost, and so do spans that end after
+// Shutdown.
 func (q *spanQueue) Shutdown(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true

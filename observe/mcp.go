@@ -60,9 +60,9 @@ func (m *Metrics) MCPEnded(_ context.Context, op *event.MCPOperation) {
 
 type mcpSpanKey struct{}
 
-// MCPStarted implements [event.MCPObserver]. The returned context must be passed to MCPEnded. For an operation as a server, it opens a span
-// whose parent is the client's span, and spans of runs under the returned context are its children. For an operation as a client, it
-// returns ctx: MCPEnded adds attributes to the span of the tool call instead.
+// MCPStarted implements [event.MCPObserver]. The returned context must be passed to MCPEnded. For an operation as a server, it contains a
+// new span, whose parent is the client's span; the spans of runs under the returned context are children of the new span. For an operation
+// as a client, MCPStarted returns ctx: MCPEnded adds attributes to the span of the tool call instead.
 func (t *Traces) MCPStarted(ctx context.Context, op *event.MCPOperation) context.Context {
 	if !op.Server {
 		return ctx

@@ -20,11 +20,12 @@ var (
 	_ prometheus.Collector = (*Metrics)(nil)
 )
 
-// Metrics is an [event.Sink] that counts events as Prometheus metrics. [Metrics.Handler] serves them; alternatively, a program registers
-// the Metrics in its own registry, since it is a [prometheus.Collector]. Its methods may be called from several goroutines at once.
+// Metrics is an [event.Sink] that counts events as Prometheus metrics. [Metrics.Handler] serves the metrics; alternatively, a program
+// registers the Metrics in its own registry, since it is a [prometheus.Collector]. Its methods may be called from several goroutines at
+// once.
 //
-// The number of label values is limited. The tool label is a registered name, "client" for tools that callers declare, or "unknown". Any
-// other label whose value is not in its vocabulary is "other".
+// The number of label values is limited. The tool label is the registered name of the tool, "client" for tools that callers declare, or
+// "unknown". Any other label has one of a fixed set of values, or "other".
 type Metrics struct {
 	handler  http.Handler
 	registry registry
@@ -63,28 +64,30 @@ type callKey struct{ run, call string }
 
 // MetricsOptions are the options of [NewMetrics].
 type MetricsOptions struct {
-	Version  string // label of lathe_build_info; "": "unknown"
-	Revision string // label of lathe_build_info; "": "unknown"
-	// Tools are tool names whose series exist from the start, with the value 0; names after the first 1,024 are ignored.
+	Version  string // the label version of lathe_build_info; "": "unknown"
+	Revision string // the label revision of lathe_build_info; "": "unknown"
+	// Tools are names of tools. Their series exist from the start, with the value 0. Names after the first 1,024 are ignored.
 	Tools []string
-	// MaxTools is the maximum number of other tool names that get series of their own; 0 or less: 256. Further ones count as "unknown".
+	// MaxTools is the maximum number of tool names beyond Tools that get series of their own; 0 or less: 256. Further tools count as
+	// "unknown".
 	MaxTools int
-	// Conventions is the version of OpenTelemetry's conventions for the metrics whose definition depends on it; "": version 1.41.
+	// Conventions selects the version of OpenTelemetry's semantic conventions for the metrics that differ between versions; "": version
+	// 1.41.
 	Conventions Conventions
-	// Names selects the names of ten older metrics; "": [MetricNamesLathe].
+	// Names selects whether ten older metrics have names with the prefix lathe_; "": [MetricNamesLathe].
 	Names MetricNames
-	// Process adds the Prometheus collectors of the Go runtime and the process to Handler. They are never part of the collector, because a
-	// program's registry has its own.
+	// Process adds the metrics of the Go runtime and the process to Handler. Collect never returns them, because a program's registry has
+	// its own collectors for them.
 	Process bool
 }
 
-// MetricNames selects the names of the ten metrics that are older than the prefix lathe_: those that begin with tool_ or harmony_ in
+// MetricNames selects the names of the ten metrics that existed before the prefix lathe_: those that begin with tool_ or harmony_ in
 // docs/events.md. The names of all other metrics are fixed.
 type MetricNames string
 
-// The choices. Any other value counts as [MetricNamesLathe].
+// The values of MetricNames. Any other value counts as [MetricNamesLathe].
 const (
-	MetricNamesLathe MetricNames = "lathe" // with the prefix: lathe_tool_calls_total; without tool_call_latency_ms, see lathe_tool_call_duration_seconds
+	MetricNamesLathe MetricNames = "lathe" // with the prefix: lathe_tool_calls_total; tool_call_latency_ms is not exported
 	MetricNamesSeeds MetricNames = "seeds" // without a prefix: tool_calls_total; the default of the gateway
 	MetricNamesBoth  MetricNames = "both"  // under both names, with equal values
 )
@@ -147,38 +150,38 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) { m.registry.Describe(to)
 // Collect implements [prometheus.Collector].
 func (m *Metrics) Collect(to chan<- prometheus.Metric) { m.registry.Collect(to) }
 
-// Handler returns a handler that serves the metrics in the Prometheus text format on every path, without a key. It serves at most 8 requests at
-// once and answers further ones with 503.
+// Handler returns a handler that serves the metrics in the Prometheus text format on every path. It requires no API key. It serves at most
+// 8 requests at once and answers further ones with 503.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// AddLostTurns adds n to the number of turns whose tool calls and results could not be restored, because the client changed earlier
+// AddLostTurns adds n to the number of turns whose tool calls and results the gateway could not restore, because the client changed earlier
 // messages.
 func (m *Metrics) AddLostTurns(n int) { m.lostTurns.Add(float64(n)) }
 
-// CountRequest counts an HTTP request that was answered with this status. route is a pattern of the server's routes, or "none". The caller
-// limits the number of routes: each one gets series of its own.
+// CountRequest counts an HTTP request that was answered with this status. route must be a pattern of the server's routes, or "none". Each
+// route gets series of its own, so the caller must limit their number.
 func (m *Metrics) CountRequest(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
-// ObserveRequest records how long an HTTP request took, from its head to the end of the response. It does not count the request: see
-// [Metrics.CountRequest].
+// ObserveRequest records how long an HTTP request took, from the receipt of its headers to the end of the response. It does not count the
+// request: see [Metrics.CountRequest].
 func (m *Metrics) ObserveRequest(route string, took time.Duration) {
 	m.routes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// ObserveFirstByte records the time from the head of an HTTP request to the first byte of the response.
+// ObserveFirstByte records the time from the receipt of the headers of an HTTP request to the first byte of the response.
 func (m *Metrics) ObserveFirstByte(route string, took time.Duration) {
 	m.firstBytes.WithLabelValues(route).Observe(max(took, 0).Seconds())
 }
 
-// AddInflightBytes changes the gauge of the memory of requests in progress by n bytes, which may be negative.
+// AddInflightBytes adds n, which may be negative, to the gauge of the memory that requests in progress use, in bytes.
 func (m *Metrics) AddInflightBytes(n int64) { m.inflight.Add(float64(n)) }
 
-// AddStreamClients changes the gauge of clients that read a live stream by n, which may be negative.
+// AddStreamClients adds n, which may be negative, to the gauge of clients that read a live stream.
 func (m *Metrics) AddStreamClients(n int) { m.clients.Add(float64(n)) }
 
-// AddCompacted adds to the number of runs from which a store has removed content under its retention settings, and to the number of removed
+// AddCompacted adds to two counters: the runs from which a store has removed content because of its retention settings, and the removed
 // bytes.
 func (m *Metrics) AddCompacted(runs int, bytes int64) {
 	m.compacted.Add(float64(runs))
@@ -350,10 +353,10 @@ func (m *Metrics) approval(runID string, n int) {
 	}
 }
 
-// RecountApprovals replaces the gauge of open approval requests by the numbers that count returns, by run id. It is needed because the
-// events of this process do not include requests from before its start or from other processes. A run that has events during the recount
-// keeps the number from its events. If count returns an error, RecountApprovals returns it and changes nothing. Only one call may be in
-// progress.
+// RecountApprovals replaces the gauge of open approval requests by the numbers that count returns: open requests by run id. It is needed
+// because the events of this process do not include requests from before its start or from other processes. A run that has events during
+// the recount keeps the number from its events. If count returns an error, RecountApprovals returns the error and changes nothing. Only one
+// call of RecountApprovals may be in progress.
 func (m *Metrics) RecountApprovals(count func() (map[string]int, error)) error {
 	m.mu.Lock()
 	m.touched = map[string]bool{}

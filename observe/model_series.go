@@ -63,13 +63,13 @@ type clientSeries struct {
 	latest                    *latestSeries          // nil: Conventions is version 1.41
 }
 
-// Conventions is a version of OpenTelemetry's semantic conventions for generative AI.
+// Conventions selects a version of OpenTelemetry's semantic conventions for generative AI.
 type Conventions string
 
-// The versions. "" is version 1.41.
+// The values of Conventions. "" is version 1.41.
 const (
-	ConventionsLatest Conventions = "latest" // the next version, which is not released
-	ConventionsBoth   Conventions = "both"   // version 1.41 and the next one
+	ConventionsLatest Conventions = "latest" // the version after 1.41, which is not released
+	ConventionsBoth   Conventions = "both"   // the metrics of version 1.41 and those of the next version
 )
 
 // latestSeries are the token metrics of the next version of the conventions for one provider and one model: a counter for each kind of

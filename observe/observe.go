@@ -12,8 +12,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Sinks is an [event.Sink] that passes each event to all of its sinks, in order and on the goroutine of the caller. Sinks hides what else a
-// sink implements, such as [event.Tracer]: for an engine, list such a sink itself.
+// Sinks is an [event.Sink] that passes each event to all of its sinks, in order and on the goroutine of the caller. Sinks does not have the
+// other interfaces of its sinks: pass a sink that is also an [event.Tracer] to an engine directly, not in Sinks.
 type Sinks []event.Sink
 
 // Emit implements [event.Sink].

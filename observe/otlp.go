@@ -21,7 +21,7 @@ type otlpJSON struct {
 // maxOTLPAnswer is the maximum number of bytes read from a response, so that the connection can be reused.
 const maxOTLPAnswer = 64 << 10
 
-// ExportSpans implements sdktrace.SpanExporter. It logs spans that could not be sent; they are lost.
+// ExportSpans implements sdktrace.SpanExporter. It does not retry: it logs the spans that could not be sent and discards them.
 func (x *otlpJSON) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := x.post(ctx, spans)
 	x.exported(len(spans), err == nil)

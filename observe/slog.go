@@ -12,8 +12,8 @@ import (
 
 var _ event.Sink = (*Slog)(nil)
 
-// A Slog writes log lines for operators, with constant messages and the data of events, never content: no text of messages, arguments or
-// outputs. Its methods may be called from several goroutines at once.
+// A Slog is an [event.Sink] that writes log records for operators. The messages are constant, and the attributes contain data of events but
+// no content: no text of messages, arguments or outputs. Its methods may be called from several goroutines at once.
 //
 //	event                                                    level   message
 //	a run begins                                             info    run started

@@ -28,25 +28,26 @@ var _ event.Tracer = (*Traces)(nil)
 type TracesOptions struct {
 	// Endpoint is the URL to which spans are posted as OTLP in JSON, such as http://127.0.0.1:4318/v1/traces.
 	Endpoint string
-	Headers  map[string]string // headers of each request; the values may be secrets
-	Service  string            // service.name; "": "lathe"
-	Version  string            // service.version; "": none
+	Headers  map[string]string // HTTP headers of each request to Endpoint; the values may be secrets
+	Service  string            // the resource attribute service.name; "": "lathe"
+	Version  string            // the resource attribute service.version; "": none
 	// Content adds texts to the spans: instructions, messages, tool definitions, arguments and results. Of the messages of a request, only
 	// the last ones that fit into 256 KiB are added.
 	Content bool
-	// ContentURL is the URL, without a final slash, of a server that stores the runs, such as https://lathe.example.com. Spans get the URL
-	// of the run's page there as lathe.content_url. "": no such attribute.
+	// ContentURL is the URL, without a final slash, of a gateway that stores the runs, such as https://lathe.example.com. Spans get the URL
+	// of the run's page there as the attribute lathe.content_url. "": no such attribute.
 	ContentURL string
-	// Baggage determines which requests contain the caller's baggage; "": none.
+	// Baggage selects the outgoing requests that carry the caller's baggage; "": none.
 	Baggage Baggage
-	// Latest selects the names of the conventions' next version, which is not released, in place of version 1.41.
+	// Latest selects the attribute names of the version after 1.41 of OpenTelemetry's semantic conventions, which is not released; false:
+	// those of version 1.41.
 	Latest bool
 	// Queue is the maximum number of ended spans that wait to be sent; 0: 2,048. Further ones are dropped.
 	Queue int
-	// Lost, if not nil, is called with a number of lost spans: dropped because the queue was full, refused by the collector, or not sent
-	// before Close returned. It must not block and may be called from several goroutines at once.
+	// Lost, if not nil, is called with the number of spans that were lost: dropped because the queue was full, refused by the collector, or
+	// not sent before Close returned. It must not block and may be called from several goroutines at once.
 	Lost   func(n int)
-	Client *http.Client // nil: a client with a timeout of 10 s
+	Client *http.Client // sends the spans; nil: a client with a timeout of 10 s
 	Log    *slog.Logger // receives a record if spans could not be sent; nil: no logging
 }
 
@@ -75,8 +76,8 @@ type runSpans struct {
 	baggage   string
 }
 
-// NewTraces returns a sink that sends spans to opts.Endpoint; opts must not be nil. The error names an invalid URL or Baggage. The caller
-// must call Close.
+// NewTraces returns a sink that sends spans to opts.Endpoint; opts must not be nil. It returns an error if a URL or Baggage is invalid. The
+// caller must call Close.
 func NewTraces(opts *TracesOptions) (*Traces, error) {
 	o := *opts
 	if u, err := url.Parse(o.Endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -120,8 +121,9 @@ func (t *Traces) Close(ctx context.Context) error {
 	return errors.Join(t.provider.Shutdown(ctx), t.queue.Shutdown(ctx)) // Shutdown of the provider does nothing if ctx is done
 }
 
-// RemoteTrace returns a context for runs whose spans are children of the span in the W3C headers traceparent and tracestate of h, together
-// with the baggage header. It returns ctx unchanged unless there is exactly one traceparent header.
+// RemoteTrace returns a context for runs that an HTTP request with the headers h starts. The spans of these runs are children of the span
+// in the W3C headers traceparent and tracestate; the context also contains the baggage header. If there is not exactly one traceparent
+// header, RemoteTrace returns ctx unchanged.
 func RemoteTrace(ctx context.Context, h http.Header) context.Context {
 	if len(h["Traceparent"]) != 1 {
 		return ctx
@@ -141,8 +143,9 @@ func remoteSpan(t event.TraceContext) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h)))
 }
 
-// Trace implements [event.Tracer]: it returns the open span of the tool call or, if callID is "", that of the run's current model call. If there
-// is no such span, it returns that of the run, and the zero value if the run has none. Baggage is set as [TracesOptions].Baggage determines.
+// Trace implements [event.Tracer]: it returns the open span of the tool call or, if callID is "", that of the run's current model call. If
+// there is no such span, it returns that of the run. If the run has none either, it returns the zero value. The result contains the baggage
+// of the run if [TracesOptions].Baggage selects requests of this kind.
 func (t *Traces) Trace(runID, callID string) event.TraceContext {
 	t.mu.Lock()
 	sc := t.open(runID, callID)

@@ -6,21 +6,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A WorkerCount is the state of one worker pool, or of this process as a worker, for [Metrics.CountWorkers].
+// A WorkerCount contains the numbers of one worker pool, or of this process as a worker, for [Metrics.CountWorkers].
 type WorkerCount struct {
 	Pool      string // name of the worker pool in the configuration; "": this process as a worker
 	Connected int    // number of connected workers
 	Credit    int    // maximum number of concurrent calls of the connected workers
-	InFlight  int    // number of calls that they are executing
+	InFlight  int    // number of calls that the connected workers are executing
 	Connects  uint64 // number of connections so far
-	// OK, Failed, NotRun and Late are the numbers of calls so far that succeeded, that failed, that workers returned without executing
-	// them, and whose result arrived after another worker had received the call.
+	// OK is the number of calls so far that succeeded, Failed of those that failed, and NotRun of those that workers returned without
+	// executing them. Late is the number of calls whose result arrived after another worker had received the call.
 	OK, Failed, NotRun, Late uint64
 }
 
-// CountWorkers adds the metrics of workers. count is called at each scrape and returns their values: each worker pool of the configuration
-// once. It may be called from several goroutines at once. A second CountWorkers replaces count. Before the first, there are no metrics of
-// workers.
+// CountWorkers adds the metrics of workers. At each scrape, count is called and must return one WorkerCount for each worker pool of the
+// configuration. It may be called from several goroutines at once. A second CountWorkers replaces count. Before the first CountWorkers,
+// there are no metrics of workers.
 func (m *Metrics) CountWorkers(count func() []WorkerCount) { m.workers.count.Store(&count) }
 
 // makeWorkerSeries registers the series of workers, of which there are none before CountWorkers is called.

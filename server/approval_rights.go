@@ -13,8 +13,8 @@ import (
 
 // Values of [Key.Approve] that are not names of keys.
 const (
-	ApproveOwn    = "own"    // calls in runs of the key itself
-	ApproveOthers = "others" // calls in runs of all other keys
+	ApproveOwn    = "own"    // the key may decide about calls in its own runs
+	ApproveOthers = "others" // the key may decide about calls in the runs of all other keys
 )
 
 // mayDecide reports whether the key may decide about calls in the runs of the principal.

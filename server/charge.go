@@ -15,9 +15,9 @@ func (k *Key) admitted() *admission.Caller {
 // charger is the context key of a func(n int) *problem that counts n further requests of the caller.
 type charger struct{}
 
-// Charge counts n more requests against the rate limit of the key that made the request with the context ctx: a handler of [Options].MCP
-// calls it for batches. If ok is false, none was counted, and the client may repeat the batch after wait. For any other ctx it counts
-// nothing and returns true.
+// Charge counts n more requests against the rate limit of the key of a request. ctx must be the context of that request. A handler of
+// [Options].MCP must call Charge for a batch of requests. If ok is false, nothing was counted, and the client may repeat the batch after
+// wait. For any other ctx, Charge counts nothing and ok is true.
 func Charge(ctx context.Context, n int) (wait time.Duration, ok bool) {
 	charge, _ := ctx.Value(charger{}).(func(int) *problem)
 	if charge == nil {

@@ -53,8 +53,8 @@ func (a *wholeAnswer) AppendEvent(dst []byte, e *event.Event) []byte {
 	return dst
 }
 
-// AppendRaw implements [stream.RawEncoder]. It stores the response of the model server if it is sound: then AppendEnd can
-// return it unchanged.
+// AppendRaw implements [stream.RawEncoder]. It appends nothing. If the response of the model server can be returned to the client
+// unchanged, AppendRaw stores it for AppendEnd.
 func (a *wholeAnswer) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.job.objects.relayed(raw.Bytes)
 	if raw.Sound {

@@ -21,12 +21,12 @@ import (
 // a process has subscribers of a run that another process owns, it requests the deltas from the owner, with a key that the
 // processes share. If deltas are lost on the way, the next stored event contains their text.
 
-// A Cluster configures requests between the processes that share a store.
+// A Cluster configures requests between the processes that share a store. With the zero value there are none.
 type Cluster struct {
-	// Key authenticates these requests; all processes have the same. If it is zero, this process sends none and refuses all.
+	// Key authenticates these requests; it must be the same in all processes. "": this process sends no such requests and refuses them.
 	Key secret.Secret
 	// Address is the base URL at which other processes reach this one, such as http://10.0.3.7:8700; it requires a Key. "": other processes
-	// send it no requests.
+	// send no requests to this one.
 	Address string
 	// Client sends the requests to other processes; nil: a client that follows no redirects.
 	Client *http.Client

@@ -70,7 +70,7 @@ type compacting struct {
 	item  bool // an item of the input requests the compaction
 }
 
-// ParseRequest implements [wire.Served] for the body of a request for a compaction.
+// ParseRequest implements [wire.Served]. It parses the body of a request for a compaction.
 func (c compacting) ParseRequest(body []byte) (*wire.ClientRequest, error) {
 	return c.ParseCompaction(body)
 }

@@ -86,8 +86,8 @@ type inflightRun struct {
 
 var _ engine.Leaver = (*inflightRun)(nil)
 
-// Emit implements [event.Sink]. The last event of a detached run ends the wait of its clients: they do not wait for the
-// goroutine that executes the run, which only the supervisor does.
+// Emit implements [event.Sink]. The last event of a detached run unblocks the clients that wait for the run. They do not wait for the
+// goroutine that executes the run; only the supervisor does.
 func (f *inflightRun) Emit(_ context.Context, e event.Event) {
 	if res := loop.Ended(e.Data); res != nil {
 		f.finish(res)

@@ -12,34 +12,35 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// An Executor executes detached runs outside of the [engine.Supervisor], for example as workflows of Temporal. The log of such a run names
+// An Executor executes detached runs in place of the [engine.Supervisor], for example as workflows of Temporal. The log of such a run names
 // its executor; everything else about the run is in the store, as for other runs. The methods may be called from several goroutines at
 // once.
 type Executor interface {
-	// Name returns [store.RunSummary].Executor of its runs.
+	// Name returns the name of the executor, which is the value of [store.RunSummary].Executor for its runs.
 	Name() string
-	// Start stores the beginning of a run, as engine.Engine.Accept does, and starts its execution with l, the loop of in.Target. If the
-	// system behind the executor cannot be reached after that, the run is executed later and Start returns nil.
+	// Start must store the beginning of a run, as engine.Engine.Accept does, and start its execution with l, the loop of the model
+	// in.Target. If the system behind the executor cannot be reached after the beginning was stored, Start must return nil and execute the
+	// run later.
 	Start(ctx context.Context, l *loop.Loop, in *loop.Input) (runID string, err error)
-	// Wake makes the executor read the stored signals of a run; target is the run's model. If the system behind the executor cannot be
-	// reached, Wake repeats a WakeInput or WakeCancel later and returns nil. A WakeResume is not stored: it returns an error of code
-	// unavailable.
+	// Wake must make the executor read the stored signals of a run. target is the model of the run. If the system behind the executor
+	// cannot be reached, Wake must repeat a WakeInput or WakeCancel later and return nil. A WakeResume is not stored: for it, Wake must
+	// return an error of code unavailable.
 	Wake(ctx context.Context, runID, target string, why Wake) error
 }
 
-// A Wake is why [Executor].Wake is called.
+// A Wake is the reason for which [Executor].Wake is called.
 type Wake uint8
 
-// The reasons to wake a run.
+// The values of Wake.
 const (
 	WakeInput  Wake = iota // a signal of the run was stored, or an approval request has expired
 	WakeCancel             // a cancel request was stored, or the run was deleted
-	WakeResume             // a client resumes a run that was suspended with reason interrupted
+	WakeResume             // a client resumes a run that is parked with reason interrupted
 )
 
-// Loop returns, for an [Executor], the loop of the named model in the current configuration; target "" is the default model. If it returns no
-// error, the caller must call release once; until then the configuration stays in use. The error has the code not_found if no such model is
-// configured.
+// Loop returns, for an [Executor], the loop of the named model in the current configuration; target "" means the default model. If Loop
+// returns no error, the caller must call release once; until then the configuration stays in use. The error has the code not_found if no
+// such model is configured.
 func (g *Server) Loop(target string) (l *loop.Loop, release func(), err error) {
 	s := g.work.begin()
 	defer g.work.end(s)

@@ -8,7 +8,7 @@ import (
 	"github.com/lathe-run/lathe/internal/gateway/admission"
 )
 
-// A Server is the http.Handler of the gateway: its middleware and routes. Its methods may be called from several goroutines at once.
+// A Server is the http.Handler of the gateway, with its middleware and routes. Its methods may be called from several goroutines at once.
 type Server struct {
 	*core
 	table []route
@@ -32,7 +32,7 @@ type Server struct {
 	maintain *maintenance
 }
 
-// New returns a server. Options.Setup.Models and Options.Engine are required. The error has the code invalid_config.
+// New returns a server. Options.Setup.Models and Options.Engine are required. An error has the code invalid_config.
 func New(opts *Options) (*Server, error) {
 	co, err := newCore(opts)
 	if err != nil {
@@ -58,8 +58,9 @@ func New(opts *Options) (*Server, error) {
 	return g, nil
 }
 
-// Reload replaces the setup for further requests; on an error, of code invalid_config, nothing changes. Requests and detached runs in
-// progress keep the setup with which they began. former is closed when the last of them has ended. It does not block.
+// Reload replaces the setup for further requests. If s is not valid, it returns an error of code invalid_config and changes nothing.
+// Requests and detached runs in progress keep the setup with which they began. former is closed when the last of them has ended. Reload
+// does not block.
 func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 	next, err := newSetup(s)
 	if err != nil {

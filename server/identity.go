@@ -15,36 +15,38 @@ import (
 	"github.com/lathe-run/lathe/secret"
 )
 
-// An IdentityProvider identifies callers by tokens that another server has signed, such as those of OpenID Connect. The methods may be
+// An IdentityProvider identifies callers by tokens that another server has signed, such as tokens of OpenID Connect. The methods may be
 // called from several goroutines at once.
 type IdentityProvider interface {
 	// Issuer returns the issuer URL of all tokens that Identify accepts.
 	Issuer() string
-	// Settings returns a hash of the configuration on which Identify depends. If a reload changes it, sessions and sign-in links of
-	// identified callers end.
+	// Settings returns a hash of the configuration on which Identify depends. If the hash changes at a reload, the sessions and sign-in
+	// links of identified callers end.
 	Settings() [sha256.Size]byte
-	// Identify verifies a token and returns the identity of its holder. The response has status 403 if the error is [ErrNoProfile], 503 if
-	// it is [ErrNoIssuer], otherwise 401. Clients receive the text of the error, which must not contain any part of the token.
+	// Identify verifies a token and returns the identity of its holder. If it returns an error, the response has status 403 for
+	// [ErrNoProfile], 503 for [ErrNoIssuer], and 401 otherwise. Clients receive the text of the error, which must not contain any part of
+	// the token.
 	Identify(ctx context.Context, token string) (*Identity, error)
 }
 
-// Errors of [IdentityProvider] that do not mean that the token is invalid.
+// Errors that the Identify method of an [IdentityProvider] returns for a token that may be valid.
 var (
 	ErrNoProfile = errors.New("no key of the configuration is a profile for this caller")
 	ErrNoIssuer  = errors.New("the token could not be verified, since its issuer could not be reached")
 )
 
-// An Identity is the holder of a verified token.
+// An Identity describes the caller whom a verified token identifies.
 type Identity struct {
-	Issuer  string // as [IdentityProvider].Issuer
-	Subject string // id of the caller at the issuer
-	// Key is the name of the key in [Setup].Keys whose rights and limits the caller has. If no key has this name, the response has status 403.
+	Issuer  string // URL of the issuer: see [IdentityProvider]
+	Subject string // id that the issuer has given the caller
+	// Key is the name of that key in [Setup].Keys whose rights and limits the caller has. If there is no such key, the response has status
+	// 403.
 	Key     string
-	Labels  map[string]string // labels of the caller's runs; requests cannot set them
+	Labels  map[string]string // labels of the caller's runs; a request cannot change them
 	Expires time.Time         // when the token expires; zero: never
 }
 
-// Principal returns the owner of the caller's runs, ISSUER#SUBJECT. It cannot be the name of a key.
+// Principal returns the principal of the caller's runs, in the form ISSUER#SUBJECT. It cannot be the name of a key.
 func (i *Identity) Principal() string { return i.Issuer + "#" + i.Subject }
 
 // isSigned reports whether a credential has the form of a signed token (RFC 7515, compact serialization): three parts, the
@@ -106,8 +108,8 @@ func withOwn(labels, own map[string]string) map[string]string {
 	return out
 }
 
-// CheckIdentityLabels returns an error if the labels cannot be those of an [Identity]: the gateway sets one of them itself, or one is not
-// valid.
+// CheckIdentityLabels returns an error if the labels cannot be the Labels of an [Identity], because the gateway sets one of them itself or
+// one is not valid.
 func CheckIdentityLabels(labels map[string]string) error {
 	for name := range labels {
 		if hiddenLabel(name) {
@@ -125,8 +127,8 @@ func (c *caller) run() *lathe.RunInfo {
 // admitted is the context key for the *Key of the caller.
 type admitted struct{}
 
-// CallerOf returns the key of the caller of a request to [Options].MCP, without its secret; ctx is the context of the request. The name is
-// "" if the setup has no keys. ok is false for any other context.
+// CallerOf returns the key of the caller of a request to the handler [Options].MCP, without its secret. ctx must be the context of the
+// request; for any other context, ok is false. If the setup has no keys, the name of the key is "".
 func CallerOf(ctx context.Context) (k Key, ok bool) {
 	p, ok := ctx.Value(admitted{}).(*Key)
 	if ok {

@@ -20,40 +20,42 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Key authenticates callers and says what they may do. Its name is the principal of their runs: a caller sees only the runs of its own
+// A Key authenticates callers and says what they may do. Its Name is the principal of their runs. A caller sees only the runs of its own
 // key unless Admin is set.
 type Key struct {
 	Name string
-	// Secret is the text that callers send. Alternatively, Hash is the SHA-256 of it; a key with both is an error. A key with neither is a
-	// profile: [Setup].Identity assigns callers to it, which get its rights and limits. Without an Identity, such a key is an error.
+	// Secret is the text that callers send as their API key. Alternatively, Hash is the SHA-256 of that text; a key with both is an error.
+	// A key with neither is a profile: callers whom [Setup].Identity assigns to it have its rights and limits. If Identity is nil, such a
+	// key is an error.
 	Secret secret.Secret
 	Hash   [sha256.Size]byte
-	Models []string // names of models that its requests may use; nil: every model; empty: none
-	Tools  []string // names of tools of this server that its runs may use; nil: every tool; empty: none
-	// Approve lists whose runs the key may approve, deny and answer calls in: [ApproveOwn], [ApproveOthers] or names of keys. nil: only its
-	// own; empty: none.
+	Models []string // names of the models that requests with the key may use; nil: every model; empty: none
+	Tools  []string // names of the server's tools that runs of the key may use; nil: every tool; empty: none
+	// Approve lists the owners of the runs in which the key may approve and deny calls and supply results: [ApproveOwn], [ApproveOthers] or
+	// names of keys. nil: its own runs only; empty: none.
 	Approve []string
 	// Admin lets the key see the runs of all keys, decide about all calls, and see and change the state of the server.
 	Admin bool
 	// Metrics lets the key read /metrics, which shows the usage of all keys.
 	Metrics bool
-	// VendorObjects lists the objects in the vendor's account that the key's requests may name, besides those that answers to the key have
-	// named: kinds such as "file", ids, or "*" for all. nil: none.
+	// VendorObjects lists the objects in the account at the model vendor that requests with the key may name: kinds such as "file", ids, or
+	// "*" for all. Objects that earlier answers to the key have named are always allowed. nil: no others.
 	VendorObjects []string
-	// VendorTools lists the types of tools that the vendor may execute for the key's requests, such as "web_search". nil: all.
+	// VendorTools lists the types of tools that the model vendor may execute for requests with the key, such as "web_search". nil: all.
 	VendorTools []string
-	// Limits lower the limits of the models; a zero field lowers nothing.
+	// Limits lower the limits of the models for runs of the key. A zero field lowers nothing.
 	Limits            lathe.Limits
-	RequestsPerMinute int // 0: unlimited
-	Concurrency       int // maximum number of concurrent requests; 0: unlimited
-	// Profile and Labels are set by the server for a caller that [Setup].Identity has identified: the name of the key that is its profile,
-	// and the labels of its runs. Name is then [Identity.Principal]. They must not be set in [Setup].Keys.
+	RequestsPerMinute int // maximum number of requests per minute; 0: no limit
+	Concurrency       int // maximum number of concurrent requests; 0: no limit
+	// Profile and Labels are set by the server in the key of a caller that [Setup].Identity has identified: Profile is the name of the key
+	// that is the caller's profile, and Labels are the labels of the caller's runs. Name is then [Identity.Principal]. They must not be set
+	// in [Setup].Keys.
 	Profile string
 	Labels  map[string]string
 
 	identity *Identity
 	settings [sha256.Size]byte // hash of [IdentityProvider].Settings when identity was found
-	// Group, Budget and GroupBudget are shown in lists; budgets are enforced by [loop.Options].Meter. nil: no budget.
+	// Group, Budget and GroupBudget are only shown in lists; [loop.Options].Meter must enforce the budgets. nil: no budget.
 	Group               string
 	Budget, GroupBudget *store.Budget
 }
@@ -72,7 +74,7 @@ type setup struct {
 	unused  chan struct{} // closed when the setup was replaced and users is 0
 }
 
-// Check returns the error that [New] or [Server.Reload] would return for the setup, or nil.
+// Check returns an error if [New] or [Server.Reload] would refuse the setup.
 func (s *Setup) Check() error {
 	if _, err := newSetup(s); err != nil {
 		return invalid("setup", err)
@@ -275,7 +277,7 @@ func noKey(r *http.Request) *problem {
 func (k *Key) mayModel(name string) bool { return k.Models == nil || slices.Contains(k.Models, name) }
 func (k *Key) mayTool(name string) bool  { return k.Tools == nil || slices.Contains(k.Tools, name) }
 
-// Narrowed returns limits in which each field is at most that of k.Limits, as [lathe.Limits.Narrow] does. A zero field of k.Limits lowers
+// Narrowed returns limits with each field lowered to that of k.Limits, as [lathe.Limits.Narrow] does. A zero field of k.Limits lowers
 // nothing; a zero field of limits counts as its default.
 func (k *Key) Narrowed(limits lathe.Limits) lathe.Limits {
 	limits, _ = limits.Narrow(k.Limits)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Maintain resumes runs whose approval requests have expired, also those of earlier processes. If the store is shared, it resumes all runs
-// that no process owns. It blocks until ctx is done or the server drains. Without [Options].Index or Supervisor it returns at once. It must be
-// called at most once.
+// Maintain resumes runs whose approval requests have expired, including those of earlier processes. If the store is shared, it also resumes
+// all other runs that no process owns. It blocks until ctx is done or the server drains. If [Options].Index or Supervisor is nil, it
+// returns at once. It must be called at most once.
 func (g *Server) Maintain(ctx context.Context) {
 	if g.opts.Index != nil && g.opts.Supervisor != nil {
 		g.maintain.run(ctx)

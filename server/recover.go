@@ -11,8 +11,8 @@ import (
 )
 
 // Recover resumes the runs that were in progress when their process ended, and suspended runs for which input was stored. It returns the
-// number of resumed runs, which continue in the background, and an error that joins why others could not be resumed. Without [Options].Index or
-// Supervisor it resumes none. Call it once, before the server serves requests.
+// number of resumed runs, which continue in the background, and the joined errors of the runs that could not be resumed. If [Options].Index
+// or Supervisor is nil, it resumes none. It must be called once, before the server serves requests.
 func (g *Server) Recover(ctx context.Context) (n int, err error) {
 	if g.opts.Index == nil || g.opts.Supervisor == nil {
 		return 0, nil
@@ -59,7 +59,7 @@ func (r *recovered) loopFor(row *store.RunSummary) (*loop.Loop, error) {
 	return m.Loop, nil
 }
 
-// Emit implements [event.Sink]. It records the objects of the vendor's account in answers.
+// Emit implements [event.Sink]. It records the objects of the vendor's account that answers name.
 func (r *recovered) Emit(ctx context.Context, e event.Event) {
 	if _, answer := e.Data.(*event.ModelCallFinished); !answer {
 		return

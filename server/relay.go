@@ -18,8 +18,8 @@ func (c *access) relays(m *Model, to lathe.Wire, s *lathe.Settings, allow []stri
 	return !c.hasTool(allow, func(t *lathe.ToolSpec) bool { return !t.Hidden })
 }
 
-// AppendRaw implements [stream.RawEncoder]. It appends the bytes of the model server or, from the first event that is not
-// sound, the encoded deltas.
+// AppendRaw implements [stream.RawEncoder]. It appends the bytes of the model server. From the first event on that cannot be passed on
+// unchanged, it appends the encoded deltas instead.
 func (a *chat) AppendRaw(dst []byte, raw *lathe.Raw) []byte {
 	a.bytesSent, a.wroteText = true, true
 	a.job.objects.relayed(raw.Bytes)

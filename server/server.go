@@ -16,16 +16,17 @@ import (
 	"github.com/lathe-run/lathe/loop"
 )
 
-// HTTPServer returns an http.Server for g, with the [Limits] on request headers and on idle connections, and without an address. Responses have
-// no total time limit, because streams are long; each write has a deadline instead. The caller calls Serve and, after [Server.Drain], Shutdown.
+// HTTPServer returns an http.Server with g as its handler, without an address. It has the [Limits] on request headers and on idle
+// connections. Responses have no total time limit, because streams are long; each write has a deadline instead. The caller calls Serve and,
+// after [Server.Drain], Shutdown.
 func (g *Server) HTTPServer() *http.Server {
 	l := &g.opts.Limits
 	return &http.Server{Handler: g, ReadHeaderTimeout: l.HeaderTimeout, IdleTimeout: l.IdleTimeout, MaxHeaderBytes: l.MaxHeader,
 		ConnState: newIdleConns(l.MaxIdle).changed, ErrorLog: stdlog.Logger(g.opts.Log)}
 }
 
-// CheckAddr returns an error of code invalid_config if addr is not HOST:PORT, or if it is not a loopback address and keys, the number of
-// keys, is 0.
+// CheckAddr returns an error of code invalid_config if addr does not have the form HOST:PORT, or if addr is not a loopback address although
+// there are no API keys. keys is the number of API keys.
 func CheckAddr(addr string, keys int) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -44,7 +45,7 @@ func CheckAddr(addr string, keys int) error {
 	return invalid("listen", fmt.Errorf("%s can be reached by others, and there are no keys: configure `keys`, or listen on 127.0.0.1", host))
 }
 
-// Metrics returns a handler of /metrics, /livez, /readyz and /healthz for a separate listener. It requires no key.
+// Metrics returns a handler of /metrics, /livez, /readyz and /healthz for a separate listener. It requires no API key.
 func (g *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if g.opts.Metrics != nil {
@@ -56,12 +57,12 @@ func (g *Server) Metrics() http.Handler {
 	return mux
 }
 
-// Unready makes /readyz, and requests that start a run, return 503 from now on. Call it some time before [Server.Drain], so that load balancers
-// stop sending requests.
+// Unready makes /readyz, and requests that would start a run, return 503 from now on. Call it some time before [Server.Drain], so that load
+// balancers stop sending requests.
 func (g *Server) Unready() { g.draining.Store(true) }
 
 // Drain calls [Server.Unready], ends the streams of subscribers, and blocks until no request is in progress and all WebSockets are closed.
-// When ctx is done, it ends the runs of the remaining requests with reason interrupted, and returns after their responses are sent.
+// When ctx is done, Drain ends the runs of the remaining requests with reason interrupted, and returns after their responses are sent.
 func (g *Server) Drain(ctx context.Context) {
 	g.Unready()
 	g.leave() // watchers reconnect to another process with the id of their last event, so they miss none

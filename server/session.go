@@ -258,9 +258,10 @@ func setCookie(w http.ResponseWriter, r *http.Request, id string, expires time.T
 	http.SetCookie(w, ck)
 }
 
-// SignInLink returns a URL fragment that signs a browser in to the console as the key with this name: "signin=TOKEN", for a URL such as
-// http://127.0.0.1:8700/#signin=TOKEN. It can be used once, until expires, in 10 min. A key has at most 16 unused links: a further one ends the
-// oldest. The error has the code invalid_config if there is no such key, or if 10,000 links of all keys are unused.
+// SignInLink returns a URL fragment of the form "signin=TOKEN", which signs a browser in to the console as the key with this name, for a
+// URL such as http://127.0.0.1:8700/#signin=TOKEN. The link can be used once, and not after expires, which is 10 min from now. A key has at
+// most 16 unused links: a further one invalidates the oldest. The error has the code invalid_config if there is no such key, or if 10,000
+// links of all keys are unused.
 func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err error) {
 	setup := g.work.begin()
 	defer g.work.end(setup)
@@ -278,8 +279,8 @@ func (g *Server) SignInLink(key string) (fragment string, expires time.Time, err
 
 func signInFragment(token string) string { return "signin=" + token }
 
-// Console returns a handler of the console's pages and API for a separate listener. Set [Options].SeparateConsole to remove the pages from
-// the main one.
+// Console returns a handler of the console's pages and API for a separate listener. [Options].SeparateConsole removes the pages from the
+// main handler.
 func (g *Server) Console() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.gate.serve(w, r, g.consoleMux, true) })
 }

@@ -29,17 +29,17 @@ const (
 // A SignInProvider is an [IdentityProvider] at which users can sign in with a browser (OAuth 2 authorization code flow with PKCE).
 type SignInProvider interface {
 	IdentityProvider
-	// SignInURL returns the issuer's URL to which the browser is sent.
+	// SignInURL returns the URL of the issuer to which the browser is redirected.
 	SignInURL(ctx context.Context, s *SignIn) (string, error)
-	// FinishSignIn exchanges the code that the browser brought back, and returns the identity of the user. Its errors are those of
-	// Identify.
+	// FinishSignIn exchanges the authorization code, with which the issuer has sent the browser back, for a token, and returns the identity
+	// of the user. Its errors are those of Identify.
 	FinishSignIn(ctx context.Context, s *SignIn, code string) (*Identity, error)
 }
 
 // A SignIn is a browser sign-in in progress. State, Nonce and Verifier are random strings of 43 characters a-z, A-Z, 0-9, - and _.
 type SignIn struct {
 	State, Nonce, Verifier string
-	Redirect               string // URL to which the issuer sends the browser back
+	Redirect               string // URL to which the issuer redirects the browser after the sign-in
 }
 
 // signInProvider returns the identity provider of the setup if users can sign in at it; else nil.

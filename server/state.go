@@ -15,19 +15,20 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// State is what operators see of the server and may change while it runs. Its texts contain no secrets; those of MCP servers are untrusted.
-// The methods may be called from several goroutines at once. Errors have the code not_found, conflict, unavailable or invalid_request.
+// State gives operators access to the state of the server and lets them change parts of it while the server runs. Its texts must contain no
+// secrets; texts of MCP servers are untrusted. The methods may be called from several goroutines at once. Errors must have the code
+// not_found, conflict, unavailable or invalid_request.
 type State interface {
-	Servers() []ServerState // MCP servers, sorted by name
-	// Reconnect requests a new connection to an MCP server, and does not wait for it.
+	Servers() []ServerState // the states of the MCP servers, sorted by name
+	// Reconnect requests a new connection to an MCP server, and does not wait for the connection.
 	Reconnect(server string) error
-	// Accept accepts the definition of an MCP server's tool, if it still has this digest; otherwise the error has the code conflict. tool is
-	// [ToolState].Name.
+	// Accept accepts the current definition of an MCP server's tool. tool is [ToolState].Name. If the definition no longer has this digest,
+	// Accept returns an error of code conflict.
 	Accept(tool, digest string) error
-	Models() []ModelState // sorted by name
-	// Explain returns the policy's decision on a call and what each rule says. The call is not executed.
+	Models() []ModelState // the models of the configuration, sorted by name
+	// Explain returns the policy's decision on a hypothetical call and what each rule says. It does not execute the call.
 	Explain(call *PolicyCall) (*Explanation, error)
-	// Settings returns the configuration in force. The server sends it to admin keys only.
+	// Settings returns the values of the configuration in use. The server sends them to admin keys only.
 	Settings() ([]SettingState, error)
 	// Audit verifies the hash chain of the whole audit log and returns its newest lines, newest first, at most limit. It returns nil if
 	// there is no audit log.
@@ -39,127 +40,128 @@ type State interface {
 // LastError, Stderr and Instructions to admin keys only.
 type ServerState struct {
 	Name      string    `json:"name"`
-	State     string    `json:"state"`              // starting, ready, backoff, failed or closed
-	Since     time.Time `json:"since"`              // when the state began
-	Required  bool      `json:"required"`           // as configured
-	Transport string    `json:"transport"`          // stdio or http
-	Protocol  string    `json:"protocol,omitempty"` // MCP version in use; "": not connected yet
-	Software  string    `json:"software,omitempty"` // name and version that the server reports
-	// Capabilities are the names of what the server declares, sorted, such as tools and resources. The gateway uses tools only.
+	State     string    `json:"state"`              // "starting", "ready", "backoff", "failed" or "closed"
+	Since     time.Time `json:"since"`              // when the server entered State
+	Required  bool      `json:"required"`           // whether the configuration says that the server is required
+	Transport string    `json:"transport"`          // "stdio" or "http"
+	Protocol  string    `json:"protocol,omitempty"` // version of MCP that the connection uses; "": not connected yet
+	Software  string    `json:"software,omitempty"` // name and version of the server, as it reports them
+	// Capabilities are the names of the capabilities that the server declares, sorted, such as tools and resources. The gateway uses tools
+	// only.
 	Capabilities []string `json:"capabilities,omitempty"`
-	// Instructions are the server's description of its use; untrusted, and not sent to models.
+	// Instructions are the server's own description of how to use it. They are untrusted and not sent to models.
 	Instructions string      `json:"instructions,omitempty"`
 	Problem      string      `json:"problem,omitempty"`    // kind of the last error; "": none
 	NextTry      *time.Time  `json:"next_try,omitempty"`   // when the next connection is attempted; nil: none is planned
-	Starts       int         `json:"starts"`               // number of connections that became ready
+	Starts       int         `json:"starts"`               // number of connections so far that became ready
 	Failures     int         `json:"failures"`             // number of consecutive failed attempts
-	Target       string      `json:"target,omitempty"`     // program and arguments, or URL
-	LastError    string      `json:"last_error,omitempty"` // of the last failed attempt or connection
-	Stderr       string      `json:"stderr,omitempty"`     // end of the program's standard error
-	Tools        []ToolState `json:"tools"`                // sorted by name
+	Target       string      `json:"target,omitempty"`     // program with its arguments, or URL
+	LastError    string      `json:"last_error,omitempty"` // text of the last error of an attempt or a connection
+	Stderr       string      `json:"stderr,omitempty"`     // the last text on the standard error of the server's program
+	Tools        []ToolState `json:"tools"`                // the tools of the server, sorted by name
 }
 
-// A ToolState is the state of an MCP server's tool: see the type ToolStatus of package tool/mcptool. The server sends Definition and Accepted to
-// admin keys only.
+// A ToolState is the state of a tool of an MCP server. The fields are those of the type ToolStatus of package tool/mcptool. The server
+// sends Definition and Accepted to admin keys only.
 type ToolState struct {
 	Name       string          `json:"name"`                        // name under which models see the tool
 	Remote     string          `json:"remote_name"`                 // name that the MCP server uses
-	State      string          `json:"state"`                       // ready, blocked, refused, excluded or missing
-	Reason     string          `json:"reason,omitempty"`            // why it is not offered; "": it is
+	State      string          `json:"state"`                       // "ready", "blocked", "refused", "excluded" or "missing"
+	Reason     string          `json:"reason,omitempty"`            // why the tool is not offered to models; "": it is offered
 	Changed    []string        `json:"changed,omitempty"`           // parts of the definition that differ from the accepted one
-	Digest     string          `json:"digest,omitempty"`            // hash of the current definition, for Accept of [State]
-	Hidden     int             `json:"hidden_characters,omitempty"` // number of invisible characters that were removed from its texts
+	Digest     string          `json:"digest,omitempty"`            // hash of the current definition, which [State].Accept requires
+	Hidden     int             `json:"hidden_characters,omitempty"` // number of invisible characters removed from the definition
 	Definition json.RawMessage `json:"definition,omitempty"`        // current definition, untrusted; nil: not known
 	Accepted   json.RawMessage `json:"accepted,omitempty"`          // accepted definition; nil: none
-	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`       // nil: no definition was accepted
+	AcceptedAt *time.Time      `json:"accepted_at,omitempty"`       // when Accepted was accepted; nil: no definition was accepted
 }
 
-// A ModelState is a model of the configuration.
+// A ModelState describes a model of the configuration.
 type ModelState struct {
-	Name     string           `json:"name"` // name of the entry, which requests use
+	Name     string           `json:"name"` // name of the model in the configuration and in requests
 	Provider string           `json:"provider"`
-	Model    string           `json:"model,omitempty"` // name that the model server uses
-	Dialect  string           `json:"dialect"`         // as [lathe.ModelInfo].Dialect
+	Model    string           `json:"model,omitempty"` // name that is sent to the model server
+	Dialect  string           `json:"dialect"`         // dialect in which the model writes calls, as in [lathe.ModelInfo]
 	Tools    bool             `json:"supports_tools"`
-	Default  bool             `json:"default"` // requests that name no model get it
-	Limits   map[string]int64 `json:"limits"`  // limits of its runs by configuration key; times in milliseconds
+	Default  bool             `json:"default"` // whether requests that name no model use this one
+	Limits   map[string]int64 `json:"limits"`  // limits of the model's runs, by configuration key; times in milliseconds
 }
 
-// A PolicyCall is a hypothetical tool call for Explain of [State].
+// A PolicyCall is a hypothetical tool call, for [State].Explain.
 type PolicyCall struct {
 	Tool      string            `json:"tool"`
 	Arguments json.RawMessage   `json:"arguments"`
-	Principal string            `json:"principal"` // owner of the run
+	Principal string            `json:"principal"` // principal of the run that makes the call
 	Session   string            `json:"session_id"`
-	Labels    map[string]string `json:"labels"` // labels of the run
-	Used      []string          `json:"used"`   // tools that the run has called before
+	Labels    map[string]string `json:"labels"` // labels of the run that makes the call
+	Used      []string          `json:"used"`   // names of the tools that the run has called before this call
 }
 
-// An Explanation is a policy's decision on a call.
+// An Explanation says how the policy decides on a call, and why.
 type Explanation struct {
 	Tool     string          `json:"tool"`
-	Decision string          `json:"decision"`         // allow, ask or deny
-	Rule     string          `json:"rule"`             // the rule that decided
-	Reason   string          `json:"reason,omitempty"` // of the policy, for people
+	Decision string          `json:"decision"`         // "allow", "ask" or "deny"
+	Rule     string          `json:"rule"`             // name of the rule that decided
+	Reason   string          `json:"reason,omitempty"` // reason that the policy gives, for people
 	Rules    []PolicyFinding `json:"rules"`            // what each rule says, in the order of the policy
 }
 
-// A PolicyFinding is what one rule of the policy says about a call.
+// A PolicyFinding says what one rule of the policy decides about a call.
 type PolicyFinding struct {
 	Rule     string `json:"rule"`
 	Decision string `json:"decision"`
-	Matched  bool   `json:"matched"`          // the rule applies to the call
-	Decides  bool   `json:"decides"`          // its decision is that of the policy
-	Source   string `json:"source,omitempty"` // configuration key of the rule
+	Matched  bool   `json:"matched"`          // whether the rule applies to the call
+	Decides  bool   `json:"decides"`          // whether the decision of the rule is that of the policy
+	Source   string `json:"source,omitempty"` // configuration key of the rule, such as "policy.rules.NAME"
 	Why      string `json:"why,omitempty"`    // why the rule applies or does not; may quote the arguments
 }
 
-// A SettingState is one value of the configuration in force. The value of a secret is "set" or "".
+// A SettingState is one value of the configuration in use. The value of a secret is "set" or "".
 type SettingState struct {
-	Key    string `json:"key"` // such as "serve.listen"
+	Key    string `json:"key"` // name of the setting, such as "serve.listen"
 	Value  string `json:"value"`
-	Origin string `json:"origin"` // where it was set, such as a file or a variable
+	Origin string `json:"origin"` // where the value was set, such as a file or a variable
 	// About is the documentation of the setting; "": none.
 	About   string `json:"about,omitempty"`
-	Default string `json:"default,omitempty"` // as one would write it
-	Restart bool   `json:"restart,omitempty"` // a change takes effect after a restart, not with a reload
+	Default string `json:"default,omitempty"` // default of the setting, in the form of a configuration file
+	Restart bool   `json:"restart,omitempty"` // whether a change takes effect only after a restart, not with a reload
 }
 
-// An AuditState is the newest part of the audit log and the result of its verification. If the hash chain is broken, Lines, Files and Data have
-// only what precedes the break.
+// An AuditState contains the newest lines of the audit log and the result of its verification. If the hash chain is broken, Lines, Files
+// and Data cover only what precedes the break.
 type AuditState struct {
-	OK     bool        `json:"ok"`               // the hash chain is intact
+	OK     bool        `json:"ok"`               // whether the hash chain is intact
 	Broken string      `json:"broken,omitempty"` // where and how the chain is broken; "": it is intact
-	Lines  int64       `json:"lines"`            // number of all lines
-	Files  int         `json:"files"`            // number of files
+	Lines  int64       `json:"lines"`            // number of lines in the whole log
+	Files  int         `json:"files"`            // number of files of the log
 	Head   string      `json:"head,omitempty"`   // hash of the last line; "": the chain is broken
-	Data   []AuditLine `json:"data"`             // newest first
+	Data   []AuditLine `json:"data"`             // the newest lines, newest first
 }
 
 // An AuditLine is one line of the audit log, without arguments and results. A field that the line does not have is empty.
 type AuditLine struct {
 	N         int64     `json:"n"` // number of the line
 	Time      time.Time `json:"time"`
-	Kind      string    `json:"kind"`                // begin, rotated, recovered, event, call, removed or changed
-	Type      string    `json:"type,omitempty"`      // type of the event
-	Principal string    `json:"principal,omitempty"` // owner of the run
+	Kind      string    `json:"kind"`                // "begin", "rotated", "recovered", "event", "call", "removed" or "changed"
+	Type      string    `json:"type,omitempty"`      // type of the event if Kind is "event"
+	Principal string    `json:"principal,omitempty"` // principal of the run
 	RunID     string    `json:"run_id,omitempty"`
 	Tool      string    `json:"tool,omitempty"`
 	Decision  string    `json:"decision,omitempty"`
 	Rule      string    `json:"rule,omitempty"` // policy rule that decided
-	By        string    `json:"by,omitempty"`   // who decided or changed
+	By        string    `json:"by,omitempty"`   // who decided about the call or made the change
 	Status    string    `json:"status,omitempty"`
 	Prev      string    `json:"prev,omitempty"` // hash of the line before it
 }
 
-// A VersionState identifies the program and its store.
+// A VersionState identifies the version of the program and its store.
 type VersionState struct {
 	Version  string    `json:"version"`
-	Revision string    `json:"revision,omitempty"` // of the source
-	Go       string    `json:"go"`                 // version of Go with which it was built
+	Revision string    `json:"revision,omitempty"` // source revision of the program
+	Go       string    `json:"go"`                 // version of Go with which the program was built
 	Started  time.Time `json:"started"`            // when the process began to serve
-	Store    string    `json:"store"`              // memory, sqlite, postgres or none
-	Node     string    `json:"node,omitempty"`     // name of this process in a shared store
+	Store    string    `json:"store"`              // kind of the store: "memory", "sqlite", "postgres" or "none"
+	Node     string    `json:"node,omitempty"`     // name of this process among those that share the store
 }
 
 // A stateHandler serves the API for operators: MCP servers, pins, models, keys, usage, policy, audit log, configuration and

@@ -10,21 +10,21 @@ import (
 	problems "github.com/lathe-run/lathe/internal/gateway/problem"
 )
 
-// ToolSwitches disables tools while the server runs. A disabled tool is withheld from models and its calls are denied, also in runs in
-// progress; for this, the policies of the runners must call Disabled. The methods may be called from several goroutines at once.
+// ToolSwitches disables tools while the server runs. A disabled tool is not offered to models and its calls are denied, including those in
+// runs in progress; for this, the policies of the runners must call Disabled. The methods may be called from several goroutines at once.
 type ToolSwitches interface {
-	// Disabled returns who disabled the tool, when and why; nil: it is enabled.
+	// Disabled returns who has disabled the tool, when and why; nil: the tool is enabled.
 	Disabled(tool string) *DisabledTool
-	// Switch disables a tool, or enables it if off is nil, at the request of the key by. When it returns nil, the change is stored and in
-	// effect in this process.
+	// Switch disables a tool, or enables it if off is nil. by is the name of the key that requests this. When Switch returns nil, the
+	// change must be stored and in effect in this process.
 	Switch(ctx context.Context, tool string, off *DisabledTool, by string) error
 }
 
-// A DisabledTool says who disabled a tool, when and why.
+// A DisabledTool says who has disabled a tool, when and why.
 type DisabledTool struct {
 	At     time.Time `json:"at"`
-	By     string    `json:"by,omitempty"`     // name of the key; only admin keys see it
-	Reason string    `json:"reason,omitempty"` // at most 200 bytes
+	By     string    `json:"by,omitempty"`     // name of the key that has disabled the tool; only admin keys see it
+	Reason string    `json:"reason,omitempty"` // reason that was given; at most 200 bytes
 }
 
 // maxDisableReason is the maximum length in bytes of the reason for which a tool is disabled.

@@ -10,16 +10,17 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Compaction is what a [Compactor] writes in one transaction.
+// A Compaction contains the changes that a [Compactor] must write, in one transaction, to compact a run.
 type Compaction struct {
-	Events []event.Event // the changed events
+	Events []event.Event // the changed events, which replace those with the same IDs
 	Row    []byte        // JSON form of Sum.Run
-	Sum    Summary       // the rows of the run after the changes
+	Sum    Summary       // what a [RunIndex] lists for the run after the changes
 }
 
-// PlanCompaction reads the log of an ended run with read, the Read method of a store, applies shrink to each event and returns what has
-// changed, or nil if nothing has. It returns [lathe.ErrConflict] if the run has not ended. Events whose ids are in again count as changed
-// even if shrink does not change them: a store passes those that it now stores in another form. op is the operation of the error.
+// PlanCompaction computes the changes that a [Compactor] must write to compact an ended run. It reads the log with read, which is the Read
+// method of the store, and applies shrink to each event. It returns nil if no event has changed, and an error that wraps
+// [lathe.ErrConflict] if the run has not ended. The events with the IDs again count as changed even if shrink does not change them: a store
+// passes the IDs of those that it now stores in another form. op is the Op of the error.
 func PlanCompaction(ctx context.Context, op, runID string, read func(context.Context, string, int64) iter.Seq2[event.Event, error],
 	shrink func(event.Event) event.Event, again ...int64) (*Compaction, error) {
 	var c Compaction

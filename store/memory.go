@@ -13,8 +13,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Memory stores runs in memory; they are lost when the process ends. It implements all interfaces of this package except [LossWatcher],
-// and [remote.Queue]. Its methods may be called from several goroutines at once. Read returns the log as of its start and does not block
+// A Memory stores runs in memory; they are lost when the process ends. It implements [remote.Queue] and all interfaces of this package
+// except [LossWatcher]. Its methods may be called from several goroutines at once. Read returns the log as of its start and does not block
 // appends.
 //
 // Errors are *[lathe.Error]: conflict (wraps [lathe.ErrConflict]), not_found (wraps [lathe.ErrNotFound]), invalid_request for events that
@@ -28,25 +28,26 @@ type Memory struct {
 	watchers watchers[string]
 }
 
-// MemoryOptions are the limits and the clock of a [Memory]. A negative limit has the effect of 0. What is refused is an error of code unavailable.
+// MemoryOptions are the limits and the clock of a [Memory]. A negative limit has the effect of 0. If a method refuses to store something
+// because of a limit, its error has the code unavailable.
 type MemoryOptions struct {
-	// MaxRuns is the maximum number of runs; 0: 1,000. A further run replaces the run that finished first; if none has finished, it is
-	// refused.
+	// MaxRuns is the maximum number of runs; 0: 1,000. A new run beyond it replaces the run that finished first; if no run has finished,
+	// the new run is refused.
 	MaxRuns int
 	// MaxFinished is the maximum number of finished runs; 0: MaxRuns. Beyond it, the runs that finished first are removed.
 	MaxFinished int
 	// MaxEvents is the maximum number of events of one run; 0: 100,000. Further events are refused.
 	MaxEvents int
 	// MaxBytes is the maximum memory of all runs in bytes; 0: no limit. The memory of a run is estimated from all its texts: a text that
-	// several runs share counts for each of them. For a new run, the runs that finished first are removed; if that is not enough, the new
-	// run is refused. Running and parked runs are never removed.
+	// several runs share counts for each of them. To make space for a new run, the runs that finished first are removed; if that is not
+	// enough, the new run is refused. Running and parked runs are never removed.
 	MaxBytes int64
-	// Share limits each principal to the fraction 1/Share of the store; 0 and 1: no limit. With 4, a principal has at most a quarter of
-	// MaxRuns as unfinished runs, and its runs must fit into a quarter of MaxBytes: first its own finished runs are removed, then a new run
-	// is refused. If space is needed for another principal, the finished runs of the principal with the most are removed first. Runs
-	// without a principal are not limited by Share.
+	// Share limits each principal to the fraction 1/Share of the store; 0 and 1: no limit. If Share is 4, a principal may have at most a
+	// quarter of MaxRuns as unfinished runs, and its runs must fit into a quarter of MaxBytes. To make space for its new run, its own
+	// finished runs are removed; if that is not enough, the new run is refused. To make space for another principal, the finished runs of
+	// the principal with the most are removed first. Runs without a principal are not limited by Share.
 	Share int
-	// Now is the clock for claims, signals, calls and workers; nil: time.Now.
+	// Now is the clock for claims, signals, worker calls and workers; nil: time.Now.
 	Now func() time.Time
 }
 
@@ -128,7 +129,7 @@ func failure(op string, err error) error {
 	return code.Wrap("store: "+op, err)
 }
 
-// Append implements [Store]. It stores copies: the caller may change its events afterwards.
+// Append implements [Store]. It stores copies: the caller may change the events that it has passed.
 func (s *Memory) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, last, events, nil)
 }
@@ -185,8 +186,8 @@ func (s *Memory) append(ctx context.Context, runID string, last int64, events []
 	return end, err
 }
 
-// Read implements [Store]. For a run that does not exist, and for an ID that is not in its log, the error wraps [lathe.ErrNotFound]. The
-// caller owns the events.
+// Read implements [Store]. If the run does not exist, or after is negative or above the last ID of its log, the error wraps
+// [lathe.ErrNotFound]. The caller owns the events.
 func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	const op = "read"
 	return func(yield func(event.Event, error) bool) {
@@ -211,7 +212,7 @@ func (s *Memory) Read(ctx context.Context, runID string, after int64) iter.Seq2[
 	}
 }
 
-// Delete implements [Store]. Reads that have begun return the whole log.
+// Delete implements [Store]. A Read that has begun still yields the whole log.
 func (s *Memory) Delete(ctx context.Context, runID string) error {
 	return s.do(ctx, "delete", func(time.Time) error {
 		s.kept.forget(runID)

@@ -170,7 +170,7 @@ func (s *Memory) Address(ctx context.Context, node string) (address string, err 
 	return address, err
 }
 
-// Watch implements [Shared]. Notifications of one run that arrive while fn executes are delivered as one.
+// Watch implements [Shared]. If several notifications of one run arrive while fn executes, fn is called once for all of them.
 func (s *Memory) Watch(ctx context.Context, fn func(runID string)) error {
 	s.watchers.watch(ctx, fn)
 	return failure("watch", ctx.Err())

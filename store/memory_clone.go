@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// Copy returns a deep copy of e. It omits the Result of RunFinished and RunPaused, and the request of ModelCallStarted, which stores do not
-// store. Delta events are not copied, since they are not stored.
+// Copy returns a deep copy of e with the content that stores keep: without the Result of RunFinished and RunPaused, and without the Request
+// of ModelCallStarted. It returns a delta event itself, not a copy, because stores do not keep deltas.
 func Copy(e event.Event) event.Event {
 	if event.IsDelta(e.Data) {
 		return e

@@ -106,7 +106,7 @@ func (s *Memory) Ended(ctx context.Context, after *RunSummary, before time.Time,
 	return out, err
 }
 
-// Compact implements [Compactor]. Reads that have begun return the previous events. shrink is called without the lock.
+// Compact implements [Compactor]. A Read that has begun yields the previous events. shrink is called without the lock of the store.
 func (s *Memory) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "compact"
 	c, err := PlanCompaction(ctx, "store: "+op, runID, s.Read, shrink)

@@ -11,12 +11,12 @@ import (
 // from several goroutines at once.
 type CallNotifier struct{ all watchers[remote.Notification] }
 
-// Notify passes n to all watchers, without blocking on them. A watcher whose queue already contains n, or has 10,000 notifications, does
-// not get n.
+// Notify passes n to all watchers, without blocking on them. A watcher does not get n if n is already in its queue, or if its queue has
+// 10,000 notifications.
 func (h *CallNotifier) Notify(n remote.Notification) { h.all.notify(n) }
 
-// Watch calls fn with each notification that arrives after its start, on this goroutine, in the order of their arrival. It blocks until ctx is
-// done. Several calls of Watch each get all notifications.
+// Watch calls fn with each notification that arrives after the start of Watch. It calls fn on the goroutine of the caller, in the order of
+// arrival, and blocks until ctx is done. Several concurrent calls of Watch each get all notifications.
 func (h *CallNotifier) Watch(ctx context.Context, fn func(remote.Notification)) { h.all.watch(ctx, fn) }
 
 // maxNotifications is the maximum number of queued notifications of one watcher. Further ones are dropped.

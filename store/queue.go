@@ -20,13 +20,13 @@ type callQueue struct {
 // errUnchanged means that the call already has the state that the operation requires.
 var errUnchanged = errors.New("the call stays as it is")
 
-// A QueuedCall is a call in the queue as a store keeps it in [Rows].
+// A QueuedCall is a call of a [remote.Queue], with the fields that only the store uses. [Rows] stores it.
 type QueuedCall struct {
 	remote.Call
 	Hash            string    // hash of the arguments: [remote.Call.ArgumentsHash]
-	Starts          int       // how often a worker has started it
-	Deadline, Lease time.Time // when it ends unless a worker has started it
-	Ended           time.Time // zero until the call has ended
+	Starts          int       // how often a worker has started the call
+	Deadline, Lease time.Time // Deadline: the call ends if no worker has started it by then; Lease: end of the worker's claim
+	Ended           time.Time // when the call ended; zero: it has not ended
 }
 
 // row returns a copy of the call for the caller of the queue, with Left.
@@ -230,7 +230,7 @@ func (q *callQueue) ReturnCall(ctx context.Context, ref remote.Ref) error {
 	})
 }
 
-// ClaimCalls implements [remote.Queue]. It first reads without a write transaction, because usually there is nothing to claim.
+// ClaimCalls implements [remote.Queue]. It first reads outside a write transaction, because usually there is nothing to claim.
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "claim calls"
 	var some bool
@@ -283,7 +283,7 @@ func (q *callQueue) RenewCalls(ctx context.Context, worker string, held []remote
 	return stop, nil
 }
 
-// ExpireCalls implements [remote.Queue]. It first reads without a write transaction, because usually nothing has expired.
+// ExpireCalls implements [remote.Queue]. It first reads outside a write transaction, because usually nothing has expired.
 func (q *callQueue) ExpireCalls(ctx context.Context) (int, error) {
 	const op = "expire calls"
 	var due []*QueuedCall

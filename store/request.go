@@ -12,34 +12,35 @@ import (
 // RequestsKept is how long stores keep the record of a request. A [Memory] keeps at most 100,000 records.
 const RequestsKept = 48 * time.Hour
 
-// A RequestDigest is a hash of the content and the caller of a request: equal requests have equal digests.
+// A RequestDigest is a hash of the content and the caller of a request. Equal requests of one caller have equal digests.
 type RequestDigest [sha256.Size]byte
 
 // A RequestStore records which run serves a request, so that a client that repeats the request gets the response of that run. A record
-// contains no text of the request. The server also records, under the digest of an answer with its conversation, the run that gave the
-// answer. Records older than [RequestsKept] may be removed.
+// contains no text of the request. The server also stores records under digests of other texts, such as a conversation with its answer:
+// such a record names the run that gave the answer. Records older than [RequestsKept] may be removed.
 //
-// A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] remove its run. It is removed when the run is deleted by id, by session
+// A record remains when [Retainer.DeleteBefore] or [Retainer.Trim] removes its run. It is removed when the run is deleted by id, by session
 // or by principal.
 type RequestStore interface {
-	// PutRequest records that runID serves the request, with a response that is not delivered yet. It replaces a record of runID, and one
-	// of the run whose id is the parameter instead, which the caller got from FindRequest; "" names no run. If another run is recorded, it
-	// changes nothing and returns an error of code conflict. So if several runs are started concurrently for one request, only one serves
-	// it.
+	// PutRequest records that runID serves the request, and that the response is not delivered yet. If another run is recorded for the
+	// request, PutRequest changes nothing and returns an error of code conflict. So if several runs are started concurrently for one
+	// request, only one of them serves it. instead names a recorded run, which the caller got from FindRequest and wants to replace by
+	// runID; "": none.
 	PutRequest(ctx context.Context, digest RequestDigest, runID, instead string) error
-	// FindRequest returns the record of the request, or an error of code not_found.
+	// FindRequest returns the record of the request. If there is none, the error has the code not_found.
 	FindRequest(ctx context.Context, digest RequestDigest) (RequestRecord, error)
-	// DeliverRequest marks the record as delivered at the time at, by the clock of this process. The store records it in the time of its own
-	// clock. DeliverRequest does nothing if there is no record, or if the record names another run or is already delivered.
+	// DeliverRequest records that the response was delivered at the time at, by the clock of this process. The store converts the time to
+	// its own clock. DeliverRequest does nothing if there is no record, or if the record names another run or is already marked as
+	// delivered.
 	DeliverRequest(ctx context.Context, digest RequestDigest, runID string, at time.Time) error
 }
 
-// A RequestRecord is the run that serves a request.
+// A RequestRecord says which run serves a request.
 type RequestRecord struct {
 	RunID string
 	// Age is the time since PutRequest, by the clock of the store.
 	Age time.Duration
-	// Delivered reports that a client has received the response; DeliveredAge is the time since then, by the clock of the store.
+	// Delivered reports whether a client has received the response. DeliveredAge is the time since then, by the clock of the store.
 	Delivered    bool
 	DeliveredAge time.Duration
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Retainer is a [RunIndex] that removes runs by session, principal, age or size. Afterwards, no file of the store contains the removed
-// runs. After DeleteBefore or Trim, a read of the run returns not_found wrapping a [*GoneError], as long as the store remembers the
-// removal.
+// A Retainer is a [RunIndex] that removes runs by session, principal, age or size. After a removal, the store cannot read the runs; the
+// comments of each store say when its files no longer contain them. After DeleteBefore or Trim, a read of the run returns not_found
+// wrapping a [*GoneError], as long as the store remembers the removal.
 type Retainer interface {
 	RunIndex
-	// DeleteSession removes all runs of a session, DeletePrincipal all runs of a principal, also those that have not ended. An empty name
-	// removes nothing.
+	// DeleteSession removes all runs of a session, and DeletePrincipal all runs of a principal, including those that have not ended. An
+	// empty name removes nothing.
 	DeleteSession(ctx context.Context, sessionID string) error
 	DeletePrincipal(ctx context.Context, principal string) error
 	// DeleteBefore removes ended runs whose last event is older than t.
@@ -24,11 +24,11 @@ type Retainer interface {
 	Trim(ctx context.Context, maxBytes int64) error
 }
 
-// A GoneError says that [Retainer.DeleteBefore] or [Retainer.Trim] removed the run.
+// A GoneError says that the run existed and was removed by [Retainer.DeleteBefore] or [Retainer.Trim].
 type GoneError struct {
 	RunID     string
 	Principal string
-	Time      time.Time // when it was removed
+	Time      time.Time // when the run was removed
 }
 
 // Error returns a fixed text.
@@ -41,10 +41,11 @@ func (e *GoneError) Unwrap() error { return lathe.ErrNotFound }
 // same store concurrently.
 type Compactor interface {
 	RunIndex
-	// Ended returns at most limit ended runs whose last event is older than before, ordered by the time of that event and then by id. It
-	// begins after the run after; nil: with the first.
+	// Ended returns at most limit ended runs whose last event is older than before, ordered by the time of that event and then by id. The
+	// list begins after the run given by the parameter after; nil: it begins with the first run.
 	Ended(ctx context.Context, after *RunSummary, before time.Time, limit int) ([]RunSummary, error)
-	// Compact replaces each event of the run by the result of shrink, or on an error none. shrink must not change ids, times and types, and
-	// must be idempotent. The error wraps [lathe.ErrConflict] if the run has not ended and [lathe.ErrNotFound] if it does not exist.
+	// Compact replaces each event of the run by the result of shrink. On an error it replaces none. shrink must not change ids, times and
+	// types, and must be idempotent. The error wraps [lathe.ErrConflict] if the run has not ended and [lathe.ErrNotFound] if it does not
+	// exist.
 	Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error
 }

@@ -19,19 +19,21 @@ const (
 	maxSearchedBytes = 32 << 20 // number of bytes of texts that are searched
 )
 
-// A RunQuery selects runs by fields for which a [RunIndex] has no index. Empty fields select all.
+// A RunQuery selects runs by properties that a [RunFilter] does not have. A run must match all fields. An empty field matches every run.
 type RunQuery struct {
-	Tool      string       // name of a called tool: in RunSummary.Tools
+	Tool      string       // name of a tool in RunSummary.Tools
 	Model     string       // equals RunSummary.Model or Target
 	Reason    lathe.Reason // equals RunSummary.Reason
 	ErrorCode string       // equals RunSummary.ErrorCode
-	Text      string       // part of a message, argument, result, answer or error message of a model, regardless of case
+	Text      string       // contained in a message, argument, result, answer or error message of a model call; case is ignored
 }
 
-// Find returns one page of the runs of the index that match the filter and the query, newest first, and the cursor of the next page: "" after
-// the last page. f may be nil; q must not be nil. A page ends early after 10,000 compared rows or, if q has a Text, after 500 runs or 32 MiB of
-// texts were searched: truncated is then true, and the cursor next continues the search. Find reads a run to its end, so that the limit of
-// bytes may be exceeded by one run. On an error it returns no rows.
+// Find returns one page of the runs of the index that match both the filter and the query, newest first, and the cursor of the next page:
+// "" after the last page. f may be nil; q must not be nil.
+//
+// A page ends early after 10,000 compared runs or, if q has a Text, after the texts of 500 runs or 32 MiB of texts were searched: truncated
+// is then true, and the cursor next continues the search. Find does not stop in the middle of a run, so that one run may exceed the limit
+// of bytes. On an error it returns no rows.
 func Find(ctx context.Context, ix RunIndex, f *RunFilter, q *RunQuery) (rows []RunSummary, next string, truncated bool, err error) {
 	if *q == (RunQuery{}) {
 		rows, next, err = ix.Runs(ctx, f)
@@ -73,18 +75,18 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// ErrSearchStopped is the error with which the match function of [Search] ends the page before the current row. Search does not return it.
+// ErrSearchStopped is returned by the match function of [Search] to end the page before the current run. Search does not return it.
 var ErrSearchStopped = errors.New("the search stopped at its limit")
 
 // searchBatch is the maximum number of rows that Search reads at once.
 const searchBatch = 1_000
 
-// Search returns the runs that match the filter and for which match returns true, newest first: at most [Page] rows, from at most scan
-// compared rows. next is the cursor of the next page, "" if no rows are left: a page may be short or even empty although next is set.
-// Cursors stay valid while runs are added and removed. f may be nil. scan must be positive. On an error Search returns no rows.
+// Search returns the runs that match the filter and for which match returns true, newest first. It returns at most [Page] runs and calls
+// match for at most scan runs. next is the cursor of the next page; "": no runs are left. A page may be short or even empty although next
+// is set. Cursors stay valid while runs are added and removed. f may be nil. scan must be positive. On an error Search returns no runs.
 //
-// match must not retain the row. If it returns [ErrSearchStopped], the page ends before that row; it must not do so for the first row of a
-// page, because the search could not make progress. Search returns any other error of match.
+// match must not retain the run. If it returns [ErrSearchStopped], the page ends before that run; match must not return it for the first
+// run of a page, because the search could not make progress. Search returns any other error of match.
 func Search(ctx context.Context, ix RunIndex, f *RunFilter, scan int, match func(context.Context, *RunSummary) (bool, error)) (rows []RunSummary, next string, err error) {
 	batch := RunFilter{}
 	if f != nil {

@@ -14,13 +14,14 @@ const maxSharedSecret = 4096
 // A SecretKeeper stores random values that the processes with the same store share, such as a key with which they encrypt data for clients.
 // Exports of runs do not contain the values, but any program that can read the store can read them.
 type SecretKeeper interface {
-	// SharedSecret returns the value that is stored under name. If no value is, it stores value and returns it. All callers get the same
-	// value, also concurrent ones in different processes. An empty name, or a value that is empty or above 4,096 bytes, is an error of code
-	// invalid_request.
+	// SharedSecret returns the value that is stored under name. If none is stored, it stores value and returns it. All callers get the same
+	// value, including concurrent callers in different processes. An empty name, or a value that is empty or above 4,096 bytes, is an error
+	// of code invalid_request.
 	SharedSecret(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// FitsSecret returns the error of [SecretKeeper].SharedSecret for an invalid name or value, or nil. op is the operation of the error.
+// FitsSecret checks the arguments of [SecretKeeper].SharedSecret. It returns nil if they are valid, and otherwise an error of code
+// invalid_request. A store must call it in SharedSecret. op is the Op of the error.
 func FitsSecret(op, name string, value []byte) error {
 	if name == "" || len(value) == 0 || len(value) > maxSharedSecret {
 		return &lathe.Error{Code: lathe.CodeInvalidRequest, Op: op}

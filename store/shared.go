@@ -26,9 +26,9 @@ import (
 type Shared interface {
 	RunIndex
 	SignalStore
-	// AppendAs is Append under a claim. It returns [lathe.ErrConflict] if the claim is not the newest one of its run or was released. A
-	// claim whose lease has ended is valid until another node claims the run. With last 0 and Epoch 0 it creates the run together with its
-	// first claim, which has epoch 1 and the lease c.Lease.
+	// AppendAs appends events as [Store].Append does, under the claim c. It returns [lathe.ErrConflict] if c is not the newest claim of its
+	// run or was released. A claim whose lease has ended is valid until another node claims the run. If last and c.Epoch are 0, AppendAs
+	// creates the run together with its first claim, which has epoch 1 and the lease c.Lease.
 	AppendAs(ctx context.Context, c Claim, last int64, events ...event.Event) (int64, error)
 	// Claim claims at most limit runs for a node. It considers runs that are Resumable, have no Executor, have not ended and have no claim
 	// with a valid lease. Of these it claims the running ones, and the parked ones whose [RunSummary].WakeAt has passed or that have more
@@ -45,8 +45,9 @@ type Shared interface {
 	Release(ctx context.Context, c Claim, seen int64) error
 	// Owner returns the node with a valid claim on the run, or "" if no lease is valid or the run has ended.
 	Owner(ctx context.Context, runID string) (node string, err error)
-	// Advertise stores, for ttl, the base URL at which other nodes reach this one. Address returns the URL that a node has stored, or "" if
-	// it has stored none or its ttl has passed. Nodes use them for data that may be lost, such as deltas for a subscriber at another node.
+	// Advertise stores, for the duration ttl, the base URL at which other nodes reach this one. Address returns the URL that a node has
+	// stored, or "" if it has stored none or its ttl has passed. Nodes use these URLs for data that may be lost, such as deltas for a
+	// subscriber at another node.
 	Advertise(ctx context.Context, node, address string, ttl time.Duration) error
 	Address(ctx context.Context, node string) (string, error)
 	// Watch calls fn with the id of each run that may have new events or signals, until ctx is done or the connection is
@@ -54,14 +55,14 @@ type Shared interface {
 	Watch(ctx context.Context, fn func(runID string)) error
 }
 
-// A LossWatcher is a [Shared] that detects a server without events that it had confirmed: after a failover to a standby that was behind, or
-// after a restore from an older backup.
+// A LossWatcher is a [Shared] that detects that the database server has lost events whose storing it had confirmed: after a failover to a
+// standby that was behind, or after a restore from an older backup.
 type LossWatcher interface {
 	Shared
-	// WatchLosses calls fn each time this process finds that it is connected to a restarted or different server, before it executes any
-	// other statement there. lost lists the runs to which this process wrote recently and whose logs lack confirmed events; it is usually
-	// empty. It may include a run that another process has deleted. Findings from before the call of WatchLosses are delivered first.
-	// WatchLosses returns when ctx is done. fn must not call the store. Only one call of WatchLosses may be active.
+	// WatchLosses calls fn each time this process finds that it is connected to a restarted or different server, before the process
+	// executes any other statement there. lost lists the runs to which this process wrote recently and whose logs lack confirmed events; it
+	// is usually empty. It may include a run that another process has deleted. If this was found before WatchLosses is called, fn is called
+	// for it first. WatchLosses returns when ctx is done. fn must not call the store. Only one call of WatchLosses may be active.
 	WatchLosses(ctx context.Context, fn func(lost []string))
 }
 
@@ -71,9 +72,9 @@ type Claim struct {
 	Node  string
 	// Epoch is 1 for the first claim of a run and higher for each later one.
 	Epoch int64
-	// Lease is how long the claim is valid, from when it was made or renewed.
+	// Lease is how long the claim is valid, beginning when it was made or renewed.
 	Lease time.Duration
-	// Signals is the number of signals that the run had when the claim was made or renewed. For Release the owner sets it to the number
-	// that it has read.
+	// Signals is the number of signals that the run had when the claim was made or renewed. Before it calls Release, the owner sets Signals
+	// to the number of signals that it has read.
 	Signals int
 }

@@ -12,8 +12,9 @@ import (
 // signal is stored before its sender gets a response. The process that owns the run reads it when the run next suspends. The signals of a
 // run are deleted with it.
 type SignalStore interface {
-	// PutSignal stores a signal with the current time in Time. The error wraps [lathe.ErrConflict] if the run has a signal of the same kind
-	// and key, which stays unchanged, or has ended. It has the code not_found if the run does not exist.
+	// PutSignal stores a signal and sets its Time to the current time of the store. The error wraps [lathe.ErrConflict] if the run has
+	// ended, or if it already has a signal of the same kind and key, which stays unchanged. It has the code not_found if the run does not
+	// exist.
 	PutSignal(ctx context.Context, f Signal) error
 	// Signals returns the signals of a run, oldest first.
 	Signals(ctx context.Context, runID string) ([]Signal, error)
@@ -33,10 +34,11 @@ type Signal struct {
 	Key   string // id of the call; "" for the whole run
 	// Body is content: it must not appear in a log, metric or trace.
 	Body json.RawMessage
-	Time time.Time // when it was stored; set by the store
+	Time time.Time // when the signal was stored; set by the store
 }
 
-// CheckSignal returns an error without a code if RunID or Kind is "". A store calls it in PutSignal.
+// CheckSignal checks the argument of [SignalStore].PutSignal: it returns an error if RunID or Kind is "". A store must call it in PutSignal
+// and give the error, which has no code, the code invalid_request.
 func CheckSignal(f *Signal) error {
 	switch {
 	case f.RunID == "":

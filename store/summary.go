@@ -8,8 +8,8 @@ import (
 	"github.com/lathe-run/lathe/event"
 )
 
-// A Summary contains the rows of one run in the lists of a [RunIndex], computed from its events alone. The zero value is that of a run
-// without events.
+// A Summary computes what a [RunIndex] lists for one run and its model calls, from the events of the run alone. The zero value is that of a
+// run without events.
 type Summary struct {
 	Run   RunSummary
 	Calls []CallSummary // the model calls in the order of their end
@@ -19,7 +19,7 @@ type Summary struct {
 	asked   map[string]time.Time // expiry of unanswered requests for approval, by call id
 }
 
-// Apply updates the rows for the next event of the run. All events of the run must be applied, from the first, in order.
+// Apply updates the summary with the next event of the run. The caller must apply all events of the run in order, beginning with the first.
 func (s *Summary) Apply(e *event.Event) {
 	r := &s.Run
 	r.LastID, r.Updated, r.Turns = e.ID, e.Time, max(r.Turns, e.Turn)

@@ -18,39 +18,39 @@ import (
 	"github.com/lathe-run/lathe"
 )
 
-// Blobs stores payloads outside of the history. All workers and clients share it. Its methods may be called from several goroutines at
-// once.
+// Blobs stores payloads outside of the workflow history. All workers and clients must use the same storage. Its methods may be called from
+// several goroutines at once.
 type Blobs interface {
-	// Put stores data under its key, the SHA-256 of data in hexadecimal. It may be called again with the same key and data.
+	// Put stores data under key, which is the SHA-256 of data in hexadecimal. It may be called again with the same key and data.
 	Put(key string, data []byte) error
-	// Get returns the data of a key, and an error if Blobs does not contain the key.
+	// Get returns the data that is stored under key. It must return an error if there is none.
 	Get(key string) ([]byte, error)
 }
 
 // CodecOptions are the options of [NewCodec]. At least one of Blobs and Encrypt is required.
 type CodecOptions struct {
-	// Blobs stores the payloads that are larger than Limit; nil: all payloads are in the history.
+	// Blobs stores the payloads that are larger than Limit; nil: all payloads are in the workflow history.
 	Blobs Blobs
 	// Limit is the maximum size of a payload in the history, in bytes, after Encrypt; 0: 256 KiB. A Temporal server refuses payloads above
-	// 2 MiB. Without Blobs it has no effect.
+	// 2 MiB. If Blobs is nil, Limit has no effect.
 	Limit int
-	// Encrypt encodes each payload before it is stored in the history or in Blobs; nil: payloads are readable in both.
+	// Encrypt encrypts each payload before it is stored in the history or in Blobs; nil: payloads are readable in both.
 	Encrypt converter.PayloadCodec
 }
 
 const (
 	defaultCodecLimit = 256 << 10
-	// MaxBlob is the maximum size of one payload in Blobs, in bytes. The codec refuses a larger one with the code invalid_request.
+	// MaxBlob is the maximum size of one payload in Blobs, in bytes. The codec returns an error of code invalid_request for a larger one.
 	MaxBlob = 64 << 20
 
 	encodingKey       = "encoding"
 	referenceEncoding = "lathe/reference"
 )
 
-// NewCodec returns a payload codec that stores large payloads in Blobs and encrypts payloads, for the data converter of the clients and
-// workers of a namespace: [converter.NewCodecDataConverter]. A reference to a blob contains its hash, which Decode verifies. Decode
-// also accepts payloads that are no references. The codec never removes blobs: remove those that are older than the retention period of the
-// namespace. The error of NewCodec has the code invalid_config.
+// NewCodec returns a payload codec that stores large payloads in Blobs and encrypts payloads. It is for the data converter of the clients
+// and workers of a namespace: see [converter.NewCodecDataConverter]. A reference to a blob contains the hash of the blob, which Decode
+// verifies. Decode also accepts payloads that are not references. The codec never removes blobs: remove those that are older than the
+// retention period of the namespace. An error of NewCodec has the code invalid_config.
 func NewCodec(opts *CodecOptions) (converter.PayloadCodec, error) {
 	c := &codec{}
 	if opts != nil {
@@ -114,7 +114,7 @@ func (c *codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	return out, nil
 }
 
-// Decode implements [converter.PayloadCodec]. It accepts payloads that are no references, so that a namespace may have both.
+// Decode implements [converter.PayloadCodec]. It also accepts payloads that are not references to blobs, so that a namespace may have both.
 func (c *codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
@@ -167,8 +167,8 @@ func decode(p *commonpb.Payload, r *reference) string {
 // A directory stores payloads as files.
 type directory struct{ root *os.Root }
 
-// NewDirectory returns Blobs in a directory, which it creates if necessary. Workers on several machines need a shared directory. The files
-// have mode 0600, and are written atomically.
+// NewDirectory returns [Blobs] that stores each blob as a file in a directory, which NewDirectory creates if necessary. Workers on several
+// machines need a shared directory. The files have mode 0600, and are written atomically.
 func NewDirectory(path string) (Blobs, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, codecError(lathe.CodeInvalidConfig, err)

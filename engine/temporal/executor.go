@@ -35,14 +35,14 @@ const (
 
 // ExecutorOptions are the options of [NewExecutor]. The zero value is usable.
 type ExecutorOptions struct {
-	TaskQueue string // for the workflows and their activities; "": [TaskQueue]
+	TaskQueue string // task queue of the workflows and their activities; "": [TaskQueue]
 	// MaxSteps is the maximum number of concurrent steps in this process; 0: [engine.MaxRuns].
 	MaxSteps int
-	Log      *slog.Logger // nil: no logging
+	Log      *slog.Logger // receives log records; nil: no logging
 }
 
-// An Executor executes the detached runs of a gateway as workflows: it is a [server.Executor] and a Temporal worker. Its methods may be
-// called from several goroutines at once.
+// An Executor executes the detached runs of a gateway as workflows. It is a [server.Executor] and also a Temporal worker. Its methods may
+// be called from several goroutines at once.
 type Executor struct {
 	flow   *Workflow
 	client client.Client
@@ -67,8 +67,8 @@ type missed struct {
 
 var _ server.Executor = (*Executor)(nil)
 
-// NewExecutor returns the executor of w's runs. The store of w must be a [store.RunIndex]. c is the client of the namespace; the caller
-// closes it after Drain. opts may be nil. Errors have the code invalid_config.
+// NewExecutor returns an executor for the runs of w. The store of w must be a [store.RunIndex]. c is the Temporal client of the namespace;
+// the caller must close it after Drain. opts may be nil. An error has the code invalid_config.
 func NewExecutor(c client.Client, w *Workflow, opts *ExecutorOptions) (*Executor, error) {
 	x := &Executor{flow: w, client: c, missed: map[string]missed{}}
 	if opts != nil {
@@ -206,9 +206,9 @@ func ended(err error) bool {
 	return errors.As(err, &none)
 }
 
-// Begin starts the worker and a periodic search for runs whose workflow was not started or missed a signal, because a process stopped
-// between its write to the store and its request to Temporal. It returns when the worker has started. The error has the code unavailable if the
-// namespace does not exist or cannot be reached, and conflict if Begin was successful before or Drain was called.
+// Begin starts the Temporal worker. It also starts a periodic search for runs whose workflow was not started or missed a signal, because a
+// process stopped between its write to the store and its request to Temporal. Begin returns when the worker has started. The error has the
+// code unavailable if the namespace does not exist or cannot be reached, and conflict if Begin was successful before or Drain was called.
 func (x *Executor) Begin() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -225,8 +225,8 @@ func (x *Executor) Begin() error {
 	return nil
 }
 
-// Drain starts no more steps, and blocks until those in progress have ended. If ctx is done earlier, it stops them where they are, waits until
-// they have stopped, and another worker continues their runs. The executor cannot begin again.
+// Drain starts no more steps, and blocks until the steps in progress have ended. If ctx is done earlier, Drain interrupts them and waits
+// until they have stopped; another worker continues their runs. After Drain, Begin returns an error.
 func (x *Executor) Drain(ctx context.Context) {
 	x.mu.Lock()
 	w := x.worker

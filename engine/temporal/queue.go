@@ -13,19 +13,21 @@ import (
 	"github.com/lathe-run/lathe/tool"
 )
 
-// QueueOptions configure a tool on a task queue. TaskQueue is required.
+// QueueOptions are the options of [NewQueueTool]. TaskQueue is required.
 type QueueOptions struct {
 	TaskQueue string // the Temporal task queue whose workers execute the calls
-	// Activity is the type of the activity; "": the name of the tool. The input is a [CallInput] and the output a [CallResult].
+	// Activity is the type of the Temporal activity; "": the name of the tool. The activity receives a [CallInput] and returns a
+	// [CallResult].
 	Activity string
-	// Heartbeat is the maximum time between two heartbeats of the activity before the call counts as lost; 0: the activity sends no
+	// Heartbeat is the maximum time between two heartbeats of the activity. After it, the call counts as lost. 0: the activity sends no
 	// heartbeats, and a lost worker is detected only at the timeout of the call.
 	Heartbeat time.Duration
-	// Attempts is the maximum number of attempts of a call of a tool that is read-only or idempotent; 0: 3. A call of a tool that writes has one.
+	// Attempts is the maximum number of attempts of a call of a tool that is read-only or idempotent; 0: 3. A call of a tool that writes
+	// has only one attempt.
 	Attempts int32
 }
 
-// A CallInput is the input of the activity of a tool on a task queue, as JSON.
+// A CallInput is the input of the activity that executes a call of a [NewQueueTool]. It is encoded as JSON.
 type CallInput struct {
 	RunID     string          `json:"run_id"`
 	SessionID string          `json:"session_id,omitempty"`
@@ -37,12 +39,12 @@ type CallInput struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
-// A CallResult is the output of the activity of a tool on a task queue, as JSON. If the activity fails, the call fails: the model receives
-// the error message as far as the allowlist of the tool permits.
+// A CallResult is the output of the activity that executes a call of a [NewQueueTool]. It is encoded as JSON. If the activity itself fails,
+// the call fails: the model receives the error message as far as the allowlist of the tool permits.
 type CallResult struct {
-	Data    json.RawMessage `json:"data"` // the output as JSON, or the error message as a JSON string
+	Data    json.RawMessage `json:"data"` // the output as JSON or, if IsError, the error message as a JSON string
 	IsError bool            `json:"is_error,omitempty"`
-	Code    lathe.Code      `json:"code,omitempty"` // code of an error; "": execution_failed
+	Code    lathe.Code      `json:"code,omitempty"` // the error code, if IsError; "": execution_failed
 }
 
 // A remoteCall is a call that the workflow dispatches to a task queue.
@@ -71,9 +73,10 @@ type queueTool struct {
 
 var _ tool.OutcomeChecker = (*queueTool)(nil)
 
-// NewQueueTool returns a tool whose calls are activities on a task queue. The runner processes the calls like those of any tool. The tool
-// can only be called in runs of a [Workflow]: in other runs, also in those of agents, its calls are refused with `policy_denied`. spec and opts
-// are copied. The error has the code invalid_config if the name of the tool or the task queue is missing, or a number is negative.
+// NewQueueTool returns a tool whose calls are Temporal activities on a task queue. The runner processes the calls like those of any tool.
+// The tool can be called only in runs of a [Workflow]. In other runs, including those that a tool call of such a run starts, its calls are
+// refused with the code policy_denied. spec and opts are copied. The error has the code invalid_config if the name of the tool or the task
+// queue is missing, or a number is negative.
 func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) {
 	var err error
 	switch {
@@ -97,7 +100,8 @@ func NewQueueTool(spec *lathe.ToolSpec, opts *QueueOptions) (lathe.Tool, error) 
 // Spec implements [lathe.Tool].
 func (t *queueTool) Spec() *lathe.ToolSpec { return t.spec }
 
-// Call implements [lathe.Tool]. It returns the output of the activity if the workflow has executed it. If not, it dispatches the call.
+// Call implements [lathe.Tool]. If the workflow has executed the activity of the call, Call returns the output of the activity. Otherwise
+// it makes the workflow dispatch the activity.
 func (t *queueTool) Call(ctx context.Context, args json.RawMessage) (*lathe.Output, error) {
 	meta := lathe.CallMetaFrom(ctx)
 	d := dispatcherOf(ctx, meta)

@@ -54,7 +54,7 @@ import (
 
 // The names under which [Workflow.Register] registers the workflow and its activities.
 const (
-	Name = "lathe.run" // name of the workflow type
+	Name = "lathe.run" // type of the workflow that executes a run
 
 	modelActivity  = "lathe.model"
 	toolActivity   = "lathe.tool"
@@ -62,27 +62,30 @@ const (
 	inputActivity  = "lathe.input"
 )
 
-// ExecutorName is the value of Executor in [store.RunSummary] for runs that a [Workflow] executes.
+// ExecutorName is the value of the field Executor of [store.RunSummary] for runs that a [Workflow] executes.
 const ExecutorName = "temporal"
 
-// Options of a [Workflow]. Engine and Store are required. They are copied.
+// Options are the options of [NewWorkflow]. Engine and Store are required. They are copied.
 type Options struct {
-	// Engine executes the steps. Its store is Store, which all workers share.
+	// Engine executes the steps of runs. Its store must be Store, which all workers must share.
 	Engine *engine.Engine
 	Store  store.Store
-	// LoopFor returns the loop for a target, the value of [loop.Input].Target; nil: the loop of NewWorkflow for each target.
+	// LoopFor returns the loop for a target, which is the value of [loop.Input].Target; nil: every run uses the loop that was passed to
+	// NewWorkflow.
 	LoopFor func(target string) (*loop.Loop, error)
-	// HoldLoop, if set, is called in place of LoopFor. The workflow calls release once, after the step that uses the loop.
+	// HoldLoop, if set, is called instead of LoopFor. The workflow calls release once, after the step that uses the loop.
 	HoldLoop func(target string) (l *loop.Loop, release func(), err error)
-	// Approvals contains the requests for approval, and is the Approver of the loops' runners; nil: updates cannot answer a request.
+	// Approvals contains the requests for approval. It must be the Approver of the loops' runners. nil: the update [UpdateApproval] cannot
+	// answer a request.
 	Approvals *approval.Queue
 	// Sinks receive the events of the runs after those of the engine.
 	Sinks []event.Sink
-	// Heartbeat is the maximum time without a heartbeat before the activity of a worker counts as lost; 0: 10 s; a negative one is refused.
+	// Heartbeat is the maximum time between two heartbeats of a worker's activity. After it, the activity counts as lost. 0: 10 s; a
+	// negative value is an error.
 	Heartbeat time.Duration
 }
 
-// A Workflow executes runs as workflows. It may be used by several workers.
+// A Workflow executes runs as Temporal workflows. It may be used by several Temporal workers.
 type Workflow struct {
 	loop *loop.Loop
 	opts Options
@@ -91,8 +94,8 @@ type Workflow struct {
 	leaveSteps context.CancelFunc
 }
 
-// NewWorkflow returns the workflow that executes runs of l. l may be nil if opts has LoopFor or HoldLoop; if opts has one of these, l is not
-// used. NewWorkflow makes opts.Approvals store its answers in opts.Store if that is a [store.SignalStore]. Its errors have the code invalid_config.
+// NewWorkflow returns a Workflow that executes runs of l. If opts has LoopFor or HoldLoop, l is not used and may be nil. If opts.Store is a
+// [store.SignalStore], NewWorkflow makes opts.Approvals store its answers there. An error has the code invalid_config.
 func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	w := &Workflow{loop: l}
 	w.left, w.leaveSteps = context.WithCancel(context.Background())
@@ -125,8 +128,8 @@ func NewWorkflow(l *loop.Loop, opts *Options) (*Workflow, error) {
 	return w, nil
 }
 
-// Register registers the workflow and its activities with a worker. If the worker has deployment versioning, a run remains on the version
-// of the worker that started it.
+// Register registers the workflow and its activities with a Temporal worker. If the worker has deployment versioning, a run remains on the
+// version of the worker that started it.
 func (w *Workflow) Register(r worker.Registry) {
 	r.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: Name, VersioningBehavior: workflow.VersioningBehaviorPinned})
 	for name, fn := range map[string]any{modelActivity: w.step, toolActivity: w.step, acceptActivity: w.accept, inputActivity: w.input} {
@@ -143,8 +146,9 @@ func (w *Workflow) loopFor(target string) (l *loop.Loop, release func(), err err
 	return l, func() {}, err
 }
 
-// Accept stores the first event of a run and returns the input of its workflow for [Launch]: the run id and the target, without content. It
-// may be repeated with the same in.Run.RunID, and then changes nothing. Without that id it generates one, and so stores another run each time.
+// Accept stores the first event of a run and returns the input of its workflow, for [Launch]: the run id and the target, without content.
+// If in.Run.RunID is set, Accept may be repeated and then changes nothing. If it is "", Accept generates an id, and so stores another run
+// each time.
 func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	l, release, err := w.loopFor(in.Target)
 	if err != nil {
@@ -160,9 +164,10 @@ func (w *Workflow) Accept(ctx context.Context, in *loop.Input) (*Input, error) {
 	return &Input{RunID: id, Target: in.Target}, nil
 }
 
-// Start stores the first event of a run ([Workflow.Accept]) and starts its workflow on the task queue ([Launch]). It does not wait for the
-// run. The id of the run is also that of the workflow. With the same in.Run.RunID, Start may be repeated: what was stored or started before is
-// not changed. If the run was stored and its workflow could not be started, Start returns the id and the error.
+// Start stores the first event of a run, as [Workflow.Accept] does, and starts its workflow on the task queue, as [Launch] does. It does
+// not wait for the run. It returns the id of the run, which is also the id of the workflow. With the same in.Run.RunID, Start may be
+// repeated: what was stored or started before is not changed. If the run was stored and its workflow could not be started, Start returns
+// the id and the error.
 func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string, in *loop.Input) (string, error) {
 	accepted, err := w.Accept(ctx, in)
 	if err != nil {
@@ -172,7 +177,7 @@ func (w *Workflow) Start(ctx context.Context, c client.Client, taskQueue string,
 }
 
 // Launch starts the workflow of a run that [Workflow.Accept] has stored, and does not wait for its end. It does nothing if the workflow was
-// started before. Its errors are those of the client of Temporal.
+// started before. Its errors are those of the Temporal client.
 func Launch(ctx context.Context, c client.Client, taskQueue string, in *Input) error {
 	opts := client.StartWorkflowOptions{ID: in.RunID, TaskQueue: taskQueue,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,

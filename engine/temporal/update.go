@@ -14,23 +14,23 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// The updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are completed when their input is stored,
-// UpdateCancel and UpdateResume at once. An update for which the run does not wait is rejected with an application error of type "not_waiting",
-// and an answer to a request that has expired with one of type "approval_expired".
+// The names of the updates, the query and the signal of the workflow. UpdateApproval and UpdateResult are completed when their input is
+// stored, UpdateCancel and UpdateResume at once. An update for which the run does not wait is rejected with an application error of type
+// "not_waiting", and an answer to a request that has expired with one of type "approval_expired".
 const (
-	UpdateApproval = "approval" // input: [ApprovalAnswer]
-	UpdateResult   = "result"   // input: [ClientResult]
-	UpdateCancel   = "cancel"   // no input; the run ends `cancelled` unless it has already ended; may be repeated
-	UpdateResume   = "resume"   // no input; for a run that is parked with reason `interrupted`
-	QueryStatus    = "status"   // returns a [Status]
-	// SignalWake reports that another process has stored external input of the run.
+	UpdateApproval = "approval" // answers a request for approval; the argument is an [ApprovalAnswer]
+	UpdateResult   = "result"   // supplies the result of a client's tool; the argument is a [ClientResult]
+	UpdateCancel   = "cancel"   // ends the run with the reason `cancelled` unless it has already ended; no argument; may be repeated
+	UpdateResume   = "resume"   // resumes a run that is parked with reason `interrupted`; no argument
+	QueryStatus    = "status"   // returns the [Status] of the run
+	// SignalWake reports to the workflow that another process has stored external input of the run.
 	SignalWake = "wake"
 )
 
 // An ApprovalAnswer answers a request for approval. Only the first answer to a request counts.
 type ApprovalAnswer struct {
 	CallID string `json:"call_id"`
-	Digest string `json:"digest"` // from the status of the run; it covers the arguments that were approved
+	Digest string `json:"digest"` // digest of the request, from the [Status] of the run; it covers the arguments that were approved
 	approval.Answer
 }
 

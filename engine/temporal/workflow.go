@@ -15,17 +15,18 @@ import (
 
 // An Input is the input of the workflow of a run.
 type Input struct {
-	// RunID is the id of the run; "": the workflow id.
+	// RunID is the id of the run; "": the id of the workflow is used.
 	RunID  string `json:"run_id,omitempty"`
-	Target string `json:"target,omitempty"` // names the loop: see [Options].LoopFor
-	// Start is the input of the run, for callers that did not call [Workflow.Accept]; nil: Accept has stored it. It contains the text of
-	// messages, which is part of the history: see [NewCodec].
+	Target string `json:"target,omitempty"` // name of the loop: see [Options].LoopFor
+	// Start is the input of a run for which the caller has not called [Workflow.Accept]; nil: Accept has stored the input. It contains the
+	// text of messages, which becomes part of the workflow history: see [NewCodec].
 	Start *Start `json:"start,omitempty"`
-	// Continued is the state of a run that continues in a new history. Callers leave it nil.
+	// Continued is the state of a run that continues in a new history. The workflow sets it; callers must leave it nil.
 	Continued *Continued `json:"continued,omitempty"`
 }
 
-// Start has the conversation and the owner of a run: the fields of [loop.Input] and [lathe.RunInfo] with these names.
+// Start contains the conversation and the owner of a run. The fields have the meaning of those with the same names in [loop.Input] and
+// [lathe.RunInfo].
 type Start struct {
 	Messages  []lathe.Message   `json:"messages"`
 	SessionID string            `json:"session_id,omitempty"`
@@ -34,7 +35,7 @@ type Start struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	// Allow lists the names of the tools that the run may use; nil: all.
 	Allow []string `json:"allow,omitempty"`
-	// ClientTools are tools of the client: the run waits for their results, which the update [UpdateResult] provides.
+	// ClientTools are tools of the client. The run waits for their results, which the update [UpdateResult] supplies.
 	ClientTools []*lathe.ToolSpec `json:"client_tools,omitempty"`
 }
 
@@ -49,7 +50,7 @@ type Continued struct {
 	Resume  bool          `json:"resume,omitempty"`
 }
 
-// A Result is the result of the workflow of a run that has ended.
+// A Result is what the workflow returns when its run has ended.
 type Result struct {
 	RunID       string       `json:"run_id"`
 	Reason      lathe.Reason `json:"reason"`
@@ -57,22 +58,22 @@ type Result struct {
 	LastEventID int64        `json:"last_event_id"` // ID of the last event of the run
 }
 
-// Status is the result of the query [QueryStatus].
+// Status is what the query [QueryStatus] returns about a run.
 type Status struct {
 	RunID       string       `json:"run_id"`
 	Status      string       `json:"status"`            // "running", "parked", or the status of a run that has ended
 	Reason      lathe.Reason `json:"reason,omitempty"`  // why the run is parked or has ended; "": it is running
-	LastEventID int64        `json:"last_event_id"`     // ID of the last event of the run before the step in progress
+	LastEventID int64        `json:"last_event_id"`     // ID of the last event of the run; events of a step in progress are not counted
 	Waiting     []Waiting    `json:"waiting,omitempty"` // the calls that a parked run waits for
 }
 
-// Waiting is a call that a parked run waits for.
+// Waiting is a call whose result or approval a parked run waits for.
 type Waiting struct {
 	CallID string `json:"call_id"`
-	// Digest is the digest of the requested approval, which the answer must contain; "": the call waits for the result of a client's tool,
-	// or for another call.
+	// Digest is the digest of the requested approval, which an [ApprovalAnswer] must contain; "": the call waits for the result of a
+	// client's tool, or for another call.
 	Digest    string    `json:"digest,omitempty"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the request for approval expires
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the request for approval expires; zero if Digest is ""
 }
 
 // next is the step that follows.
@@ -102,9 +103,9 @@ type run struct {
 	stop   workflow.CancelFunc // cancels the step in progress
 }
 
-// Run is the workflow function, which workers call: see [Workflow.Register]. The run id is in.RunID, or the workflow id if that is "". Run
-// returns a result when the run has ended, whatever its status. If the workflow was cancelled, it ends the run and returns a cancellation error
-// with the result as details.
+// Run is the workflow function. Workers call it: see [Workflow.Register]. The run id is in.RunID, or the workflow id if in.RunID is "". Run
+// returns a result when the run has ended, whatever its status. If the workflow was cancelled, Run ends the run and returns a cancellation
+// error with the result as details.
 func (w *Workflow) Run(ctx workflow.Context, in *Input) (*Result, error) {
 	r := &run{w: w, in: in, id: in.RunID, stop: func() {}}
 	if r.id == "" {

@@ -2,14 +2,14 @@ package worker
 
 import "github.com/lathe-run/lathe/internal/wire/workers"
 
-// A Count has the state and the counters of a worker since [New].
+// A Count contains the state of a worker's connection and the counters since [New].
 type Count struct {
 	Connected bool
-	// Credit is the number of calls that the worker accepts at once, and InFlight the number of calls that it has now.
+	// Credit is the number of calls that the worker accepts at once; InFlight is the number of calls that it is executing now.
 	Credit, InFlight int
 	Connects         uint64 // number of connections, reconnections included
-	// OK, Failed, NotRun and Late are numbers of calls: that succeeded, that failed, that were returned without execution, and whose result
-	// the gateway refused because another worker had the call by then.
+	// OK is the number of calls that succeeded, Failed of those that failed, and NotRun of those that were returned without execution. Late
+	// is the number of calls whose result the gateway refused because another worker had claimed the call by then.
 	OK, Failed, NotRun, Late uint64
 }
 

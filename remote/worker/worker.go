@@ -45,7 +45,7 @@ type Options struct {
 	// 15 s) and up to half the lease of the gateway. A random part of up to half is subtracted.
 	Backoff, MaxBackoff time.Duration
 	Client              *http.Client // makes the connection; nil: a client that uses the proxies of the environment
-	SDK                 string       // name and version of the program, for the gateway
+	SDK                 string       // name and version of the program, which the worker reports to the gateway
 	// OnState is called when the worker has connected or lost its connection, when an attempt to connect has failed, and when the gateway has
 	// answered a change of the tools. OnCall is called when a call has ended; code is "" if the call succeeded. At most one of them is called
 	// at a time. Neither may block.
@@ -53,13 +53,13 @@ type Options struct {
 	OnCall  func(tool string, code lathe.Code, took time.Duration)
 	// Sinks receive the events of each call, one event at a time. The events have no IDs, since the gateway owns the run.
 	Sinks []event.Sink
-	Log   *slog.Logger // nil: no logging
+	Log   *slog.Logger // receives log records; nil: no logging
 }
 
 // A State is the state of a worker's connection.
 type State struct {
 	Connected bool
-	Refused   map[string]string // the tools that the gateway refused, with its reasons
+	Refused   map[string]string // reasons of the gateway by the name of each refused tool
 	Err       error             // why the worker is not connected; nil: it is connected
 	Retry     time.Duration     // the time until the next attempt to connect; 0: it is connected
 }
@@ -82,7 +82,7 @@ type Worker struct {
 	reporting sync.Mutex
 }
 
-// New returns a worker, which does not connect before Run. runner and opts are required; opts is copied. The error has the code
+// New returns a worker. The worker connects when Run is called. runner and opts are required; opts is copied. An error has the code
 // invalid_config: the URL, the name or the token is not valid.
 func New(runner *tool.Runner, opts *Options) (*Worker, error) {
 	w := &Worker{opts: *opts, runner: runner, instance: rand.Text(), held: map[workers.Ref]*job{}, empty: make(chan struct{}, 1)}
@@ -146,11 +146,11 @@ func address(o *Options) (string, error) {
 	return u.String(), nil
 }
 
-// Name returns the name of the worker: Options.Name, or the random one.
+// Name returns the name of the worker: [Options].Name, or the random name that [New] generated.
 func (w *Worker) Name() string { return w.opts.Name }
 
-// Offers returns the descriptions of the tools that the worker serves now, sorted by name: those that its policy could allow a call of, at
-// most 256. Further ones are not served.
+// Offers returns the descriptions of the tools that the worker serves now, sorted by name. The worker serves a tool if its runner's policy
+// could allow a call of it. It serves at most 256 tools; the rest are left out.
 func (w *Worker) Offers() []remote.Tool {
 	work := w.runner.Begin(&lathe.RunInfo{Principal: principal}, &tool.RunOptions{Allow: w.opts.Tools})
 	var out []remote.Tool
@@ -164,9 +164,10 @@ func (w *Worker) Offers() []remote.Tool {
 	return out
 }
 
-// Run connects to the gateway and executes calls, and blocks until ctx is done. If the connection is lost or cannot be made, it connects
-// again. After ctx is done it accepts no more calls, and returns when the gateway has acknowledged the results of all its calls, or after
-// Options.Drain: it then cancels the calls that are left and waits until they have returned. It must be called once.
+// Run connects to the gateway and executes calls, and blocks until ctx is done. If the connection is lost or cannot be made, Run connects
+// again. After ctx is done, Run accepts no more calls, and returns when the gateway has acknowledged the results of all calls in progress.
+// If that takes longer than Options.Drain, Run cancels the calls that are left and returns after they have returned. Run must be called
+// only once.
 func (w *Worker) Run(ctx context.Context) {
 	hard, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -63,7 +63,7 @@ type answer struct {
 	err   error
 }
 
-// Append implements [store.Store]. If ctx is done while the write is in progress, the events may be stored or not.
+// Append implements [store.Store]. If ctx is done while the write is in progress, the events may or may not be stored.
 func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	return s.append(ctx, runID, nil, last, events)
 }

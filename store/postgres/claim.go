@@ -11,8 +11,8 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Claim implements [store.Shared]. It claims the runs that have waited longest. If a connection breaks before the response arrives, the
-// node may have claims that Claim has not returned: Renew returns them.
+// Claim implements [store.Shared]. It claims first the runs that have waited longest. If a connection breaks before the response arrives,
+// the node may have claims that Claim has not returned: Renew returns them.
 func (s *Store) Claim(ctx context.Context, node string, lease time.Duration, limit int) ([]store.Claim, error) {
 	const op = "postgres: claim"
 	if err := mayClaim(op, node, lease); err != nil {

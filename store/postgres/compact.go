@@ -27,8 +27,8 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 // eventBytes is the size of the events of the run $1.
 const eventBytes = "(SELECT coalesce(sum(octet_length(body)), 0) FROM event WHERE run_id = $1)"
 
-// Compact implements [store.Compactor]. The store can no longer read the content. PostgreSQL frees the space and erases the content when it
-// vacuums; its WAL and backups contain the content until they expire.
+// Compact implements [store.Compactor]. After it returns, the store cannot read the removed content. PostgreSQL frees the space and erases
+// the content when it vacuums; its WAL and backups contain the content until they expire.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "postgres: compact"
 	whole, err := collect(ctx, s.database, op, pgx.RowTo[int64], `SELECT id FROM event WHERE run_id = $1 AND id = 1 AND octet_length(body) >= $2

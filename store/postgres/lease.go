@@ -31,8 +31,8 @@ const (
 		AND NOT EXISTS (SELECT FROM run WHERE owner = l.node AND NOT ended AND lease = l.id) FOR UPDATE SKIP LOCKED)`
 )
 
-// Renew implements [store.Shared]. It writes one row, and the rows of the runs that were claimed since the last renewal. If another
-// transaction has locked the row of such a run, it renews the claims on the other runs.
+// Renew implements [store.Shared]. It writes the row of the node's lease, and the rows of the runs that the node has claimed since the last
+// renewal. If another transaction has locked the row of such a run, Renew renews only the claims on the other runs.
 func (s *Store) Renew(ctx context.Context, node string, lease time.Duration) ([]store.Claim, error) {
 	const op = "postgres: renew"
 	if err := mayClaim(op, node, lease); err != nil {

@@ -33,7 +33,8 @@ var schema = migrate.Schema{
 // contains no other.
 const concurrently = "CREATE INDEX CONCURRENTLY "
 
-// SchemaVersion returns the version of the database schema that this package writes. Open migrates older ones and refuses newer ones.
+// SchemaVersion returns the version of the database schema that this package writes. [Open] migrates a database with an older schema and
+// refuses one with a newer schema.
 func SchemaVersion() int { return schema.Version() }
 
 // A migration implements [migrate.Database] for a schema of PostgreSQL.
@@ -45,7 +46,7 @@ type migration struct {
 
 func (m *migration) Version(ctx context.Context) (int, error) { return schemaVersion(ctx, m.conn) }
 
-// Apply implements [migrate.Database]. It waits without a limit for the migrations of other processes.
+// Apply implements [migrate.Database]. While another process migrates the database, Apply blocks without a time limit.
 func (m *migration) Apply(ctx context.Context, has int, scripts []migrate.Script) error {
 	tx, err := lockMigrations(ctx, m.conn)
 	if err != nil {

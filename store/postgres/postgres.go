@@ -25,11 +25,11 @@ const (
 	watches      = 2 // number of connections that only listen
 )
 
-// A Store is a PostgreSQL database. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes
-// conflict, not_found, invalid_request, unavailable (the database cannot be reached or refuses the write), cancelled and timeout.
+// A Store stores runs in a PostgreSQL database. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with
+// the codes conflict, not_found, invalid_request, unavailable (the database cannot be reached or refuses the write), cancelled and timeout.
 //
 // If a connection breaks during a write, the store finds out whether the write was committed: it neither stores data twice nor reports its
-// own write as a conflict. If it cannot find out in time, the error is unavailable, and the data may be stored or not.
+// own write as a conflict. If it cannot find out in time, the error is unavailable, and the data may or may not be stored.
 type Store struct {
 	remote.Queue
 	store.Ledger
@@ -58,16 +58,17 @@ type database struct {
 
 // Options configure [Open].
 type Options struct {
-	// MaxConns is the maximum number of connections, of which two are not for statements; 0: 12; less than 4 is an error. Each Watch and
-	// WatchCalls in progress has a connection of its own besides these.
+	// MaxConns is the maximum number of connections of a process that has one Watch and one WatchCalls in progress; 0: 12. A value below 4
+	// is an error. Statements use at most MaxConns - 2 connections, and each Watch or WatchCalls in progress uses one of its own.
 	MaxConns int
-	// AllowUnsafeDurability accepts a server that may lose confirmed events: one with fsync, full_page_writes or synchronous_commit off.
+	// AllowUnsafeDurability accepts a server that may lose confirmed events: one whose setting fsync, full_page_writes or
+	// synchronous_commit is off. If it is false, Open refuses such a server.
 	AllowUnsafeDurability bool
 }
 
-// Open connects to the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full", and creates its tables or migrates
-// older ones; tables of a newer version are an error. The tables are in the first schema of the search_path. If url names several hosts, it
-// uses the primary. The error has the code invalid_request for an invalid url or invalid options, and otherwise one of those of [Store]. opts
+// Open connects to the database at url, such as "postgres://app@db:5432/tools?sslmode=verify-full". It creates the tables in the first
+// schema of the search_path, or migrates older ones; tables of a newer version are an error. If url names several hosts, Open uses the
+// primary. The error has the code invalid_request for an invalid url or invalid options, and otherwise one of the codes of [Store]. opts
 // may be nil; the caller must call Close.
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	const op = "postgres: open"
@@ -116,8 +117,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	return conn.QueryRow(ctx, "SELECT 'lathe_' || md5(current_schema())").Scan(&s.channel)
 }
 
-// Close waits until queued appends are written and closes the connections. A Watch in progress ends only with its context. It may be called
-// more than once and returns nil.
+// Close waits until queued appends are written and closes the connections. It does not end a Watch in progress, which ends when its context
+// is done. It may be called more than once and returns nil.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)

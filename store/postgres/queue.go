@@ -119,8 +119,8 @@ func (q *callQueue) changeCall(ctx context.Context, op, key, statement string) (
 	return &row.Call, nil
 }
 
-// ClaimCalls implements [remote.Queue]. If a connection breaks before the response arrives, there may be claims that no worker knows of:
-// their leases expire.
+// ClaimCalls implements [remote.Queue]. If a connection breaks before the response arrives, calls may be claimed that ClaimCalls has not
+// returned; these claims end with their leases.
 func (q *callQueue) ClaimCalls(ctx context.Context, worker string, definitions []string, lease time.Duration, limit int) ([]remote.Call, error) {
 	const op = "postgres: claim calls"
 	if limit <= 0 || len(definitions) == 0 {

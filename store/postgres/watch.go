@@ -111,8 +111,8 @@ func (d *database) notify(channel string, lists []string) {
 // ofCalls is the suffix of the channel for notifications of calls.
 const ofCalls = "_calls"
 
-// Watch implements [store.Shared], with its own connection. Notifications sent while it is not connected are lost: the caller must look for
-// new work before it calls Watch again, and periodically while Watch runs.
+// Watch implements [store.Shared], with a connection of its own. Notifications that are sent while the connection is interrupted are lost:
+// the caller must look for new events and signals before it calls Watch again, and periodically while Watch runs.
 func (s *Store) Watch(ctx context.Context, fn func(runID string)) error {
 	return listen(ctx, s.database, "postgres: watch", s.channel, fn)
 }
@@ -123,7 +123,9 @@ func (q *callQueue) notifyCall(n remote.Notification) {
 	q.calls.add(n)
 }
 
-// WatchCalls implements [remote.Queue], like Watch. A change by this process is delivered at once, and again by the database.
+// WatchCalls implements [remote.Queue], with a connection of its own. As with [Store.Watch], notifications that are sent while the
+// connection is interrupted are lost. fn is called twice for a change that this process has made: at once, and again when the notification
+// arrives from the database.
 func (q *callQueue) WatchCalls(ctx context.Context, fn func(remote.Notification)) error {
 	var one sync.Mutex
 	deliver := func(n remote.Notification) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// Append implements [store.Store]. If ctx is done while the write is in progress, the events may be stored or not.
+// Append implements [store.Store]. If ctx is done while the write is in progress, the events may or may not be stored.
 func (s *Store) Append(ctx context.Context, runID string, last int64, events ...event.Event) (int64, error) {
 	const op = "sqlite: append"
 	if err := store.CheckAppend(runID, last, events); err != nil {

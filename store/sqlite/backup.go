@@ -24,28 +24,29 @@ const maxFaults = 100
 
 // BackupOptions configure [Backup] and [Restore]. The zero value is usable.
 type BackupOptions struct {
-	// Progress, if not nil, is called after each 256 pages with the numbers of copied pages and of all pages, on the goroutine of the
-	// caller.
+	// Progress, if not nil, is called after each 256 copied pages with the number of pages that are copied and the number of all pages. It
+	// is called on the goroutine of the caller.
 	Progress func(done, total int)
 }
 
-// Contents are what [Verify], [Backup] or [Restore] has found in a file or its copy. If there are Faults in tables, Runs and Events are 0.
+// Contents describes the store that [Verify], [Backup] or [Restore] has read. If there are Faults in tables, Runs and Events are 0.
 type Contents struct {
-	Schema int   // version of the schema, as [SchemaVersion]
+	Schema int   // version of the database schema: see [SchemaVersion]
 	Runs   int   // number of runs
 	Events int   // number of events of all runs
 	Bytes  int64 // size of the database without its write-ahead log
-	// Faults are texts for operators, at most 100; none: the file is intact. They report SQLite's integrity check, tables, indexes,
-	// triggers and views that differ from those of this version, and runs whose log has gaps.
+	// Faults describe, for operators, what is damaged, in at most 100 texts; empty: the file is intact. Faults are what SQLite's integrity
+	// check reports; tables, indexes, triggers and views that differ from those of this version; and runs whose log has gaps.
 	Faults []string
 }
 
-// Backup copies the store at path to the new file to, readable by its owner only, and verifies the copy, which has the state of one moment.
-// Other processes may use the store meanwhile; its write-ahead log grows until Backup returns. The copy is first written to TO.partial.
+// Backup copies the store in the file path to a new file, whose name is the parameter to, and verifies the copy. The copy has the state of
+// one moment, and only its owner can read it. Other processes may use the store meanwhile; its write-ahead log grows until Backup returns.
+// The copy is first written to a file with the name to and the suffix .partial.
 //
-// The error has the code conflict if the file to or TO.partial exists, not_found if there is no file at path, unavailable if it is damaged, no
-// store, or has a newer schema, and cancelled or timeout if ctx is done. After an error the copy is removed; after a crash, TO.partial remains.
-// opts may be nil.
+// The error has the code conflict if the new file or the partial file exists, not_found if there is no file at path, unavailable if that
+// file is damaged, is not a store, or has a newer schema, and cancelled or timeout if ctx is done. After an error the copy is removed;
+// after a crash, the partial file remains. opts may be nil.
 func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Contents, error) {
 	const op = "sqlite: backup"
 	path, err := present(path)
@@ -75,13 +76,14 @@ func Backup(ctx context.Context, path, to string, opts *BackupOptions) (*Content
 	return found, nil
 }
 
-// Restore replaces the store at path by the backup in the file from. It verifies the backup before it changes anything, and returns an
-// error for a newer schema or a backup with faults. An existing file of the store is renamed to the name that Restore returns: path with
-// the suffix .before-restore, which must not exist; kept is "" if there was none. found describes the new store. If path is a symbolic link,
-// Restore replaces its target, and the link remains. An older schema is migrated when the store is opened. opts may be nil.
+// Restore replaces the store in the file path by the backup in the file from. It verifies the backup before it changes anything, and
+// returns an error for a newer schema or a backup with faults. found describes the new store. An existing store is renamed to path with the
+// suffix .before-restore; kept is that name, or "" if there was no store at path. If path is a symbolic link, Restore replaces its target,
+// and the link remains. If the backup has an older schema, [Open] migrates it later. opts may be nil.
 //
-// The error has the code conflict if this or another process has opened the store for writing, or a file with a needed name exists; not_found if
-// there is no file from; invalid_request if from is the store itself; and unavailable if the backup is damaged or no store.
+// The error has the code conflict if this or another process has opened the store for writing, or a file that Restore must create exists
+// already; not_found if there is no file from; invalid_request if from is the store itself; and unavailable if the backup is damaged or is
+// not a store.
 func Restore(ctx context.Context, path, from string, opts *BackupOptions) (kept string, found *Contents, err error) {
 	const op = "sqlite: restore"
 	from, err = present(from)
@@ -160,9 +162,9 @@ func inOneFile(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// Verify reads the store in the file at path, which other processes may use at the same time, and returns its contents and faults. Faults are
-// no error. Verify does not change the contents. The error has the code not_found if there is no file at path, and unavailable if it cannot be
-// read, is no store, or has a newer schema.
+// Verify reads the store in the file at path and returns its contents and faults. Other processes may use the store at the same time.
+// Faults are not an error. Verify does not change the store. The error has the code not_found if there is no file at path, and unavailable
+// if the file cannot be read, is not a store, or has a newer schema.
 func Verify(ctx context.Context, path string) (*Contents, error) {
 	const op = "sqlite: verify"
 	path, err := present(path)

@@ -24,7 +24,7 @@ func (s *Store) Ended(ctx context.Context, after *store.RunSummary, before time.
 	return out, failure(ctx, op, err)
 }
 
-// Compact implements [store.Compactor]. After it, neither the file nor its WAL contains the removed content.
+// Compact implements [store.Compactor]. After it returns, neither the file nor its WAL contains the removed content.
 func (s *Store) Compact(ctx context.Context, runID string, shrink func(event.Event) event.Event) error {
 	const op = "sqlite: compact"
 	// Events that an earlier version stored with all their messages: they are stored again with references.
@@ -79,8 +79,8 @@ func rewrite(ctx context.Context, tx querier, runID string, c *store.Compaction,
 	return dropMessages(ctx, tx, released)
 }
 
-// Shrink rewrites the file without its free pages if they are at least a quarter of it, and returns the number of bytes by which it became
-// smaller. Meanwhile appends wait, and the disk needs space for a second file.
+// Shrink rewrites the file without its free pages if they are at least a quarter of the file, and returns the number of bytes by which the
+// file became smaller. Meanwhile appends are blocked, and the disk needs space for a second file.
 func (s *Store) Shrink(ctx context.Context) (bytes int64, err error) {
 	const op = "sqlite: shrink"
 	if s.write == nil {

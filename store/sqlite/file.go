@@ -143,8 +143,8 @@ func (f *files) fails() bool {
 	return f.failing
 }
 
-// Check returns an error of code unavailable if the store cannot be written: a file of it was removed or replaced, or the last write failed
-// and so does another attempt.
+// Check returns an error of code unavailable if the store cannot be written: one of its files was removed or replaced, or the last write
+// failed and another attempt by Check fails too.
 func (s *Store) Check(ctx context.Context) error {
 	const op = "sqlite: check"
 	err := s.files.check()
@@ -160,7 +160,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// Tightened returns the paths of files from which Open has removed permissions of group or others.
+// Tightened returns the paths of the files from which [Open] has removed permissions of group or others.
 func (s *Store) Tightened() []string { return slices.Clone(s.tightened) }
 
 // The primary result codes of SQLite for faults of the disk or the file.

@@ -49,7 +49,7 @@ func (r *rows) ExpiredReservations(now time.Time) ([]*store.Reservation, error) 
 	}, "SELECT "+reservationColumns+" FROM ledger_reservation WHERE state = 'open' AND expires <= ? ORDER BY expires LIMIT ?", now.UnixNano(), maxSwept)
 }
 
-// Balances reads all balances in one statement.
+// Balances implements [store.Rows] with one statement for all accounts.
 func (r *rows) Balances(accounts []store.Account) ([]store.Balance, error) {
 	if r.schema < ledgerVersion {
 		out := make([]store.Balance, len(accounts))

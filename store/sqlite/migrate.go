@@ -27,7 +27,8 @@ var hooks = map[int]func(context.Context, *sql.Tx) error{
 	2: addWakeTimes,
 }
 
-// SchemaVersion returns the version of the database schema that this package writes. Open migrates older ones and refuses newer ones.
+// SchemaVersion returns the version of the database schema that this package writes. [Open] migrates a file with an older schema and
+// refuses one with a newer schema.
 func SchemaVersion() int { return schema.Version() }
 
 // A migration implements [migrate.Database] for a file. The lock of the file excludes other processes that write it.

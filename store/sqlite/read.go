@@ -17,7 +17,7 @@ import (
 // errStopped means that the caller of Read has stopped.
 var errStopped = errors.New("the caller reads no further")
 
-// Read implements [store.Store]. It reads a snapshot of the log as of its start, and does not block appends.
+// Read implements [store.Store]. It reads the log as it is when Read begins, and does not block appends.
 func (s *Store) Read(ctx context.Context, runID string, after int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		err := s.snapshot(ctx, func(tx *sql.Tx) error {

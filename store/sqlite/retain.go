@@ -20,7 +20,7 @@ const (
 	retireBatch = 100
 )
 
-// Delete implements [store.Store]. After it, no file of the store contains the run.
+// Delete implements [store.Store]. After it returns, no file of the store contains the run.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	return s.remove(ctx, "run_id = ?", runID)
 }
@@ -90,8 +90,8 @@ func (s *Store) DeleteBefore(ctx context.Context, t time.Time) error {
 	return s.retire(ctx, func(context.Context) (bool, error) { return true, nil }, "updated < ? AND ", t.UnixNano())
 }
 
-// Trim implements [store.Retainer]. It limits the size of the file without its free pages, which SQLite reuses; the file itself does not
-// become smaller.
+// Trim implements [store.Retainer]. maxBytes limits the size of the file without its free pages, which SQLite reuses. The file itself does
+// not become smaller: see [Store.Shrink].
 func (s *Store) Trim(ctx context.Context, maxBytes int64) error {
 	over := func(ctx context.Context) (bool, error) {
 		var used int64

@@ -85,7 +85,7 @@ func (r *rows) ForgetRequests(before time.Time) error {
 	return r.put(forgetRequests, before.UnixNano())
 }
 
-// Value reads the table of secrets, which also contains the named values.
+// Value implements [store.Rows]. It reads the table of secrets, which also contains the named values.
 func (r *rows) Value(name string) (value []byte, err error) {
 	err = r.one("SELECT value FROM secret WHERE name = ?", name)(&value)
 	if errors.Is(err, lathe.ErrNotFound) {

@@ -16,8 +16,9 @@ import (
 	"github.com/lathe-run/lathe/store"
 )
 
-// A Store is an open SQLite file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the codes
-// conflict, not_found, invalid_request, unavailable (the file cannot be written), cancelled and timeout. Its Records are in the same file.
+// A Store stores runs in an SQLite file. Its methods may be called from several goroutines at once. Errors are *[lathe.Error] with the
+// codes conflict, not_found, invalid_request, unavailable (the file cannot be written), cancelled and timeout. Its Records are in the same
+// file.
 type Store struct {
 	*store.Records
 	*database
@@ -26,16 +27,18 @@ type Store struct {
 
 // Options configure [Open].
 type Options struct {
-	// ReadOnly opens a file that another process may be writing. The file is neither created nor migrated, and writes return an error of code
-	// invalid_request. SQLite creates the files -wal and -shm also for readers; they are readable by their owner only.
+	// ReadOnly opens an existing file, which another process may be writing, for reading only. Open does not migrate the file, and writes
+	// return an error of code invalid_request. SQLite creates files with the suffixes -wal and -shm also for readers; only their owner can
+	// read them.
 	ReadOnly bool
 }
 
-// Open opens the store in the file at path, or creates it, readable by its owner only, in an existing directory. An older schema is
-// migrated. Open removes the permissions of group and others from the store's files: see [Store.Tightened]. If path is a symbolic link, the
-// other files are beside its target. The error has the code conflict if this or another process has the file open for writing, invalid_request
-// for an invalid path, and otherwise unavailable, for example if the schema is newer than [SchemaVersion]. opts may be nil; the caller must call
-// Close.
+// Open opens the store in the file at path. If there is no file, Open creates one in an existing directory; only its owner can read it. An
+// older schema is migrated. Open removes the permissions of group and others from the store's files: see [Store.Tightened]. If path is a
+// symbolic link, the other files of the store are beside its target.
+//
+// The error has the code conflict if this or another process has the file open for writing, invalid_request for an invalid path, and
+// otherwise unavailable, for example if the schema is newer than [SchemaVersion]. opts may be nil; the caller must call Close.
 func Open(path string, opts *Options) (*Store, error) {
 	const op = "sqlite: open"
 	path, err := resolve(path)
