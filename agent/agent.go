@@ -47,10 +47,10 @@ import (
 
 // Options configure an agent. They are copied.
 type Options struct {
-	// Name is stored with each run. [Agent.Recover] resumes only runs with this Name, and after a restart [Agent.Waiting] lists only those.
-	// Several agents of one process may share an SQLite store if each has its own Name. All agents that share a [store.Shared], such as a
-	// PostgreSQL database, must have the same Name: after Recover, an agent with another Name would acquire runs that it cannot resume.
-	// After a change of Name (also from ""), recover unfinished runs with an agent that has the old Name.
+	// Name is stored with each run. [Agent.Recover] resumes only the runs that have this Name, and [Agent.Waiting] lists no stored runs that
+	// have another one. Several agents of one process may share an SQLite store if each has a Name of its own. Agents that share a
+	// [store.Shared], such as a PostgreSQL database, must all have the same Name, because they take over each other's runs without
+	// comparing names. Before you change Name (also from ""), let an agent with the old Name finish the stored runs.
 	Name string
 	// Description tells the models of other agents when to hand the conversation over to this agent: see Handoffs.
 	Description string

@@ -15,8 +15,8 @@ var _ event.Sink = (*Bus)(nil)
 // the missed events from the store, after the last event that it received.
 var ErrLagged = errors.New("the reader was too slow")
 
-// A Bus is an [event.Sink] that passes events on to subscriptions in this process. It never blocks on a slow reader. Its methods may be
-// called from several goroutines at once.
+// A Bus is an [event.Sink] that passes events on to subscriptions in this process. It never waits for a slow reader: a subscription whose
+// queue is full loses deltas, or ends with [ErrLagged] if the event is stored. Its methods may be called from several goroutines at once.
 type Bus struct {
 	buffer  int
 	dropped func(int)

@@ -34,7 +34,8 @@ type Options struct {
 	// Tokens returns the tokens that the client adds to requests if Definition.OAuth is set, so that they can be removed from answers; nil:
 	// none.
 	Tokens func() []secret.Secret
-	// LoginCommand says how a user gets a missing token, such as a command. Errors contain it.
+	// LoginCommand tells the user how to get a token that is missing, for example "run acme login". It is part of error texts, and is not
+	// executed.
 	LoginCommand string
 }
 

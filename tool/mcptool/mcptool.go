@@ -113,8 +113,8 @@ type Options struct {
 	// Inspect makes [Start] return a group although OnChange refuses the tools of a server, or a required server is not ready:
 	// [Group.Status] then has the reasons.
 	Inspect bool
-	// LoginCommand, if not nil, returns what an operator does to log in to the server with this name, such as a command. Error texts
-	// contain it.
+	// LoginCommand, if not nil, returns a text that tells the operator how to log in to the server with this name, for example
+	// "run acme login". It is part of error texts, and is not executed.
 	LoginCommand func(server string) string
 	// Log receives a line when a server becomes ready, ends or changes its tools, without arguments and outputs; nil: no logging.
 	Log *slog.Logger
