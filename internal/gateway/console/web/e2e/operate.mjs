@@ -163,6 +163,7 @@ export default async function operate({ page, context, base, view, server: lathe
   // Servers and definitions.
   await open("servers", "Servers");
   await page.getByText("ready", { exact: true }).first().waitFor();
+  await page.getByRole("button", { name: /^Show \d+ lines? of its standard error$/ }).click();
   check("standard error is text", await page.getByRole("region", { name: "Standard error of notes" }).innerText().then((t) => t.trim()), "03:04:05 a line on stderr <script>alert(1)</script>");
   await axe("servers");
   await shot("servers");

@@ -44,7 +44,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
   await page.waitForFunction((id) => document.querySelector(`[data-key="${id}"]`).textContent.includes("awaiting approval"), waits);
   await axe("runs");
   await shot("list");
-  check("each row has its question and its answer", await row(sum).locator(".runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
+  check("each row has its question and its answer", await row(sum).locator("[data-col=question] .runs-said > span").allInnerTexts(), ["What is 7 + 35?", "7 + 35 = 42."]);
   if (view.isMobile) {
     const [line, question, answer, state, when] = await row(sum).evaluate((r) => [r, ...[".runs-said > :first-child", ".runs-answer", "[data-col=status]", "[data-col=started]"].map((s) => r.querySelector(s))].map((e) => { const b = e.getBoundingClientRect(); return { top: b.top, bottom: b.bottom, width: b.width }; }));
     check("question and time, then the answer over the whole width, then the state", [Math.abs(when.top - question.top) < 8, answer.top >= question.bottom - 1, answer.width > line.width * .9, answer.bottom - answer.top < 24, state.top >= answer.bottom - 1], [true, true, true, true, true]);
@@ -63,7 +63,7 @@ export default async function test({ page, base, server, view, check, axe, shot 
     await page.locator("summary", { hasText: "Columns" }).click();
     await page.getByRole("checkbox", { name: "Model" }).uncheck();
     await page.getByRole("checkbox", { name: "Id" }).check();
-    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started ↕", "Status ↕", "Question, answer", "Tools", "Duration ↕", "Tokens ↓", "Id", "Actions"]);
+    check("the chosen columns", await page.getByRole("columnheader").allInnerTexts(), ["Started ↕", "Status ↕", "Question, answer", "Duration ↕", "Tokens ↓", "Id", "Actions"]);
     await axe("columns");
     // The selection gets a name, and is there after a reload and after the list was left.
     await page.getByRole("button", { name: "Save view…" }).click();

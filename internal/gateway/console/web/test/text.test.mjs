@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, count, duration, inAndOut, marks, measured, rate, words } from "../src/text/format.ts";
+import { bytes, count, duration, inAndOut, marks, measured, rate, unmarked, words } from "../src/text/format.ts";
 import { escapes, exactly, prose, shown, visible, writable } from "../src/text/visible.js";
 import { wordDiff } from "../src/text/worddiff.ts";
 
@@ -51,4 +51,13 @@ test("numbers for people", () => {
   assert.deepEqual([duration(0.4), duration(999), duration(2400), duration(185_000), duration(7_440_000)], ["0.4 ms", "999 ms", "2.4 s", "3 min 5 s", "2 h 4 min"]);
   assert.deepEqual([bytes(1), bytes(2048), bytes(3 * 1024 * 1024)], ["1 byte", "2.0 KiB", "3.0 MiB"]);
   assert.deepEqual([count(1, "call"), count(0, "call"), words("awaiting_approval")], ["1 call", "0 calls", "awaiting approval"]);
+});
+
+test("Markdown in one line has no marks", () => {
+  for (const [text, want] of [
+    ["# Order **A-1043**\n\nsee [the rules](https://example.org), `npm ci` or orders__find", "Order A-1043 see the rules, npm ci or orders__find"],
+    ["a loan of $P$ costs $5 or $6", "a loan of P costs $5 or $6"],
+    ["- one\n- two\n\n| a | b |\n|---|--:|\n| 1 | 2 |", "one two | a | b | | 1 | 2 |"],
+    ["2 * 3 * 4 and a|b", "2 * 3 * 4 and a|b"],
+  ]) assert.equal(unmarked(text), want);
 });

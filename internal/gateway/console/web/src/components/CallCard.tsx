@@ -84,7 +84,7 @@ export function CallCard({ call: c, open, toggle, now, summary, facts, instead }
       {running && c.progress && <Progress call={c} />}</summary>
     {open && <div>{instead ?? <>
       {facts}
-      <div class="tool-halves"><div><h2 class="label">Arguments</h2><JsonView text={c.args || "{}"} label={`Arguments of ${c.id}`} exact /></div>
+      <div class="tool-halves"><div><h2 class="label">Arguments</h2>{/^\s*(\{\s*\})?\s*$/.test(c.args) ? <p class="soft small">none</p> : <JsonView text={c.args} label={`Arguments of ${c.id}`} exact />}</div>
         {c.result !== undefined && <div><ResultView text={c.result} files={c.files} failed={failed} label={failed ? "Failure" : "Result"} name={`Result of ${c.id}`} /></div>}</div>
     </>}</div>}
   </details>;

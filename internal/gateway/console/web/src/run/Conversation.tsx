@@ -7,7 +7,7 @@ import { Badge, Copy, JsonView, Link, Pieces, Seen, StateBadge } from "../compon
 import { CallCard, failureOf, inOneLine } from "../components/CallCard";
 import { Markdown } from "../components/Markdown";
 import type { ToolsDigest } from "../../events";
-import { bytes, count, duration, measured, notReported, words } from "../text/format";
+import { bytes, count, duration, measured, notReported, unmarked, words } from "../text/format";
 import { pieces, visible } from "../text/visible";
 import { stateOf } from "../state";
 import { useWide } from "../wide";
@@ -52,7 +52,7 @@ const leastOutlined = 4; // items beside which their outline stands
 function Outline({ items, from, live, show }: { items: Item[]; from: number; live: boolean; show: (item: number) => void }) {
   const line = (i: Item) => {
     if (i.kind === "note") return <span class={i.bad ? "outline-text bad" : "outline-text soft"}><Seen text={i.text} /></span>;
-    if (i.kind === "text") return <><b>{i.note === "reasoning" ? "reasoning" : i.role}</b> <span class="outline-text soft" dir="auto"><Seen text={i.text.replace(/\s+/g, " ").slice(0, 90)} /></span></>;
+    if (i.kind === "text") return <><b>{i.note === "reasoning" ? "reasoning" : i.role}</b> <span class="outline-text soft" dir="auto"><Seen text={unmarked(i.text.slice(0, 200)).slice(0, 90)} /></span></>;
     const { kind, sign } = stateOf(ofCall(i.call, live)), ms = i.call.executed?.data.latency_ms;
     return <><b class="mono"><Seen text={i.call.name} /></b> <span class="outline-text soft">{inOneLine(i.call.args).slice(0, 90)}</span><span class={`outline-state ${kind}`}>{sign === "✓" ? "" : sign}</span>{ms !== undefined && <span class="soft num">{measured(ms)}</span>}</>;
   };

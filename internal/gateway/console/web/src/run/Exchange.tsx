@@ -1,9 +1,17 @@
 // What is known of the requests to model servers.
 
+import { useState } from "preact/hooks";
 import { Badge, Copy, Empty, Seen, StateBadge } from "../components/basics";
 import { count, inAndOut, measured, words } from "../text/format";
 import { failureName } from "../state";
+import { Given, Made } from "./SpanDetail";
 import type { RunEvent } from "./types";
+
+// Messages are what a model call was sent and what it answered, as the run has them.
+function Messages({ events, at, over }: { events: RunEvent[]; at: number; over?: RunEvent }) {
+  const [open, set] = useState(false);
+  return <details open={open} onToggle={(e) => set(e.currentTarget.open)}><summary class="small">Messages and answer</summary>{open && <div class="stack"><Given events={events} at={at} /><Made over={over} open="" /></div>}</details>;
+}
 
 export function Exchange({ events }: { events: RunEvent[] }) {
   const calls: { started: RunEvent; finished?: RunEvent }[] = [];
@@ -12,7 +20,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
     else if (e.type === "ModelCallFinished" && calls.length) calls.at(-1)!.finished = e;
   }
   return <div class="stack">
-    <p class="problem note">The gateway stores no bytes of requests to model servers. The messages of each request are those of the conversation before it; <code>lathe doctor --base-url URL MODEL</code> shows how a model server answers.</p>
+    <p class="problem note">The gateway stores no bytes of requests to model servers. Below each call stand its messages as the run has them; <code>lathe doctor --base-url URL MODEL</code> shows how a model server answers.</p>
     {calls.length === 0 && <Empty title="No model was called." />}
     {calls.map(({ started, finished }) => {
       const d = finished?.data;
@@ -29,6 +37,7 @@ export function Exchange({ events }: { events: RunEvent[] }) {
           {d?.faults?.length ? <><dt>Faults</dt><dd><Seen text={d.faults.map((f) => f.kind).join(", ")} /></dd></> : null}
           {finished?.content?.error_message && <><dt>It said</dt><dd><Seen text={finished.content.error_message} /></dd></>}
         </dl>
+        <Messages events={events} at={started.event_id ?? 0} over={finished} />
       </article>;
     })}
   </div>;

@@ -16,14 +16,14 @@ const partNames = { first: "Until the first token", approval: "Awaiting approval
 const least = 1000; // µs of a stretch that is named
 
 // Given is what a model call was sent: what is new in it, and all of it when asked for.
-function Given({ events, span }: { events: RunEvent[]; span: Span }) {
+export function Given({ events, at }: { events: RunEvent[]; at: number }) {
   const [whole, set] = useState(false);
   const { items, system, from } = useMemo(() => {
-    const before = events.filter((e) => e.event_id !== undefined && e.event_id < span.event), { items, history, system } = itemsOf(before);
+    const before = events.filter((e) => e.event_id !== undefined && e.event_id < at), { items, history, system } = itemsOf(before);
     const last = before.findLast((e) => e.type === "ModelCallFinished" && e.data.status === "success")?.event_id;
     const fresh = last === undefined ? history : items.findIndex((i) => i.event === last && i.kind === "call");
     return { items, system, from: fresh < 0 ? history : fresh };
-  }, [events.length, span.event]);
+  }, [events.length, at]);
   const more = from + (system ? 1 : 0);
   return <section class="stack span-given" aria-label="Input"><div class="result-head"><h2 class="label">Input</h2>{more > 0 && <button type="button" class="quiet small" aria-expanded={whole} onClick={() => set(!whole)}>{whole ? "Only what is new" : `All, ${more} before`}</button>}</div>
     {whole && system && <Said role="system" text={system} />}
@@ -42,7 +42,7 @@ function Sent({ item: i }: { item: Item }) {
 }
 
 // Made is what a model call came to: its text, and the calls that it makes.
-function Made({ over, open }: { over?: RunEvent; open: string }) {
+export function Made({ over, open }: { over?: RunEvent; open: string }) {
   const [raw, set] = useState(false), parts = over?.content?.message?.parts ?? [];
   const text = over ? parts.filter((p) => p.type === "text").map((p) => p.text ?? "").join("\n") : open, thought = parts.filter((p) => p.type.endsWith("reasoning")).map((p) => p.text ?? "").join("\n"), calls = parts.filter((p) => p.type === "tool_call");
   if (!text && !thought && !calls.length) return null;
@@ -67,7 +67,7 @@ export function SpanDetail({ span: s, chosen, begin, end, events, step, close, o
       <span class="run-acts sheet-acts"><button type="button" class="quiet small" aria-label="Previous span" onClick={() => step(-1)}>‹</button><button type="button" class="quiet small" aria-label="Next span" onClick={() => step(1)}>›</button><button type="button" class="quiet small" onClick={close}>Close</button></span></div>
     <p class="span-marks"><Badge>{measured(ran)}</Badge><Badge>turn {s.turn}</Badge>{d?.status === "success" && <Badge>{inAndOut(u, " tokens")}</Badge>}{speed && <Badge>{speed}</Badge>}{d?.cost ? <Badge>{money(d.cost)}</Badge> : null}
       {s.progress && <Badge kind="run">{s.progress.done.toLocaleString()}{s.progress.total ? ` of ${s.progress.total.toLocaleString()}` : ""}</Badge>}</p>
-    {s.kind === "model" && <Given key={s.event} events={events} span={s} />}
+    {s.kind === "model" && <Given key={s.event} events={events} at={s.event} />}
     {s.kind === "model" && <Made over={over} open={s.to === undefined ? text : ""} />}
     {over?.content?.error_message && <section class="stack"><h2 class="label">The model server said</h2><p class="cause-said" dir="auto"><Seen text={over.content.error_message} /></p></section>}
     {of && <section class="stack" aria-label="Input"><h2 class="label">Input</h2><JsonView text={of.args || "{}"} label={`Arguments of ${of.id}`} exact /></section>}

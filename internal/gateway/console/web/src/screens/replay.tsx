@@ -11,7 +11,7 @@ import { useEvents } from "../run/follow";
 import { itemsOf } from "../run/items";
 import { lasted, money, reasonOf, type Run, type RunPage } from "../run/types";
 import { ofRun } from "../state";
-import { count, measured, notReported } from "../text/format";
+import { count, measured, notReported, unmarked } from "../text/format";
 import { visible } from "../text/visible";
 import { wordDiff } from "../text/worddiff";
 import type { ScreenProps } from ".";
@@ -123,7 +123,7 @@ function Pair({ row, at }: { row: Row; at: number }) {
       {others.length === 0 ? p.text : wordDiff(from, to).filter(([kind]) => kind === "same" || kind === mine).map(([kind, text], n) => kind === "same" ? text : mine === "gone" ? <del key={n}>{text}</del> : <ins key={n}>{text}</ins>)}</pre></div>;
   });
   const name = <b class={item.kind === "call" ? "mono" : ""}><Seen text={title} /></b>;
-  if (equal) return <li class="compare-row"><details><summary>{name} <Badge>the same</Badge> <span class="soft small compare-line" dir="auto"><Seen text={item.kind === "call" ? inOneLine(item.call.args || "{}") : item.text.slice(0, 200)} /></span></summary><div class="compare-side">{side(left, right, "gone")}</div></details></li>;
+  if (equal) return <li class="compare-row"><details><summary>{name} <Badge>the same</Badge> <span class="soft small compare-line" dir="auto"><Seen text={item.kind === "call" ? inOneLine(item.call.args || "{}") : unmarked(item.text.slice(0, 300))} /></span></summary><div class="compare-side">{side(left, right, "gone")}</div></details></li>;
   return <li class="compare-row changed">
     <div class="run-who">{name}{!row.left ? <Badge kind="wait">only in the new run</Badge> : !row.right ? <Badge kind="wait">only in the recorded run</Badge> : <Badge kind="wait">differs</Badge>}</div>
     <div class="compare-side">{row.left ? side(left, right, "gone") : <p class="soft small">nothing here</p>}</div>

@@ -10,7 +10,7 @@ import { go, param, place, setParams } from "../router";
 import { lasted, money, newer, reasonOf, type Run, type RunPage } from "../run/types";
 import { dropView, keepView, views as named } from "../run/views";
 import { ofRun, stateOf } from "../state";
-import { measured, notReported } from "../text/format";
+import { measured, notReported, unmarked } from "../text/format";
 import { visible } from "../text/visible";
 
 const filters = ["status", "reason", "error_code", "tool", "model", "principal", "text", "since", "until", "session_id"];
@@ -25,11 +25,10 @@ const times: [value: string, label: string][] = [["", "any time"], ["15m", "15 m
 
 const columns: (Column<Run> & { spare?: boolean })[] = [ // spare: shown if it is chosen, or if a row has something in it
   { key: "started", title: "Started", width: "8.7rem", phone: true, value: (r) => r.started, cell: (r) => <span class="runs-when"><Time at={r.started} /><span class="soft runs-at"><Time at={r.started} exact /></span></span> },
-  { key: "status", title: "Status", width: "9.5rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
+  { key: "status", title: "Status", width: "9.2rem", phone: 2, value: (r) => r.status, cell: (r) => <StateBadge of={ofRun(r)} /> },
   { key: "question", title: "Question, answer", width: "minmax(11rem, 5fr)", phone: true, cell: (r) => <span class="runs-said"><span dir="auto" title={visible(r.question ?? "")}>{r.replays && <><Badge>↻ again</Badge> </>}<Seen text={r.question || "(no text kept)"} /></span><Below run={r} /></span> },
   { key: "facts", title: "Model, tools, duration, tokens", phone: "only", cell: (r) => <Seen text={[measured(lasted(r, now())), r.usage.total_tokens ? `${r.usage.total_tokens.toLocaleString()} tokens` : "", r.target || r.model, (r.tools ?? []).join(", ")].filter(Boolean).join(" · ")} /> },
-  { key: "model", title: "Model", width: "minmax(5rem, 1fr)", value: (r) => r.target || r.model, cell: (r) => <Seen text={r.target || r.model} /> },
-  { key: "tools", title: "Tools", width: "minmax(6.5rem, 1.7fr)", cell: (r) => <span class="mono"><Seen text={(r.tools ?? []).join(", ")} /></span> },
+  { key: "model", title: "Model, tools", width: "minmax(8rem, 2.2fr)", value: (r) => r.target || r.model, cell: (r) => <span class="runs-said" title={visible([r.target || r.model, ...r.tools ?? []].join(", "))}><span><Seen text={r.target || r.model} /></span>{r.tools?.length ? <span class="mono soft runs-at"><Seen text={r.tools.join(", ")} /></span> : null}</span> },
   { key: "turns", title: "Turns", width: "3.4rem", align: "end", spare: true, value: (r) => r.turns, cell: (r) => r.turns },
   { key: "lasted", title: "Duration", width: "5.5rem", align: "end", value: (r) => lasted(r, now()), cell: (r) => measured(lasted(r, now())) },
   { key: "tokens", title: "Tokens", width: "5.6rem", align: "end", value: (r) => r.usage.total_tokens, cell: (r) => r.usage.total_tokens ? r.usage.total_tokens.toLocaleString() : r.ended && r.status !== "failed" && <span class="soft small">{notReported}</span> },
@@ -43,7 +42,7 @@ const has: Record<string, (r: Run) => boolean> = { cost: (r) => Boolean(r.cost),
 // Below is the second line of a run: its answer, or why it has none.
 function Below({ run: r }: { run: Run }) {
   const why = r.answer ? "" : reasonOf(r);
-  return r.answer ? <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={r.answer} /></span> : why ? <span class={`runs-answer ${r.status === "failed" ? "bad" : "soft"}`} title={visible(why)}><Seen text={why} /></span> : null;
+  return r.answer ? <span class="soft runs-answer" dir="auto" title={visible(r.answer)}><Seen text={unmarked(r.answer)} /></span> : why ? <span class={`runs-answer ${r.status === "failed" ? "bad" : "soft"}`} title={visible(why)}><Seen text={why} /></span> : null;
 }
 
 // chosenColumns are those that the address names, else those that are not spare or have something in a row.
@@ -223,6 +222,6 @@ export default function Runs() {
     {partial && rows.length >= sorting && <p class="problem note" role="status">The gateway lists runs by time: those that are not loaded are missing in this order. <button type="button" class="link" onClick={() => setSorting(rows.length + mostSorted)}>Load more</button></p>}
     {truncated && <p class="problem note" role="status">The search reached its limit at {rows.length ? "these rows" : "runs that do not fit"}. <button type="button" class="link" onClick={() => void more()}>Search further back</button></p>}
     {loading ? <Loading /> : rows.length === 0 ? filtered ? <Empty title="No run fits these filters." /> : <Empty title="There are no runs yet.">A run appears here when a client asks a model. <Link to="/">Ask one in the chat</Link></Empty>
-      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "5rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
+      : <DataTable label="Runs" columns={[...shown, ...!live ? [] : [{ key: "end", title: "", width: "4.4rem", cell: (r) => r.status === "running" || r.status === "parked" ? <button type="button" class="quiet small" onClick={() => { setFailed(undefined); setEnding(r); }}>Stop<span class="unseen"> the run {visible(r.run_id)}</span></button> : "" } satisfies Column<Run>]]} rows={rows} rowHeight={56} lines={88} sort={sort} order="-started" sortBy={(to) => { setSorting(mostSorted); setParams({ sort: to === "-started" ? "" : to }); }} rowKey={(r) => r.run_id} to={(r) => query(`/runs/${r.run_id}`, { list })} more={next && !truncated && !sort ? () => void more() : undefined} />}
   </div>;
 }

@@ -57,7 +57,7 @@ function One({ s, known, reload }: { s: Server; known: Map<string, Tool>; reload
     {failing && <div class="problem server-why"><b>{s.problem ? words(s.problem) : "It is not connected"}{s.failures > 0 && `, ${count(s.failures, "failed attempt")} in a row`}{s.next_try && `; next attempt ${Date.parse(s.next_try) > now() ? `in ${wait(Date.parse(s.next_try) - now())}` : "now"}`}</b>
       {s.last_error && <span class="cause-said"><Seen text={s.last_error} /></span>}<span>{next(s)}</span></div>}
     {!failing && s.state !== "ready" && s.last_error && <JsonView text={s.last_error} label={`Last error of ${visible(s.name)}`} />}
-    {s.stderr && <Stderr name={s.name} text={s.stderr} />}
+    {s.stderr && <Stderr name={s.name} text={s.stderr} folded={s.state === "ready"} />}
     {bad.length > 0 && <ul class="stack">{bad.map((t) => <li key={t.name}><Badge kind="bad">{t.state}</Badge> <Seen text={t.name} /> <span class="soft"><Seen text={t.reason ?? ""} /></span> {t.state === "blocked" && <Link to={`/pins?tool=${enc(t.name)}`}>Show the definition</Link>}</li>)}</ul>}
     <dl class="run-facts">
       <div><dt>Transport</dt><dd>{words(s.transport)}{s.protocol && <>, protocol <Seen text={s.protocol} /></>}</dd></div>
@@ -86,11 +86,13 @@ function OneTool({ name, tool }: { name: string; tool?: Tool }) {
       <span class="server-figures">{tool.stats?.calls ? <span class="soft num">{count(tool.stats.calls, "call")}, {errorRate(tool.stats)} failed</span> : null}<span class="tag">{words(tool.effect)}</span><Badge kind={tool.disabled ? "bad" : verdict[tool.policy ?? ""] ?? ""}>{tool.disabled ? "disabled" : tool.policy ?? "unknown"}</Badge></span></>}</li>;
 }
 
-// Stderr shows the last lines that a server wrote to its standard error, and all of them on request.
-function Stderr({ name, text }: { name: string; text: string }) {
+// Stderr shows the last lines that a server wrote to its standard error, and all of them on request. Those of a server that is ready are folded.
+function Stderr({ name, text, folded }: { name: string; text: string; folded: boolean }) {
+  const [shown, show] = useState(!folded);
   const [all, set] = useState(false), box = useRef<HTMLPreElement>(null);
-  useLayoutEffect(() => { box.current!.scrollTop = box.current!.scrollHeight; }, [all]); // the newest lines are at the end
+  useLayoutEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [all, shown]); // the newest lines are at the end
   const lines = text.trimEnd().split("\n");
+  if (!shown) return <button type="button" class="link small server-folded" onClick={() => show(true)}>Show {count(lines.length, "line")} of its standard error</button>;
   return <div class="stack server-stderr"><div class="result-head"><h3>Standard error{lines.length > last && !all && <>, the last {last} lines</>}</h3><span class="answers"><Copy text={text} />
     {lines.length > last && <button type="button" class="quiet small" aria-expanded={all} onClick={() => set(!all)}>{all ? "Show the last lines" : `Show all ${count(lines.length, "line")}`}</button>}</span></div>
     <pre ref={box} class="log" tabIndex={0} role="region" aria-label={`Standard error of ${visible(name)}`}>{(all ? lines : lines.slice(-last)).map((l, i) => { const { time, short, rest } = stampOf(l); return <span key={i}>{time && <time class="soft" title={time}>{short} </time>}<Pieces cut={pieces(rest, "\t")} />{"\n"}</span>; })}</pre></div>;
