@@ -58,7 +58,7 @@ func ready(dir string, rounds int, paths ...string) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// readyConfigs writes the configurations.
+// readyConfigs writes to dir the configurations whose starts are compared, with the files that they need, and returns a start for each.
 func readyConfigs(dir string) ([]start, error) {
 	const common = "models: {m: {base_url: \"http://127.0.0.1:9/v1\"}}\ntool_calling: {max_tools: 1000, max_tools_bytes: 1000000}\npolicy: {effects: {writes: allow}}\n"
 	wasm := filepath.Join(dir, "wasm")

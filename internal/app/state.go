@@ -20,7 +20,8 @@ import (
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
-// served reports the state of a revision to the operators of the server.
+// served implements [server.State] for one revision, which is one loaded configuration: it shows operators the state, and makes the changes
+// that they may make.
 type served struct {
 	app    *App
 	rev    *revision

@@ -91,7 +91,7 @@ func faultLine(b []byte) int {
 	return 0
 }
 
-// decodeAll decodes all documents, and returns the first error.
+// decodeAll returns the first error in the YAML documents of a reader, or nil. What it decodes is discarded.
 func decodeAll(r io.Reader) error {
 	dec := yaml.NewDecoder(r)
 	for {

@@ -78,8 +78,8 @@ func (b *bench) attempts(j *job) int {
 // kept reports whether the result of a run is final.
 func kept(r *Run) bool { return r.Scored || r.Class == ClassNotProvoked }
 
-// checkOverwrite returns an error if the folder has final results of the same names that come from another model, scenario or
-// configuration: they would be overwritten.
+// checkOverwrite returns an error if the run would overwrite results: any at all without Options.Resume; with it, final ones of the same
+// name that come from another model, scenario or configuration.
 func (b *bench) checkOverwrite(jobs []*job) error {
 	if b.opts.Dir == "" {
 		return nil

@@ -287,7 +287,7 @@ func (x *exchange) Ask(ctx context.Context, questions map[string]tool.Question) 
 	}
 }
 
-// toolAsks is the shape of tools/call.
+// toolAsks returns the result of tools/call that asks the client the questions in requests.
 func toolAsks(requests mcp.InputRequestMap, state string) (mcp.Result, error) {
 	res := &mcp.CallToolResult{}
 	if err := json.Unmarshal([]byte(`{"content":[],"resultType":"input_required"}`), res); err != nil { // resultType can only be decoded

@@ -209,7 +209,7 @@ func embed(c *mcp.ResourceContents) mcp.Content {
 	return &mcp.EmbeddedResource{Resource: c}
 }
 
-// promptAsks is the shape of prompts/get.
+// promptAsks returns the result of prompts/get that asks the client the questions in requests.
 func promptAsks(requests mcp.InputRequestMap, state string) (mcp.Result, error) {
 	return &mcp.GetPromptResult{InputRequests: requests, RequestState: state}, nil
 }

@@ -22,7 +22,7 @@ type Pool struct {
 	of    map[string]int64 // bytes by the name of the key; only entries above 0
 }
 
-// Default returns a quarter of the limit in GOMEMLIMIT, or of 4 GiB if that is not set.
+// Default returns the default size of a pool in bytes: a quarter of the limit in GOMEMLIMIT, or of 4 GiB if that is not set.
 func Default() int64 {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {

@@ -39,12 +39,12 @@ type places struct {
 	*foundPlaces
 }
 
-// foundPlaces are the places of the parts of one conversation.
+// foundPlaces has, for each part of the messages of a run, its path in the client's request.
 type foundPlaces struct {
-	found    map[[2]int]string
-	messages []lathe.Message // messages of the run
-	thoughts []placedThought // reasoning in the request
-	replaced map[int]string  // by index of a message of the run: the place in the request that the message replaces
+	found    map[[2]int]string // by index of the message and of the part
+	messages []lathe.Message   // messages of the run
+	thoughts []placedThought   // reasoning in the request
+	replaced map[int]string    // by index of a message of the run: the place in the request that the message replaces
 }
 
 // A placedThought is reasoning in the client's request.
