@@ -63,17 +63,14 @@ type Error struct {
 
 // Error returns "Op: Code: Err". It omits an empty Op and a nil Err.
 func (e *Error) Error() string {
-	var b strings.Builder
+	text := string(e.Code)
 	if e.Op != "" {
-		b.WriteString(e.Op)
-		b.WriteString(": ")
+		text = e.Op + ": " + text
 	}
-	b.WriteString(string(e.Code))
 	if e.Err != nil {
-		b.WriteString(": ")
-		b.WriteString(e.Err.Error())
+		text += ": " + e.Err.Error()
 	}
-	return b.String()
+	return text
 }
 
 // Unwrap returns the cause.

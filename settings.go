@@ -195,11 +195,12 @@ func (l Limits) WithDefaults() Limits {
 // by that is 0 has no effect, and neither has a negative one, except for MaxDepth. above is the key of the first field in which by is less
 // strict than l, such as "max_iterations"; "": by has no such field.
 func (l Limits) Narrow(by Limits) (out Limits, above string) {
-	out = l.WithDefaults()
-	if by != (Limits{}) { // seldom
-		above = setting.Narrow(&out, &by)
+	if out = l.WithDefaults(); by == (Limits{}) {
+		return out, ""
 	}
-	return out, above
+	narrowed := out // allocated only here
+	above = setting.Narrow(&narrowed, new(by))
+	return narrowed, above
 }
 
 // Reason says why a run ended or was parked. A parked run has stopped until a decision or a result of its caller is stored; it can then be

@@ -109,7 +109,7 @@ func (t *Traces) MCPEnded(ctx context.Context, op *event.MCPOperation) {
 
 func mcpAttributes(op *event.MCPOperation) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{attribute.String(attrMCPMethod, op.Method), attribute.String(attrTransport, op.Transport)}
-	attrs = appendTexts(attrs, attribute.String, attrMCPProtocol, op.Protocol, attrMCPSession, op.Session, attrRPCRequestID, strings.Trim(op.RequestID, `"`))
+	attrs = appendTexts(attrs, attrMCPProtocol, op.Protocol, attrMCPSession, op.Session, attrRPCRequestID, strings.Trim(op.RequestID, `"`))
 	if op.Code != 0 {
 		attrs = append(attrs, attribute.String(attrRPCStatus, strconv.Itoa(op.Code)))
 	}

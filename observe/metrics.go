@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
@@ -33,7 +34,7 @@ type Metrics struct {
 
 	tools     *vocabulary[string, *toolSeries]
 	failures  *counters
-	providers *vocabulary[string, *providerSeries]
+	providers *vocabulary[string, *attemptSeries]
 	reasons   *counters
 	limits    *counters
 	decisions *counters
@@ -100,40 +101,29 @@ type toolSeries struct {
 	failedExecution prometheus.ObserverVec // by error.type
 }
 
-type providerSeries struct {
-	success, failed, other, input, output prometheus.Counter
-}
-
 // maxKnownTools is the maximum number of MetricsOptions.Tools; further ones are ignored.
 const maxKnownTools = 1024
 
 // NewMetrics returns metrics that are all 0, except lathe_build_info, which is 1. They are not in the default registry of Prometheus, so that
 // several Metrics may exist in a process. opts may be nil.
 func NewMetrics(opts *MetricsOptions) *Metrics {
-	o := MetricsOptions{Version: "unknown", Revision: "unknown", MaxTools: 256}
+	var o MetricsOptions
 	if opts != nil {
-		o.Process, o.Conventions, o.Names = opts.Process, opts.Conventions, opts.Names
-		if opts.Version != "" {
-			o.Version = opts.Version
-		}
-		if opts.Revision != "" {
-			o.Revision = opts.Revision
-		}
-		if opts.MaxTools > 0 {
-			o.MaxTools = opts.MaxTools
-		}
-		o.Tools = opts.Tools[:min(len(opts.Tools), maxKnownTools)]
+		o = *opts
+	}
+	if o.MaxTools <= 0 {
+		o.MaxTools = 256
 	}
 	r := registry{prometheus.NewRegistry(), o.Names}
 	m := &Metrics{registry: r, pending: map[string]int{}, rc: map[callKey]int{}}
 	served := prometheus.Gatherers{r.Registry}
-	m.makeToolSeries(r, o.Tools, o.MaxTools)
+	m.makeToolSeries(r, o.Tools[:min(len(o.Tools), maxKnownTools)], o.MaxTools)
 	m.makeRunSeries(r)
 	m.makeModelSeries(r, o.Conventions)
 	m.mcpClient = makeMCPSeries(r, "mcp_client_operation_duration_seconds", "Time of a request to an MCP server, as OpenTelemetry has it.")
 	m.mcpServer = makeMCPSeries(r, "mcp_server_operation_duration_seconds", "Time of a request of an MCP client, as OpenTelemetry has it.")
 	r.gauge("lathe_build_info", "The running version; the value is always 1.", "version", "revision", "go_version").
-		WithLabelValues(o.Version, o.Revision, runtime.Version()).Set(1)
+		WithLabelValues(cmp.Or(o.Version, "unknown"), cmp.Or(o.Revision, "unknown"), runtime.Version()).Set(1)
 	m.workers = makeWorkerSeries(r)
 	if o.Process {
 		process := prometheus.NewRegistry()
@@ -245,17 +235,7 @@ func (m *Metrics) tool(name string, client bool) *toolSeries {
 }
 
 func (m *Metrics) modelCall(d *event.ModelCallFinished) {
-	p := m.providers.get(d.Provider)
-	switch d.Status {
-	case "success":
-		p.success.Inc()
-	case "error":
-		p.failed.Inc()
-	default:
-		p.other.Inc()
-	}
-	p.input.Add(float64(max(d.Usage.InputTokens, 0)))
-	p.output.Add(float64(max(d.Usage.OutputTokens, 0)))
+	m.providers.get(d.Provider).count(d)
 	for _, f := range d.Faults {
 		n := float64(max(f.Count, 0))
 		if stage, ok := strings.CutPrefix(f.Kind, stagePrefix); ok {

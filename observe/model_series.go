@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,10 +50,35 @@ func isLabelText(s string) bool {
 	return s != "" && len(s) <= 128
 }
 
+// attemptSeries count attempts of model calls by status, and their tokens.
+type attemptSeries struct{ success, failed, other, input, output prometheus.Counter }
+
+// newAttemptSeries returns the series with the labels, to which each metric adds one.
+func newAttemptSeries(calls, tokens *prometheus.CounterVec, labels ...string) *attemptSeries {
+	of := func(v *prometheus.CounterVec, last string) prometheus.Counter {
+		return v.WithLabelValues(append(slices.Clone(labels), last)...)
+	}
+	return &attemptSeries{of(calls, "success"), of(calls, "error"), of(calls, rest), of(tokens, "input"), of(tokens, "output")}
+}
+
+func (s *attemptSeries) count(d *event.ModelCallFinished) {
+	switch d.Status {
+	case "success":
+		s.success.Inc()
+	case "error":
+		s.failed.Inc()
+	default:
+		s.other.Inc()
+	}
+	addTokens(s.input, d.Usage.InputTokens)
+	addTokens(s.output, d.Usage.OutputTokens)
+}
+
 // ownerSeries are the series of one model entry and one key.
 type ownerSeries struct {
-	success, failed, other, input, output, cost prometheus.Counter
-	duration, firstToken                        prometheus.Observer
+	*attemptSeries
+	cost                 prometheus.Counter
+	duration, firstToken prometheus.Observer
 }
 
 // clientSeries are the series of the conventions for one provider and one model.
@@ -99,15 +125,21 @@ func newLatestSeries(r registry) func(provider, model string) *latestSeries {
 }
 
 func (s *latestSeries) count(u lathe.Usage) {
-	for _, n := range []struct {
-		tokens  int64
-		counter prometheus.Counter
-		each    prometheus.Observer
-	}{{u.InputTokens, s.input, s.inputs}, {u.OutputTokens, s.output, s.outputs}, {u.CachedTokens, s.cached, nil}, {u.ReasoningTokens, s.reasoning, nil}} {
-		n.counter.Add(float64(max(n.tokens, 0)))
-		if n.each != nil && n.tokens > 0 {
-			n.each.Observe(float64(n.tokens))
-		}
+	addTokens(s.input, u.InputTokens)
+	addTokens(s.output, u.OutputTokens)
+	addTokens(s.cached, u.CachedTokens)
+	addTokens(s.reasoning, u.ReasoningTokens)
+	observeTokens(s.inputs, u.InputTokens)
+	observeTokens(s.outputs, u.OutputTokens)
+}
+
+// addTokens adds n to c. A negative number counts as 0.
+func addTokens(c prometheus.Counter, n int64) { c.Add(float64(max(n, 0))) }
+
+// observeTokens records n, if it is above 0. o may be nil.
+func observeTokens(o prometheus.Observer, n int64) {
+	if o != nil && n > 0 {
+		o.Observe(float64(n))
 	}
 }
 
@@ -124,11 +156,7 @@ func (m *Metrics) makeModelSeries(r registry, version Conventions) {
 	duration := r.histogram("lathe_model_call_duration_seconds", "Time of an attempt of a model call, by model entry and key.", secondsBuckets, "model", "key")
 	first := r.histogram("lathe_model_first_token_seconds", "Time to the first token of an attempt, by model entry and key.", secondsBuckets, "model", "key")
 	m.owners = newPairs(func(model, key string) *ownerSeries {
-		return &ownerSeries{
-			success: requests.WithLabelValues(model, key, "success"), failed: requests.WithLabelValues(model, key, "error"), other: requests.WithLabelValues(model, key, rest),
-			input: tokens.WithLabelValues(model, key, "input"), output: tokens.WithLabelValues(model, key, "output"), cost: cost.WithLabelValues(model, key),
-			duration: duration.WithLabelValues(model, key), firstToken: first.WithLabelValues(model, key),
-		}
+		return &ownerSeries{newAttemptSeries(requests, tokens, model, key), cost.WithLabelValues(model, key), duration.WithLabelValues(model, key), first.WithLabelValues(model, key)}
 	})
 	var usage *prometheus.HistogramVec
 	if version != ConventionsLatest {
@@ -159,17 +187,7 @@ func (m *Metrics) makeModelSeries(r registry, version Conventions) {
 
 // ownerOf returns the series for the model entry and the key of the run.
 func (m *Metrics) ownerOf(o event.RunOwner) *ownerSeries {
-	model, key := o.Target, o.Profile
-	if key == "" {
-		key = o.Principal
-	}
-	if model == "" {
-		model = defaultModel
-	}
-	if key == "" {
-		key = noKey
-	}
-	return m.owners.get(pair{model, key})
+	return m.owners.get(pair{cmp.Or(o.Target, defaultModel), cmp.Or(o.Profile, o.Principal, noKey)})
 }
 
 // observeCall records the time, the tokens and the cost of an attempt of a model call.
@@ -177,34 +195,22 @@ func (m *Metrics) observeCall(o event.RunOwner, d *event.ModelCallFinished) {
 	s := m.ownerOf(o)
 	c := m.clientCalls.get(pair{d.Provider, d.Model})
 	took, first := float64(max(d.LatencyMS, 0))/1000, float64(max(d.FirstTokenMS, 0))/1000
+	s.count(d)
 	s.duration.Observe(took)
 	switch d.Status {
 	case "success":
-		s.success.Inc()
 		c.duration.Observe(took)
 	case "error":
-		s.failed.Inc()
 		c.failed.WithLabelValues(m.errorType(d.ErrorCode)).Observe(took)
 	default:
-		s.other.Inc()
 		c.failed.WithLabelValues(rest).Observe(took)
 	}
 	if first > 0 {
 		s.firstToken.Observe(first)
 		c.firstChunk.Observe(first)
 	}
-	for _, n := range []struct {
-		tokens  int64
-		counter prometheus.Counter
-		usage   prometheus.Observer
-	}{{d.Usage.InputTokens, s.input, c.input}, {d.Usage.OutputTokens, s.output, c.output}} {
-		if n.tokens > 0 {
-			n.counter.Add(float64(n.tokens))
-			if n.usage != nil {
-				n.usage.Observe(float64(n.tokens))
-			}
-		}
-	}
+	observeTokens(c.input, d.Usage.InputTokens)
+	observeTokens(c.output, d.Usage.OutputTokens)
 	if c.latest != nil {
 		c.latest.count(d.Usage)
 	}

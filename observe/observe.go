@@ -9,6 +9,8 @@ import (
 	"context"
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/lathe-run/lathe/event"
 )
 
@@ -24,10 +26,10 @@ func (s Sinks) Emit(ctx context.Context, e event.Event) {
 }
 
 // appendTexts appends an attribute for each text that is not "". pairs alternates keys and texts.
-func appendTexts[A any](attrs []A, attribute func(key, text string) A, pairs ...string) []A {
+func appendTexts(attrs []attribute.KeyValue, pairs ...string) []attribute.KeyValue {
 	for pair := range slices.Chunk(pairs, 2) {
 		if pair[1] != "" {
-			attrs = append(attrs, attribute(pair[0], pair[1]))
+			attrs = append(attrs, attribute.String(pair[0], pair[1]))
 		}
 	}
 	return attrs

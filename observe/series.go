@@ -145,12 +145,7 @@ func (m *Metrics) makeRunSeries(r registry) {
 	m.reasons = newVocabulary(rest, reasons, 0, nil, child(r.counter("lathe_runs_total", "Runs that ended, by reason.", "reason")))
 	calls := r.counter("lathe_model_calls_total", "Attempts of model calls, by provider and status.", "provider", "status")
 	tokens := r.counter("lathe_tokens_total", "Tokens as model servers count them, by direction.", "provider", "direction")
-	m.providers = newVocabulary(rest, nil, 64, lowerWord, func(provider string) *providerSeries {
-		return &providerSeries{
-			success: calls.WithLabelValues(provider, "success"), failed: calls.WithLabelValues(provider, "error"), other: calls.WithLabelValues(provider, rest),
-			input: tokens.WithLabelValues(provider, "input"), output: tokens.WithLabelValues(provider, "output"),
-		}
-	})
+	m.providers = newVocabulary(rest, nil, 64, lowerWord, func(provider string) *attemptSeries { return newAttemptSeries(calls, tokens, provider) })
 	m.limits = newVocabulary(rest, setting.Keys[lathe.Limits](""), 64, lowerWord, child(r.counter("lathe_limit_hits_total", "Calls and runs that met a limit, by its configuration key.", "limit")))
 	m.repairs = newVocabulary(rest, []string{string(event.RepairCodeFence), string(event.RepairJSONString), string(event.RepairBOM), string(event.RepairCharacter), string(event.RepairComma)}, 0, nil,
 		child(r.counter("lathe_argument_repairs_total", "Repairs of the arguments of tool calls.", "kind")))

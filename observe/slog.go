@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,10 +66,10 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
 		s.line(ctx, slog.LevelInfo, "run started", e,
-			slog.String("provider", d.Provider), slog.String("model", d.Model), slog.String("dialect", d.Dialect),
-			slog.String("tool_use_mode", string(d.ToolUseMode)), slog.Int("tools", d.Tools.Count))
+			"provider", d.Provider, "model", d.Model, "dialect", d.Dialect,
+			"tool_use_mode", string(d.ToolUseMode), "tools", d.Tools.Count)
 		for _, held := range d.Tools.Withheld {
-			s.line(ctx, slog.LevelDebug, "tool withheld", e, slog.String("tool_name", held.Tool), slog.String("reason", string(held.Reason)), slog.String("rule", held.Rule))
+			s.line(ctx, slog.LevelDebug, "tool withheld", e, "tool_name", held.Tool, "reason", string(held.Reason), "rule", held.Rule)
 		}
 	case *event.ModelCallStarted: // the line of its end contains the same data
 	case *event.ModelCallFinished:
@@ -79,14 +80,14 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 		}
 	case *event.ToolCallParseError:
 		s.line(ctx, slog.LevelDebug, "tool call not readable", e,
-			slog.String("dialect", d.Dialect), slog.String("code", string(d.Error)), slog.Int("bytes", d.ExcerptBytes))
+			"dialect", d.Dialect, "code", string(d.Error), "bytes", d.ExcerptBytes)
 	case *event.ToolCallPlanned:
 	case *event.ApprovalRequested:
-		s.line(ctx, slog.LevelInfo, "approval requested", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
-			slog.String("rule", d.Rule), slog.Time("expires_at", d.ExpiresAt))
+		s.line(ctx, slog.LevelInfo, "approval requested", e, "tool_call_id", d.ToolCallID, "tool_name", d.Tool,
+			"rule", d.Rule, "expires_at", d.ExpiresAt)
 	case *event.ApprovalResolved:
-		s.line(ctx, slog.LevelInfo, "approval resolved", e, slog.String("tool_call_id", d.ToolCallID), slog.String("tool_name", d.Tool),
-			slog.String("decision", d.Decision), slog.String("by", d.By), slog.String("reason_code", d.ReasonCode))
+		s.line(ctx, slog.LevelInfo, "approval resolved", e, "tool_call_id", d.ToolCallID, "tool_name", d.Tool,
+			"decision", d.Decision, "by", d.By, "reason_code", d.ReasonCode)
 	case *event.ToolCallExecuted:
 		level := slog.LevelDebug
 		if !d.Success {
@@ -99,13 +100,13 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 			r.executed[d.ToolCallID] = executed{d.OutputSizeBytes, d.RC}
 		})
 	case *event.ToolsLoaded:
-		s.line(ctx, slog.LevelDebug, "tools loaded", e, slog.String("tool_call_id", d.ToolCallID), slog.Int("tools", len(d.Tools)))
+		s.line(ctx, slog.LevelDebug, "tools loaded", e, "tool_call_id", d.ToolCallID, "tools", len(d.Tools))
 	case *event.ToolCallResult:
 		s.toolCall(ctx, e, d)
 	case *event.RunPaused:
-		s.line(ctx, slog.LevelInfo, "run paused", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
+		s.line(ctx, slog.LevelInfo, "run paused", e, "reason", string(d.Reason), "pending", len(d.Pending))
 	case *event.RunResumed:
-		s.line(ctx, slog.LevelInfo, "run resumed", e, slog.String("reason", string(d.Reason)), slog.Int("pending", len(d.Pending)))
+		s.line(ctx, slog.LevelInfo, "run resumed", e, "reason", string(d.Reason), "pending", len(d.Pending))
 	case *event.RunFinished:
 		s.runFinished(ctx, e, d)
 	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta, *event.ToolCallProgress: // not logged
@@ -115,20 +116,22 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallFinished) {
 	s.note(ctx, slog.LevelDebug, e.RunID, func(r *runLines) { r.upstreamRequestID = d.UpstreamRequestID })
 	if d.Status == "error" && d.ErrorCode != string(lathe.CodeCancelled) {
-		attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
-			slog.String("code", d.ErrorCode), slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
+		args := []any{"attempt", d.Attempt, "provider", d.Provider, "model", d.Model,
+			"code", d.ErrorCode, "latency_ms", d.LatencyMS, "upstream_request_id", d.UpstreamRequestID}
 		if d.UpstreamStatus != 0 {
-			attrs = append(attrs, slog.Int("upstream_status", d.UpstreamStatus))
+			args = append(args, "upstream_status", d.UpstreamStatus)
 		}
-		attrs = appendTexts(attrs, slog.String, "provider_code", d.ProviderCode, "error_message", d.ErrorMessage)
-		s.line(ctx, slog.LevelWarn, "model call failed", e, attrs...)
+		s.line(ctx, slog.LevelWarn, "model call failed", e, withTexts(args, "provider_code", d.ProviderCode, "error_message", d.ErrorMessage)...)
 		return
 	}
-	attrs := []slog.Attr{slog.Int("attempt", d.Attempt), slog.String("provider", d.Provider), slog.String("model", d.Model),
-		slog.String("finish_reason", string(d.FinishReason)), slog.Int("tool_calls", d.ToolCalls),
-		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens),
-		slog.Int64("latency_ms", d.LatencyMS), slog.String("upstream_request_id", d.UpstreamRequestID)}
-	s.line(ctx, slog.LevelDebug, "model call", e, appendTexts(attrs, slog.String, "code", d.ErrorCode)...)
+	if !s.log.Enabled(ctx, slog.LevelDebug) { // before it allocates the arguments
+		return
+	}
+	args := []any{"attempt", d.Attempt, "provider", d.Provider, "model", d.Model,
+		"finish_reason", string(d.FinishReason), "tool_calls", d.ToolCalls,
+		"input_tokens", d.Usage.InputTokens, "output_tokens", d.Usage.OutputTokens,
+		"latency_ms", d.LatencyMS, "upstream_request_id", d.UpstreamRequestID}
+	s.line(ctx, slog.LevelDebug, "model call", e, withTexts(args, "code", d.ErrorCode)...)
 }
 
 func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallResult) {
@@ -140,23 +143,17 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 		delete(r.executed, d.ToolCallID)
 	}
 	s.mu.Unlock()
-	attrs := []slog.Attr{slog.String("tool_name", d.Tool), slog.String("tool_call_id", d.ToolCallID), slog.Int("seq", d.Seq),
-		slog.String("status", d.Status), slog.String("code", string(d.ErrorType)), slog.Int("output_size_bytes", x.size), slog.Int64("latency_ms", d.LatencyMS),
-		slog.String("upstream_request_id", upstream)}
+	args := []any{"tool_name", d.Tool, "tool_call_id", d.ToolCallID, "seq", d.Seq,
+		"status", d.Status, "code", string(d.ErrorType), "output_size_bytes", x.size, "latency_ms", d.LatencyMS,
+		"upstream_request_id", upstream}
 	if x.rc != nil {
-		attrs = append(attrs, slog.Int("rc", *x.rc))
+		args = append(args, "rc", *x.rc)
 	}
-	attrs = appendTexts(attrs, slog.String, "cause", d.Cause)
-	if isFailure(d) {
-		s.line(ctx, slog.LevelWarn, "tool call failed", e, attrs...)
-		return
+	level, msg := slog.LevelDebug, "tool call"
+	if d.Status == "error" && !d.Client && d.ErrorType != lathe.CodeApprovalDenied && d.ErrorType != lathe.CodeCancelled {
+		level, msg = slog.LevelWarn, "tool call failed"
 	}
-	s.line(ctx, slog.LevelDebug, "tool call", e, attrs...)
-}
-
-// isFailure reports whether a call failed other than by a decision of a person or in the client.
-func isFailure(d *event.ToolCallResult) bool {
-	return d.Status == "error" && !d.Client && d.ErrorType != lathe.CodeApprovalDenied && d.ErrorType != lathe.CodeCancelled
+	s.line(ctx, level, msg, e, withTexts(args, "cause", d.Cause)...)
 }
 
 func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinished) {
@@ -167,58 +164,60 @@ func (s *Slog) runFinished(ctx context.Context, e event.Event, d *event.RunFinis
 	if d.Status == "failed" || d.Status == "limited" {
 		level = slog.LevelWarn
 	}
-	attrs := []slog.Attr{slog.String("reason", string(d.Reason)), slog.String("status", d.Status), slog.Int("turns", d.Turns), slog.Int("tool_calls", d.ToolCalls),
-		slog.Int64("input_tokens", d.Usage.InputTokens), slog.Int64("output_tokens", d.Usage.OutputTokens), slog.Int64("latency_ms", d.LatencyMS)}
-	s.line(ctx, level, "run finished", e, appendTexts(attrs, slog.String, "code", d.ErrorCode, "limit", d.Limit, "blank", string(d.Blank))...)
+	args := []any{"reason", string(d.Reason), "status", d.Status, "turns", d.Turns, "tool_calls", d.ToolCalls,
+		"input_tokens", d.Usage.InputTokens, "output_tokens", d.Usage.OutputTokens, "latency_ms", d.LatencyMS}
+	s.line(ctx, level, "run finished", e, withTexts(args, "code", d.ErrorCode, "limit", d.Limit, "blank", string(d.Blank))...)
 }
 
 func (s *Slog) warnDeprecated(ctx context.Context, e event.Event, d *event.ToolCallProposed) {
-	s.mu.Lock()
-	r := s.run(e.RunID)
-	first := r != nil && !r.deprecated
+	first := false
+	s.note(ctx, slog.LevelWarn, e.RunID, func(r *runLines) {
+		first, r.deprecated = !r.deprecated, true
+	})
 	if first {
-		r.deprecated = true
-	}
-	s.mu.Unlock()
-	if first {
-		s.line(ctx, slog.LevelWarn, "deprecated tool call syntax", e, slog.String("dialect", d.Dialect), slog.String("tool_name", d.ToolName))
+		s.line(ctx, slog.LevelWarn, "deprecated tool call syntax", e, "dialect", d.Dialect, "tool_name", d.ToolName)
 	}
 }
 
-// note changes the data of a run with fn, unless lines of the level are disabled.
+// note changes the data of a run with fn. It does nothing if lines of the level are disabled, or if the run is new and maxFollowedRuns are
+// stored.
 func (s *Slog) note(ctx context.Context, level slog.Level, runID string, fn func(*runLines)) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.run(runID); r != nil {
+	if s.runs[runID] == nil && len(s.runs) < maxFollowedRuns {
+		s.runs[runID] = &runLines{}
+	}
+	if r := s.runs[runID]; r != nil {
 		fn(r)
 	}
 }
 
-// run returns the data of a run. It returns nil if the run is new and maxFollowedRuns are stored. The caller holds s.mu.
-func (s *Slog) run(id string) *runLines {
-	r := s.runs[id]
-	if r == nil && len(s.runs) < maxFollowedRuns {
-		r = &runLines{}
-		s.runs[id] = r
+// withTexts appends the keys and values of pairs whose value is not empty.
+func withTexts(args []any, pairs ...string) []any {
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			args = append(args, pair[0], pair[1])
+		}
 	}
-	return r
+	return args
 }
 
-func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e event.Event, attrs ...slog.Attr) {
+// line writes a line with the keys and values in args.
+func (s *Slog) line(ctx context.Context, level slog.Level, msg string, e event.Event, args ...any) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
 	r := slog.NewRecord(time.Now(), level, msg, 0) // no program counter: the message identifies the line
 	r.AddAttrs(slog.String("run_id", e.RunID), slog.String("request_id", e.RequestID))
 	if e.SessionID != "" {
-		r.AddAttrs(slog.String("session_id", e.SessionID))
+		r.Add("session_id", e.SessionID)
 	}
 	if e.Turn > 0 {
-		r.AddAttrs(slog.Int("iteration", e.Turn))
+		r.Add("iteration", e.Turn)
 	}
-	r.AddAttrs(attrs...)
+	r.Add(args...)
 	_ = s.log.Handler().Handle(ctx, r) // the error of a log handler cannot be reported
 }

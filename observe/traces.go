@@ -242,7 +242,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		if code == "" && (d.Status == "failed" || d.Status == "limited") {
 			code = string(d.Reason)
 		}
-		attrs := appendTexts(tokenAttrs(d.Usage), attribute.String, attrLimit, d.Limit)
+		attrs := appendTexts(tokenAttrs(d.Usage), attrLimit, d.Limit)
 		if t.content && d.Answer != "" {
 			answer := lathe.Assistant(d.Answer)
 			attrs = appendAnswer(attrs, &answer, lathe.FinishStop)
@@ -254,45 +254,43 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 
 // begin starts the span of a run.
 func (t *Traces) begin(ctx context.Context, e *event.Event, attrs ...attribute.KeyValue) {
-	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRunID, e.RunID), attribute.String(attrRequestID, e.RequestID))
-	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
+	if t.runs[e.RunID] == nil && len(t.runs) >= maxFollowedRuns {
+		return
+	}
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if m := lathe.CallMetaFrom(ctx); m != nil && m.RunID != e.RunID {
 		if above := t.open(m.RunID, m.CallID); above.IsValid() {
 			parent = above
 		}
 	}
-	if t.runs[e.RunID] == nil && len(t.runs) >= maxFollowedRuns {
-		return
-	}
-	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), spanRun, trace.WithSpanKind(trace.SpanKindInternal), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
+	attrs = append(attrs, attribute.String(attrOperation, spanRun), attribute.String(attrRequestID, e.RequestID))
+	span := t.start(parent, e, spanRun, trace.SpanKindInternal, attrs)
 	t.runs[e.RunID] = &runSpans{run: span, calls: map[string]trace.Span{}, baggage: t.baggageOf(ctx)}
 }
 
 // child starts a span whose parent is the run's span, or the remote span in ctx if another process executes the run.
 func (t *Traces) child(ctx context.Context, r *runSpans, e *event.Event, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) trace.Span {
-	attrs = append(attrs, attribute.String(attrRunID, e.RunID), attribute.Int(attrTurn, e.Turn))
-	attrs = t.appendReference(appendTexts(attrs, attribute.String, attrConversation, e.SessionID), e.RunID)
 	parent := remoteSpan(event.RemoteTraceFrom(ctx))
 	if r.run != nil {
 		parent = r.run.SpanContext()
+	}
+	return t.start(parent, e, name, kind, append(attrs, attribute.Int(attrTurn, e.Turn)))
+}
+
+// start starts a span of the run of e, with the URL of the run's content.
+func (t *Traces) start(parent trace.SpanContext, e *event.Event, name string, kind trace.SpanKind, attrs []attribute.KeyValue) trace.Span {
+	attrs = appendTexts(attrs, attrRunID, e.RunID, attrConversation, e.SessionID)
+	if t.stored != "" {
+		attrs = append(attrs, attribute.String(attrContentURL, t.stored+"/runs/"+url.PathEscape(e.RunID)))
 	}
 	_, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, trace.WithSpanKind(kind), trace.WithTimestamp(e.Time), trace.WithAttributes(attrs...))
 	return span
 }
 
-// appendReference appends the URL of a run's content.
-func (t *Traces) appendReference(attrs []attribute.KeyValue, runID string) []attribute.KeyValue {
-	if t.stored == "" {
-		return attrs
-	}
-	return append(attrs, attribute.String(attrContentURL, t.stored+"/runs/"+url.PathEscape(runID)))
-}
-
 func (t *Traces) chatBegins(ctx context.Context, r *runSpans, e *event.Event, d *event.ModelCallStarted) {
 	attrs := []attribute.KeyValue{attribute.String(attrOperation, spanChat), attribute.String(attrProvider, d.Provider),
 		attribute.String(attrRequestModel, d.Model), attribute.Int(attrAttempt, d.Attempt), attribute.String(attrPromptHash, d.PromptHash)}
-	attrs = appendTexts(attrs, attribute.String, attrAgent, d.Agent)
+	attrs = appendTexts(attrs, attrAgent, d.Agent)
 	if d.Request != nil {
 		attrs = appendServer(attrs, d.Request.Server)
 		if t.content {
@@ -313,7 +311,7 @@ func (t *Traces) chatEnds(r *runSpans, e *event.Event, d *event.ModelCallFinishe
 	if d.FirstTokenMS > 0 {
 		attrs = append(attrs, attribute.Float64(attrFirstChunk, float64(d.FirstTokenMS)/1000))
 	}
-	attrs = appendTexts(attrs, attribute.String, attrResponseID, d.ResponseID, attrUpstreamID, d.UpstreamRequestID)
+	attrs = appendTexts(attrs, attrResponseID, d.ResponseID, attrUpstreamID, d.UpstreamRequestID)
 	if cost := d.Dollars(); cost != nil {
 		attrs = append(attrs, attribute.Float64(attrCost, *cost))
 	}
@@ -340,7 +338,7 @@ func (t *Traces) callBegins(ctx context.Context, r *runSpans, e *event.Event, d 
 
 // call starts the span of a tool call.
 func (t *Traces) call(ctx context.Context, r *runSpans, e *event.Event, id, name, kind string, attrs ...attribute.KeyValue) {
-	attrs = append(attrs, attribute.String(attrOperation, spanTool), attribute.String(attrTool, name), attribute.String(attrCallID, id), attribute.String(attrToolType, kind))
+	attrs = appendTexts(attrs, attrOperation, spanTool, attrTool, name, attrCallID, id, attrToolType, kind)
 	r.calls[id] = t.child(ctx, r, e, spanTool+" "+name, trace.SpanKindInternal, attrs...)
 }
 
@@ -350,7 +348,7 @@ func (t *Traces) callEnds(r *runSpans, e *event.Event, d *event.ToolCallResult) 
 		return
 	}
 	delete(r.calls, d.ToolCallID)
-	s.SetAttributes(appendTexts(nil, attribute.String, attrDecision, d.PolicyDecision, attrRule, d.PolicyRule, attrLimit, d.Limit)...)
+	s.SetAttributes(appendTexts(nil, attrDecision, d.PolicyDecision, attrRule, d.PolicyRule, attrLimit, d.Limit)...)
 	if t.content {
 		s.SetAttributes(attribute.String(attrResult, d.Result))
 	}
