@@ -88,11 +88,7 @@ func (c *caller) boundsPage(day, after string, limit int) (out []store.Bound, ne
 		return true
 	}
 	groups := map[string]*store.Budget{}
-	for _, i := range c.setup.byName() {
-		k := &c.setup.Keys[i]
-		if k.Name != c.key.configured() && !c.key.isAdmin() {
-			continue
-		}
+	for _, k := range c.visibleKeys() {
 		if k.Group != "" && groups[k.Group] == nil {
 			groups[k.Group] = k.GroupBudget
 		}

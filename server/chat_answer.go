@@ -329,9 +329,7 @@ func (a *chat) finish(res *event.Result) *lathe.Finish {
 		if res.Reason != lathe.ReasonClientToolCalls {
 			waits = a.caller.runID
 		}
-		for len(own) > 0 && own[0].Role == lathe.RoleTool { // skip the results of calls that the previous answer returned to the client
-			own = own[1:]
-		}
+		own = own[leadingResults(own):] // without the results of calls that the previous answer returned to the client
 		a.handler.turns.KeepCalls(a.calls.ids, lastTurn(res), a.sum, a.after, calls, waits, own, a.job.loop.Retention())
 		return f
 	}

@@ -160,7 +160,7 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 	if in.Park && (waits || len(a.req.Tools) > 0) {
 		in.Run.Labels = withLabel(in.Run.Labels, splice.LabelConversation, a.sum)
 	}
-	a.keep()
+	a.labelStored()
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !a.plan.relayed {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lathe-run/lathe/event"
@@ -126,17 +125,11 @@ func (h *peerHandler) streamDeltas(w http.ResponseWriter, r *http.Request, c *ca
 	}
 }
 
-// relays contains the runs of other processes whose deltas this process requests for its subscribers.
-type relays struct {
-	mu sync.Mutex
-	of map[string]*deltaRelay // by run id
-}
-
-// A deltaRelay requests the deltas of one run while it has watchers. over is closed when its goroutine has ended.
+// A deltaRelay requests the deltas of a run of another process while it has watchers. over is closed when its goroutine has
+// ended.
 type deltaRelay struct {
-	watchers int
-	cancel   context.CancelFunc
-	over     chan struct{}
+	cancel context.CancelFunc
+	over   chan struct{}
 }
 
 // relay publishes the deltas of a run on the bus of this process while another process owns the run. The caller must call
@@ -146,33 +139,18 @@ func (co *core) relay(id string) (leave func()) {
 	if co.shared == nil || co.opts.Cluster.Key.Reveal() == "" {
 		return func() {}
 	}
-	l := &co.relays
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.of[id]
-	if r == nil {
+	r, release := co.relays.acquire(id, func() *deltaRelay {
 		ctx, cancel := context.WithCancel(co.leaving)
-		r = &deltaRelay{cancel: cancel, over: make(chan struct{})}
-		if l.of == nil {
-			l.of = map[string]*deltaRelay{}
-		}
-		l.of[id] = r
+		r := &deltaRelay{cancel, make(chan struct{})}
 		go func() {
 			defer close(r.over)
 			co.copyDeltas(ctx, id)
 		}()
-	}
-	r.watchers++
+		return r
+	})
 	return func() {
-		l.mu.Lock()
-		r.watchers--
-		last := r.watchers == 0
-		if last {
-			delete(l.of, id)
+		if release() {
 			r.cancel()
-		}
-		l.mu.Unlock()
-		if last {
 			<-r.over
 		}
 	}

@@ -20,13 +20,13 @@ import (
 type core struct {
 	opts     Options
 	work     work
-	locks    *runLocks
+	locks    runLocks
 	inflight inflightRuns
-	signals  store.SignalStore // stores signals of runs; nil: the server has no store of runs
-	shared   store.Shared      // the shared store; nil: no other process executes runs of the store
-	relays   relays
-	waiters  waiters // watchers that wait for notifications of runs
-	sockets  sockets // WebSocket connections of clients
+	signals  store.SignalStore          // stores signals of runs; nil: the server has no store of runs
+	shared   store.Shared               // the shared store; nil: no other process executes runs of the store
+	relays   inUse[string, *deltaRelay] // by run id
+	waiters  waiters                    // watchers that wait for notifications of runs
+	sockets  sockets                    // WebSocket connections of clients
 	objects  *knownObjects
 	memory   *memory.Pool
 	seals    *seal.Keys
@@ -43,7 +43,7 @@ func newCore(opts *Options) (*core, error) {
 	if opts == nil || opts.Engine == nil {
 		return nil, errors.New("an engine is required")
 	}
-	co := &core{opts: *opts, locks: newRunLocks()}
+	co := &core{opts: *opts}
 	co.opts.Limits = opts.Limits.withDefaults()
 	if co.opts.Now == nil {
 		co.opts.Now = time.Now

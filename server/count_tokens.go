@@ -44,14 +44,9 @@ func (pr *protocol) with(codec wire.Served) *protocol {
 	return &other
 }
 
-// countMessages handles POST /v1/messages/count_tokens.
-func (h *tokenCounter) countMessages(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	return h.countTokens(w, r, c, countedMessages)
-}
-
-// countResponse handles POST /v1/responses/input_tokens. The response that the request continues is counted, too.
-func (h *tokenCounter) countResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	return h.countTokens(w, r, c, responsesAPI)
+// serve returns the handler of requests for the number of tokens of a request.
+func (h *tokenCounter) serve(pr *protocol) handler {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) *problem { return h.countTokens(w, r, c, pr) }
 }
 
 // estimatedHeader is the response header that is "true" if the number of tokens is an estimate of this server, and "false"

@@ -77,15 +77,6 @@ type EvalRun struct {
 	Cost     float64   `json:"cost,omitempty"` // cost of the run in US dollars
 }
 
-// evalRoutes returns the routes for results of evaluations, which only admin keys may use.
-func (h *catalogHandler) evalRoutes() []route {
-	return []route{
-		{pattern: "GET /api/evals", handle: h.listEvals, needs: evalResults, admin: true},
-		{pattern: "GET /api/evals/{id}", handle: h.showEval, needs: evalResults, admin: true},
-		{pattern: "GET /api/evals/{id}/runs/{name}", handle: h.showEvalRun, needs: evalResults, admin: true},
-	}
-}
-
 func (h *catalogHandler) listEvals(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	rows, truncated, err := c.setup.Evals.List(r.Context())
 	if err != nil {

@@ -126,12 +126,15 @@ func (h *runsHandler) beginStepped(w http.ResponseWriter, r *http.Request, c *ca
 
 // cancelStepped notifies the executor of a stored cancel request, and waits at most logTimeout until the run has ended. Its
 // results are those of tryCancel.
-func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+func (h *inputHandler) cancelStepped(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
 	status, p = h.applyStepped(ctx, c, v, WakeCancel, func(d event.Data) bool {
 		_, is := d.(*event.RunFinished)
 		return is
 	})
-	return status == http.StatusOK, status, p // the next attempt reads from the log how the run has ended
+	if status == http.StatusOK {
+		return cancelAgain, nil // the next attempt reads from the log how the run has ended
+	}
+	return status, p
 }
 
 // applyStepped makes the executor of a run read its stored signals. Its results are those of apply.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/approval"
@@ -64,8 +63,8 @@ type Key struct {
 type setup struct {
 	Setup
 	tokens  middleware.Tokens
-	holders []int        // for each token, the index of its key in Keys
-	byName  func() []int // the indexes of Keys sorted by name; computed at the first call, since there may be many keys
+	holders []int  // for each token, the index of its key in Keys
+	byName  []*Key // the elements of Keys, sorted by name
 	hosts   map[string]bool
 	origins *http.CrossOriginProtection
 	waiting *approval.Sentence
@@ -93,13 +92,14 @@ func newSetup(s *Setup) (*setup, error) {
 	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
-	out.byName = sync.OnceValue(out.sortKeys)
 	named := make(map[string]bool, len(out.Keys))
 	for i := range out.Keys {
+		out.byName = append(out.byName, &out.Keys[i])
 		if err := out.addKey(i, named); err != nil {
 			return nil, err
 		}
 	}
+	slices.SortFunc(out.byName, func(a, b *Key) int { return strings.Compare(a.Name, b.Name) })
 	if s.Identity != nil && len(s.Keys) == 0 {
 		return nil, errors.New("an identity provider needs keys, which are the profiles of callers")
 	}
@@ -154,31 +154,23 @@ func (s *setup) addKey(i int, named map[string]bool) error {
 	return err
 }
 
-func (s *setup) sortKeys() []int {
-	order := make([]int, len(s.Keys))
-	for i := range order {
-		order[i] = i
+// visibleKeys returns the keys that the caller may see, sorted by name: all for an admin key, else its own key.
+func (c *caller) visibleKeys() []*Key {
+	if c.key.isAdmin() {
+		return c.setup.byName
 	}
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(s.Keys[a].Name, s.Keys[b].Name) })
-	return order
+	return slices.DeleteFunc(slices.Clone(c.setup.byName), func(k *Key) bool { return k.Name != c.key.configured() })
 }
 
-// keysAfter returns the indexes of at most limit keys that the caller may see, in the order of their names, beginning after
-// the name after. An admin key sees all keys, another key only itself. next is the last name of the page if there are more.
-func (c *caller) keysAfter(after string, limit int) (page []int, next string) {
-	name := func(i int) string { return c.setup.Keys[i].Name }
-	order := c.setup.byName()
-	from := sort.Search(len(order), func(i int) bool { return name(order[i]) > after })
-	for _, i := range order[from:] {
-		if name(i) != c.key.configured() && !c.key.isAdmin() {
-			continue
-		}
-		if len(page) == limit {
-			return page, name(page[limit-1])
-		}
-		page = append(page, i)
+// keysAfter returns at most limit keys that the caller may see, in the order of their names, beginning after the name after.
+// next is the last name of the page if there are more.
+func (c *caller) keysAfter(after string, limit int) (page []*Key, next string) {
+	keys := c.visibleKeys()
+	keys = keys[sort.Search(len(keys), func(i int) bool { return keys[i].Name > after }):]
+	if len(keys) > limit {
+		return keys[:limit], keys[limit-1].Name
 	}
-	return page, ""
+	return keys, ""
 }
 
 // hash returns the SHA-256 of the secret of a configured key.

@@ -67,7 +67,7 @@ func (a *content) restoreRequest(ctx context.Context, v *runlog.View) {
 	if raw := v.State.Client(); len(raw) > 0 && json.Unmarshal(raw, &s) == nil && len(s.Request) > 0 {
 		body, a.head.Created = s.Request, s.Created
 	}
-	if first := v.State.Messages; v.State.Run.Labels[labelResponse] == keptInstructions && len(first) > 0 {
+	if first := v.State.Messages; v.State.Run.Labels[labelResponse] == storedInstructed && len(first) > 0 {
 		body = withMember(body, "instructions", rawjson.AppendQuote(nil, first[0].Text()))
 	}
 	req, err := responsesAPI.ParseRequest(withMember(withMember(body, "input", []byte("[]")), "model", rawjson.AppendQuote(nil, v.State.Target)))

@@ -87,9 +87,7 @@ func (r *references) resolve(ctx context.Context, m *lathe.Message) (waits *spli
 	rest := *m
 	rest.Parts = nil
 	before := len(r.out)
-	for r.answers = 0; r.answers < len(r.given) && r.given[r.answers].Role == lathe.RoleTool; {
-		r.answers++
-	}
+	r.answers = leadingResults(r.given)
 	for _, part := range m.Parts {
 		answer, item, ok := referencedAnswer(part)
 		if !ok {
@@ -133,7 +131,7 @@ func (r *references) take(ctx context.Context, answer, item string) (*runlog.Spa
 	if r.done[answer] = true; len(r.done) > maxReferences {
 		return nil, nil, badRequest(param, "The input refers to items of more than %d responses.", maxReferences)
 	}
-	sp, p := r.settledResponse(ctx, r.chat, responsePrefix+answer)
+	sp, p := r.restingResponse(ctx, r.chat, responsePrefix+answer)
 	if p != nil {
 		return nil, nil, ofItem(p, param, item)
 	}

@@ -28,27 +28,35 @@ const labelResponse = "lathe_response"
 
 // Values of labelResponse.
 const (
-	keptPlain        = "kept"
-	keptInstructions = "kept_instructions" // the first message contains the instructions, which later requests do not inherit
+	storedPlain      = "kept"
+	storedInstructed = "kept_instructions" // the first message contains the instructions, which later requests do not inherit
 )
 
-// keep labels the run of the request as one whose response is stored, unless the request forbids it or there is no store.
-func (a *content) keep() {
-	forbids := a.req.Keep != nil && !*a.req.Keep
+// labelStored labels the run of the request as one whose response is stored, unless the request forbids it or there is no store.
+func (a *content) labelStored() {
 	labels := a.in.Run.Labels
-	if a.protocol != responsesAPI || forbids || !a.in.Park || len(labels) >= loop.MaxLabels {
+	if a.protocol != responsesAPI || a.forbidsStoring() || !a.in.Park || len(labels) >= loop.MaxLabels {
 		return
 	}
-	kept := keptPlain
+	stored := storedPlain
 	if a.instructed() {
-		kept = keptInstructions
+		stored = storedInstructed
 	}
-	a.in.Run.Labels, a.head.Kept = withOwn(labels, map[string]string{labelResponse: kept}), true
+	a.in.Run.Labels, a.head.Kept = withOwn(labels, map[string]string{labelResponse: stored}), true
 }
 
+// forbidsStoring reports whether the request forbids that its response is stored ("store": false).
+func (a *request) forbidsStoring() bool { return a.req.Keep != nil && !*a.req.Keep }
+
 // instructed reports whether the request has instructions, which become the first message.
-func (a *request) instructed() bool {
-	return rawjson.TextAt(a.req.Body, "instructions") != ""
+func (a *request) instructed() bool { return rawjson.TextAt(a.req.Body, "instructions") != "" }
+
+// withoutInstructions returns the messages without instructions at the beginning.
+func withoutInstructions(messages []lathe.Message) []lathe.Message {
+	if len(messages) > 0 && messages[0].Role == lathe.RoleSystem {
+		return messages[1:]
+	}
+	return messages
 }
 
 // durable reports whether each event of the run must be stored at once: the request asked to store its response, or the
@@ -63,7 +71,7 @@ func (a *request) passesBytes() bool {
 	if a.protocol.Wire() != lathe.WireResponses {
 		return true
 	}
-	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.req.Keep != nil && !*a.req.Keep)
+	return a.protocol == responsesAPI && a.socket == nil && a.req.PreviousID == "" && (a.handler.opts.Index == nil || a.forbidsStoring())
 }
 
 // responsePrefix is the prefix of the ids of responses.
@@ -82,9 +90,9 @@ type responseReader struct {
 	turns *splice.Turns
 }
 
-// keptResponse returns the stored response of the caller with the id. A response of another principal is reported as not
+// storedResponse returns the stored response of the caller with the id. A response of another principal is reported as not
 // found.
-func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
+func (h *responseReader) storedResponse(ctx context.Context, c *caller, id string) (*runlog.Span, *problem) {
 	none := noResponse(http.StatusNotFound, "")
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	if !ok || h.opts.Index == nil {
@@ -103,113 +111,9 @@ func (h *responseReader) keptResponse(ctx context.Context, c *caller, id string)
 	return v.Span(answer), nil
 }
 
-// settledResponse returns a stored response of the caller after its run has ended or is suspended. It waits for that for a
-// limited time.
-func (h *responseReader) settledResponse(ctx context.Context, a *chat, id string) (*runlog.Span, *problem) {
-	sp, p := h.keptResponse(ctx, a.caller, id)
-	if p != nil || !sp.Last() || sp.Rests() {
-		return sp, p
-	}
-	v, p := h.waitSuspended(ctx, a.caller, sp.ID.Run)
-	if p != nil {
-		return nil, p
-	}
-	if !v.Rests() {
-		return nil, conflict("response_in_progress", "The response that the request goes on from is in progress: wait for its end.")
-	}
-	return v.Span(sp.ID), nil
-}
-
-// continueResponse resolves item references, and puts the input and output of the response that the request continues
-// before the messages of the request. If the run of that response is suspended and the request has results for it,
-// continueResponse returns that run in waits instead.
-func (h *responseReader) continueResponse(ctx context.Context, a *chat) (waits *splice.Stored, p *problem) {
-	if waits, p = h.resolveReferences(ctx, a); p != nil || waits != nil || a.req.PreviousID == "" {
-		return waits, p
-	}
-	const param = "previous_response_id"
-	earlier, p := h.earlierResponse(ctx, a)
-	if p != nil {
-		if p.Code == codeNoResponse {
-			p.Status, p.Param = http.StatusBadRequest, param
-		}
-		return nil, p
-	}
-	if p := a.caller.reserved.Load(earlier.messages); p != nil {
-		return nil, p
-	}
-	given := a.req.Messages
-	var head []lathe.Message // the instructions of this request, which stay first
-	if len(given) > 0 && given[0].Role == lathe.RoleSystem {
-		head, given = given[:1], given[1:]
-	}
-	answers := 0
-	for answers < len(given) && given[answers].Role == lathe.RoleTool {
-		answers++
-	}
-	if earlier.runID != "" && answers > 0 {
-		return &splice.Stored{RunID: earlier.runID}, nil
-	}
-	history := earlier.messages
-	if earlier.open {
-		ids, p := h.turns.CallIDsIn(ctx, a.caller.key.Name, given[:answers])
-		if p != nil {
-			return nil, p
-		}
-		joined, ok := pairs.Join(nil, history, ids.Originals(given[:answers], history))
-		if !ok {
-			return nil, badRequest(a.protocol.conversation, "The response that the request goes on from has calls: begin the input with one function_call_output for each of them.").WithCode("missing_tool_result")
-		}
-		history, given = joined, given[answers:]
-	}
-	a.req.Messages = slices.Concat(head, history, given)
-	return nil, nil
-}
-
-// An earlierResponse is the response that a request continues by previous_response_id.
-type earlierResponse struct {
-	runID string // the suspended run of the response; "": the run has ended
-	// messages are the input of the response, without instructions, and its output.
-	messages   []lathe.Message
-	open       bool // the run has ended, and the output ends with calls of the client
-	instructed bool // the log of the suspended run begins with instructions
-}
-
-// earlierResponse returns the response that the request continues: the last one of its WebSocket, or a stored one.
-func (h *responseReader) earlierResponse(ctx context.Context, a *chat) (*earlierResponse, *problem) {
-	kept := a.socket.find(a.req.PreviousID)
-	if kept != nil && kept.runID == "" {
-		return kept, nil
-	}
-	var sp *runlog.Span
-	var p *problem
-	if kept != nil { // the response of the WebSocket is not stored, but its suspended run is
-		var v *runlog.View
-		if v, p = h.viewOther(ctx, a.caller, kept.runID); p == nil {
-			sp = v.Span(runlog.ParseAnswerID(strings.TrimPrefix(a.req.PreviousID, responsePrefix)))
-		}
-	} else {
-		sp, p = h.settledResponse(ctx, a, a.req.PreviousID)
-	}
-	if p != nil {
-		return nil, p
-	}
-	e := &earlierResponse{messages: sp.History(), open: sp.Open()}
-	if sp.Waits() { // the history is complete: it includes the calls that wait for an approval
-		e.runID = sp.ID.Run
-	} else {
-		e.messages = loop.KeptHistory(e.messages, sp.State.Retention)
-	}
-	instructed := sp.State.Run.Labels[labelResponse] == keptInstructions || kept != nil && kept.instructed
-	if instructed && len(e.messages) > 0 && e.messages[0].Role == lathe.RoleSystem {
-		e.messages = e.messages[1:]
-	}
-	return e, nil
-}
-
 // showResponse handles GET /v1/responses/{id}.
 func (h *responsesHandler) showResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.responses.storedResponse(r.Context(), c, r.PathValue("id"))
 	if p == nil && r.URL.Query().Get("stream") == "true" {
 		p = badRequest("stream", "The events of a response are not replayed: read the response, or follow GET /api/runs/ID/events.")
 	}
@@ -271,20 +175,10 @@ func lastResponse(frames []byte) (response []byte) {
 // If the run has given a later response, the named one has ended, and is returned unchanged.
 func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
-	sp, p := h.responses.keptResponse(r.Context(), c, id)
-	for retried := false; p == nil && sp.Last() && sp.State.Finished == nil; retried = true {
-		var again bool
-		if again, _, p = (&inputHandler{h.runStarter}).tryCancel(r.Context(), c, sp.State.Run.RunID, retried); p != nil && p.Code == "run_ended" {
-			p = nil
-		}
-		if left := gone(r.Context()); left != nil {
-			return left
-		}
-		if p == nil {
-			sp, p = h.responses.keptResponse(r.Context(), c, id)
-		}
-		if !again {
-			break
+	sp, p := h.responses.storedResponse(r.Context(), c, id)
+	if p == nil && sp.Last() && sp.State.Finished == nil {
+		if _, p = h.inputs().cancel(r.Context(), c, sp.State.Run.RunID); p == nil || p.Code == "run_ended" {
+			sp, p = h.responses.storedResponse(r.Context(), c, id)
 		}
 	}
 	if p != nil {
@@ -296,7 +190,7 @@ func (h *responsesHandler) cancelResponse(w http.ResponseWriter, r *http.Request
 // deleteResponse handles DELETE /v1/responses/{id}: it deletes the run of a stored response, with all its responses.
 func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
-	sp, p := h.responses.keptResponse(r.Context(), c, id)
+	sp, p := h.responses.storedResponse(r.Context(), c, id)
 	if p == nil {
 		p = (&removalHandler{&sessionsHandler{h.runStarter}}).remove(r.Context(), c, sp.State.Run.RunID)
 	}
@@ -313,7 +207,7 @@ func (h *responsesHandler) deleteResponse(w http.ResponseWriter, r *http.Request
 // listInput handles GET /v1/responses/{id}/input_items: the input of a stored response, including that of the responses
 // which it continues.
 func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	sp, p := h.responses.keptResponse(r.Context(), c, r.PathValue("id"))
+	sp, p := h.responses.storedResponse(r.Context(), c, r.PathValue("id"))
 	if p != nil {
 		return p
 	}
@@ -321,8 +215,8 @@ func (h *responsesHandler) listInput(w http.ResponseWriter, r *http.Request, c *
 	if sp.Start == sp.State.Start {
 		given = given[:sp.Start-sp.State.TakenOver]
 	}
-	if sp.State.Run.Labels[labelResponse] == keptInstructions && len(given) > 0 {
-		given = given[1:]
+	if sp.State.Run.Labels[labelResponse] == storedInstructed {
+		given = withoutInstructions(given)
 	}
 	body, _ := responses.Codec{}.AppendRequest(nil, &lathe.Request{Model: sp.State.Target, Messages: given}, &wire.EncodeOptions{})
 	list := inputList(rawjson.At(body, "input"), sp.ID.String())

@@ -243,7 +243,12 @@ func (t *tracked) deliver(ctx context.Context, res *event.Result, write func() e
 		return write()
 	}
 	er := t.earlier
-	defer er.deliveries.begin(t.digest)()
+	over, release := er.deliveries.acquire(t.digest, func() chan struct{} { return make(chan struct{}) })
+	defer func() {
+		if release() {
+			close(over)
+		}
+	}()
 	began, left := time.Now(), ctx.Err() != nil
 	if err := write(); err != nil || left {
 		return err
@@ -275,57 +280,3 @@ func (t *tracked) permit(res *event.Result, p *problem) {
 // maxRepeatedFailures is the number of consecutive runs of a chain that must fail with the same code before clients are
 // advised not to retry.
 const maxRepeatedFailures = 3
-
-// deliveries tracks the requests whose answers are being sent by this process. The zero value is empty.
-type deliveries struct {
-	mu     sync.Mutex
-	active map[store.RequestDigest]*delivery
-}
-
-// A delivery represents all deliveries in progress for equal requests. nil represents none.
-type delivery struct {
-	count int
-	over  chan struct{}
-}
-
-// begin counts a delivery in progress until end is called.
-func (d *deliveries) begin(digest store.RequestDigest) (end func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.active == nil {
-		d.active = map[store.RequestDigest]*delivery{}
-	}
-	one := d.active[digest]
-	if one == nil {
-		one = &delivery{over: make(chan struct{})}
-		d.active[digest] = one
-	}
-	one.count++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if one.count--; one.count == 0 {
-			delete(d.active, digest)
-			close(one.over)
-		}
-	}
-}
-
-// of returns the delivery in progress for a request; nil if none exists.
-func (d *deliveries) of(digest store.RequestDigest) *delivery {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.active[digest]
-}
-
-// wait blocks until the delivery has ended or ctx is done. It returns false, at once, if d is nil.
-func (d *delivery) wait(ctx context.Context) bool {
-	if d == nil {
-		return false
-	}
-	select {
-	case <-d.over:
-	case <-ctx.Done():
-	}
-	return true
-}

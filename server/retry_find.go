@@ -60,9 +60,9 @@ func (e *earlierRun) abandoned() bool {
 // earlierRuns finds the runs of earlier equal requests.
 type earlierRuns struct {
 	*runViews
-	requests   store.RequestStore // the store if it implements the interface; else the records are in memory
-	deliveries deliveries
-	results    results // results of ended runs, if the server has no store of runs
+	requests   store.RequestStore                        // the store if it implements the interface; else the records are in memory
+	deliveries inUse[store.RequestDigest, chan struct{}] // the answers that this process sends, by request; a channel is closed when the last one has ended
+	results    results                                   // results of ended runs, if the server has no store of runs
 }
 
 func newEarlierRuns(views *runViews) *earlierRuns {
@@ -114,7 +114,7 @@ const (
 func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	t := l.track
 	waited := time.Since(t.caller.arrived)
-	delivery := l.deliveries.of(t.digest) // read before the record: if the delivery ends in between, the record does not have it yet
+	delivered := l.deliveries.get(t.digest) // read before the record: if the delivery ends in between, the record does not have it yet
 	record, err := l.requests.FindRequest(ctx, t.digest)
 	switch {
 	case lathe.CodeOf(err) == lathe.CodeNotFound:
@@ -134,7 +134,7 @@ func (l *lookup) look(ctx context.Context) (*earlierRun, nextLook, *problem) {
 	if p != nil {
 		return l.missing(&record, p)
 	}
-	return l.judge(ctx, e, &record, delivery)
+	return l.judge(ctx, e, &record, delivered)
 }
 
 // delivered returns the next step after a lookup that found an answer delivered before the request arrived. The lookup may
@@ -173,13 +173,17 @@ func (l *lookup) missing(record *store.RequestRecord, p *problem) (*earlierRun, 
 }
 
 // judge returns the run e if it answers the request. Otherwise it returns the next step.
-func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivery *delivery) (*earlierRun, nextLook, *problem) {
+func (l *lookup) judge(ctx context.Context, e *earlierRun, record *store.RequestRecord, delivered <-chan struct{}) (*earlierRun, nextLook, *problem) {
 	t, age := l.track, l.opts.Now().Sub(e.updated)
 	switch {
 	case e.over && age > l.opts.Limits.RetryWindow:
 		t.found(record.RunID)
 		return nil, lookDone, nil
-	case e.completed() && !record.Delivered && delivery.wait(ctx):
+	case e.completed() && !record.Delivered && delivered != nil:
+		select {
+		case <-delivered:
+		case <-ctx.Done():
+		}
 		return nil, lookAgain, nil
 	case e.completed() && !record.Delivered && l.shared != nil && age < deliverGrace && time.Since(l.began) < deliverGrace:
 		return nil, lookLater, nil

@@ -87,14 +87,10 @@ func (g *Server) routes() []route {
 		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses/input_tokens", handle: g.counter.countResponse, body: wholeBody},
+		{pattern: "POST /v1/responses/input_tokens", handle: g.counter.serve(responsesAPI), body: wholeBody},
 		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
-		{pattern: "GET /v1/responses/{id}", handle: g.stored.showResponse, needs: runStore},
-		{pattern: "DELETE /v1/responses/{id}", handle: g.stored.deleteResponse, needs: runStore},
-		{pattern: "POST /v1/responses/{id}/cancel", handle: g.stored.cancelResponse, needs: runStore},
-		{pattern: "GET /v1/responses/{id}/input_items", handle: g.stored.listInput, needs: runStore},
 		{pattern: "POST /v1/messages", handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/messages/count_tokens", handle: g.counter.countMessages, body: wholeBody},
+		{pattern: "POST /v1/messages/count_tokens", handle: g.counter.serve(countedMessages), body: wholeBody},
 		{pattern: "POST /v1beta/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		{pattern: "POST /v1/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
 		{pattern: "GET /v1/models", handle: g.catalog.listModels},
@@ -109,29 +105,12 @@ func (g *Server) routes() []route {
 		{pattern: "GET /api/summaries", handle: g.catalog.summaries},
 		{pattern: "GET /api/limits", handle: g.catalog.showLimits},
 
-		{pattern: "POST /api/runs", handle: g.runs.createRun, needs: runStore, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/runs", handle: g.runs.listRuns, needs: runStore},
-		{pattern: "POST /api/runs/import", handle: g.runs.importRun, needs: runStore, body: wholeBody},
-		{pattern: "GET /api/stats", handle: g.runs.showStats, needs: runStore},
-		{pattern: "GET /api/runs/{id}", handle: g.runs.showRun, needs: runStore},
-		{pattern: "DELETE /api/runs/{id}", handle: g.removal.deleteRun, needs: runStore},
-		{pattern: "GET /api/runs/{id}/events", handle: g.runs.watchRun, needs: runStore, pool: admission.Watchers},
-		{pattern: "GET /api/runs/{id}/export", handle: g.runs.exportRun, needs: runStore},
-		{pattern: "POST /api/runs/{id}/cancel", handle: g.inputs.cancelRun, needs: runStore},
-		{pattern: "POST /api/runs/{id}/resume", handle: g.inputs.resumeRun, needs: runStore},
-		{pattern: "POST /api/runs/{id}/replay", handle: g.runs.replayRun, needs: runStore, body: wholeBody, startsRun: true},
-		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.inputs.answerApproval, needs: runStore, body: wholeBody},
-		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.postResults, needs: runStore, body: wholeBody},
-		{pattern: "GET /api/approvals", handle: g.runs.listApprovals, needs: runStore},
-		{pattern: "GET /api/sessions", handle: g.removal.listSessions, needs: runStore},
-		{pattern: "PATCH /api/sessions/{id}", handle: g.removal.renameSession, needs: runStore, body: wholeBody},
-		{pattern: "DELETE /api/sessions/{id}", handle: g.removal.deleteSession, needs: runStore},
-		{pattern: "DELETE /api/principals/{name}", handle: g.removal.deletePrincipal, needs: runStore},
-
 		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/chat/{id}/stream", handle: g.ui.watchUI, needs: runStore, pool: admission.Watchers},
-		{pattern: "POST /api/chat/resume", handle: g.ui.resumeUI, needs: runStore, pool: admission.Watchers, body: wholeBody},
 
+		{pattern: "GET /api/tools/{name}", handle: g.state.showTool},
+		{pattern: "GET /api/keys", handle: g.state.listKeys},
+		{pattern: "GET /api/usage", handle: g.state.showUsage},
+		{pattern: "GET /api/health", handle: g.state.health, admin: true},
 		{pattern: "POST /api/reload", handle: g.state.reload, admin: true},
 		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
 
@@ -145,8 +124,47 @@ func (g *Server) routes() []route {
 		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code sends this request first
 		{pattern: "/", handle: g.unmatched, credential: noCredential},                      // every path that no other row has
 	}
-	table = append(table, g.state.routes()...)
-	table = append(table, g.catalog.evalRoutes()...)
+	table = append(table, needing(runStore, []route{
+		{pattern: "GET /v1/responses/{id}", handle: g.stored.showResponse},
+		{pattern: "DELETE /v1/responses/{id}", handle: g.stored.deleteResponse},
+		{pattern: "POST /v1/responses/{id}/cancel", handle: g.stored.cancelResponse},
+		{pattern: "GET /v1/responses/{id}/input_items", handle: g.stored.listInput},
+		{pattern: "POST /api/runs", handle: g.runs.createRun, body: wholeBody, startsRun: true},
+		{pattern: "GET /api/runs", handle: g.runs.listRuns},
+		{pattern: "POST /api/runs/import", handle: g.runs.importRun, body: wholeBody},
+		{pattern: "GET /api/stats", handle: g.runs.showStats},
+		{pattern: "GET /api/runs/{id}", handle: g.runs.showRun},
+		{pattern: "DELETE /api/runs/{id}", handle: g.removal.deleteRun},
+		{pattern: "GET /api/runs/{id}/events", handle: g.runs.watchRun, pool: admission.Watchers},
+		{pattern: "GET /api/runs/{id}/export", handle: g.runs.exportRun},
+		{pattern: "POST /api/runs/{id}/cancel", handle: g.inputs.cancelRun},
+		{pattern: "POST /api/runs/{id}/resume", handle: g.inputs.resumeRun},
+		{pattern: "POST /api/runs/{id}/replay", handle: g.runs.replayRun, body: wholeBody, startsRun: true},
+		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.inputs.answerApproval, body: wholeBody},
+		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.postResults, body: wholeBody},
+		{pattern: "GET /api/approvals", handle: g.runs.listApprovals},
+		{pattern: "GET /api/sessions", handle: g.removal.listSessions},
+		{pattern: "PATCH /api/sessions/{id}", handle: g.removal.renameSession, body: wholeBody},
+		{pattern: "DELETE /api/sessions/{id}", handle: g.removal.deleteSession},
+		{pattern: "DELETE /api/principals/{name}", handle: g.removal.deletePrincipal},
+		{pattern: "GET /api/chat/{id}/stream", handle: g.ui.watchUI, pool: admission.Watchers},
+		{pattern: "POST /api/chat/resume", handle: g.ui.resumeUI, pool: admission.Watchers, body: wholeBody},
+	})...)
+	table = append(table, needing(serverState, []route{
+		{pattern: "GET /api/servers", handle: g.state.listServers},
+		{pattern: "POST /api/servers/{name}/reconnect", handle: g.state.reconnect, admin: true},
+		{pattern: "GET /api/pins", handle: g.state.listPins, admin: true},
+		{pattern: "POST /api/pins/{name}/accept", handle: g.state.accept, admin: true, body: wholeBody},
+		{pattern: "GET /api/models", handle: g.state.listModels},
+		{pattern: "POST /api/policy/explain", handle: g.state.explain, body: wholeBody},
+		{pattern: "GET /api/audit", handle: g.state.showAudit, admin: true},
+		{pattern: "GET /api/config", handle: g.state.listSettings, admin: true},
+	})...)
+	table = append(table, needing(evalResults, []route{
+		{pattern: "GET /api/evals", handle: g.catalog.listEvals, admin: true},
+		{pattern: "GET /api/evals/{id}", handle: g.catalog.showEval, admin: true},
+		{pattern: "GET /api/evals/{id}/runs/{name}", handle: g.catalog.showEvalRun, admin: true},
+	})...)
 	if g.opts.MCP != nil {
 		table = append(table,
 			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},
@@ -224,4 +242,12 @@ func plain(h http.HandlerFunc) handler {
 		h(w, r)
 		return nil
 	}
+}
+
+// needing sets what the routes need.
+func needing(n need, rows []route) []route {
+	for i := range rows {
+		rows[i].needs = n
+	}
+	return rows
 }

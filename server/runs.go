@@ -157,10 +157,15 @@ func finalAnswer(ctx context.Context, index store.RunIndex, r *store.RunSummary)
 	return ""
 }
 
-// showRun handles GET /api/runs/{id}. An approver who does not own the run sees it without answer and labels, and only if
-// it has requests for approval.
+// showRun handles GET /api/runs/{id}.
 func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
-	v, owned, p := h.viewToDecide(r.Context(), c, r.PathValue("id"))
+	return h.answerDecider(w, r, c, http.StatusOK)
+}
+
+// answerDecider writes the current state of the run in the path with the status. An approver who does not own the run sees
+// it without answer and labels, and only if it has requests for approval.
+func (rv *runViews) answerDecider(w http.ResponseWriter, r *http.Request, c *caller, status int) *problem {
+	v, owned, p := rv.viewToDecide(r.Context(), c, r.PathValue("id"))
 	owned = owned || c.key.isAdmin()
 	if p == nil && !owned && len(v.Requests) == 0 { // the run belongs to another key and has no request for approval
 		p = noRun()
@@ -169,11 +174,11 @@ func (h *runsHandler) showRun(w http.ResponseWriter, r *http.Request, c *caller)
 		c.runID, c.named = "", ""
 		return p
 	}
-	b := h.body(r.Context(), c, v)
+	b := rv.body(r.Context(), c, v)
 	if !owned {
-		b.Answer, b.Labels = "", nil // an approver who does not own the run sees only the calls to decide
+		b.Answer, b.Labels = "", nil
 	}
-	return answer(w, b)
+	return answerAs(w, status, b)
 }
 
 // answerRun writes the current state of the run with the status.
@@ -185,45 +190,21 @@ func (rv *runViews) answerRun(w http.ResponseWriter, r *http.Request, c *caller,
 	return answerAs(w, status, rv.body(r.Context(), c, v))
 }
 
-// runLocks is a set of locks by name. It has an entry for each name that is locked or waited for.
-type runLocks struct {
-	mu sync.Mutex
-	of map[string]*runLock
-}
-
-// A runLock is one lock. It is removed from runLocks when its last user has left.
-type runLock struct {
-	turn  chan struct{} // of capacity 1; a value in it means that the lock is taken
-	users int
-}
-
-func newRunLocks() *runLocks { return &runLocks{of: map[string]*runLock{}} }
+// runLocks is a set of locks by name. The value of a name is a channel of capacity 1; an element in it means that the lock is
+// acquired.
+type runLocks struct{ turns inUse[string, chan struct{}] }
 
 // lock acquires the lock of the name. If ctx is done first, it returns a problem and the lock is not acquired.
 func (l *runLocks) lock(ctx context.Context, name string) (unlock func(), p *problem) {
-	l.mu.Lock()
-	one := l.of[name]
-	if one == nil {
-		one = &runLock{turn: make(chan struct{}, 1)}
-		l.of[name] = one
-	}
-	one.users++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if one.users--; one.users == 0 {
-			delete(l.of, name)
-		}
-	}
+	turn, release := l.turns.acquire(name, func() chan struct{} { return make(chan struct{}, 1) })
 	select {
-	case one.turn <- struct{}{}:
+	case turn <- struct{}{}:
 		return func() {
-			<-one.turn
-			leave()
+			<-turn
+			release()
 		}, nil
 	case <-ctx.Done():
-		leave()
+		release()
 		return nil, clientGone()
 	}
 }

@@ -14,19 +14,28 @@ import (
 // result `cancelled`.
 func (h *inputHandler) cancelRun(w http.ResponseWriter, r *http.Request, c *caller) *problem {
 	id := r.PathValue("id")
+	status, p := h.cancel(r.Context(), c, id)
+	if p != nil {
+		return p
+	}
+	return h.answerRun(w, r, c, id, status)
+}
+
+// cancel cancels a run. It returns 200 if the run has ended and 202 if cancellation was requested but has not completed.
+func (h *inputHandler) cancel(ctx context.Context, c *caller, id string) (status int, p *problem) {
 	for retried := false; ; retried = true {
-		retry, status, p := h.tryCancel(r.Context(), c, id, retried)
-		if left := gone(r.Context()); left != nil {
-			return left
+		status, p = h.tryCancel(ctx, c, id, retried)
+		if left := gone(ctx); left != nil {
+			return 0, left
 		}
-		switch {
-		case p != nil:
-			return p
-		case !retry:
-			return h.answerRun(w, r, c, id, status)
+		if p != nil || status != cancelAgain {
+			return status, p
 		}
 	}
 }
+
+// cancelAgain is the status of an attempt to cancel a run whose state changed before the request reached it.
+const cancelAgain = 0
 
 // resumeRun handles POST /api/runs/{id}/resume: it resumes a suspended run, such as one that was interrupted within a call.
 // If the input of the run is still missing, the run is suspended again: so is one that waits for an approval.
@@ -53,35 +62,34 @@ func (h *inputHandler) resumeRun(w http.ResponseWriter, r *http.Request, c *call
 	return h.answerRun(w, r, c, id, http.StatusAccepted)
 }
 
-// tryCancel makes one attempt to cancel a run. It returns 200 if the run has ended and 202 if cancellation was requested
-// but has not completed. If retry is true, the state of the run changed before the request reached it and the caller must
-// try again. retried is true if the caller has tried before.
-func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (retry bool, status int, p *problem) {
+// tryCancel makes one attempt to cancel a run. It returns the status of cancel, or cancelAgain if the caller must try again.
+// retried is true if the caller has tried before.
+func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retried bool) (status int, p *problem) {
 	unlock, p := h.locks.lock(ctx, id)
 	if p != nil {
-		return false, 0, p
+		return 0, p
 	}
 	defer unlock()
 	v, p := h.viewAny(ctx, c, id)
 	if p != nil {
-		return false, 0, p
+		return 0, p
 	}
 	if f := v.State.Finished; retried && f != nil && f.Reason == lathe.ReasonCancelled {
 		h.withdraw(id)
-		return false, http.StatusOK, nil
+		return http.StatusOK, nil
 	}
 	if p = v.Ended(); p == nil {
 		p = h.checkExecutor(v)
 	}
 	if p != nil {
-		return false, 0, p
+		return 0, p
 	}
 	if h.orphaned(v) {
 		return h.rereadRun(ctx, c, v)
 	}
 	// The signal is stored before the run is notified: if the process that owns the run ends first, the next owner reads it.
 	if err := h.signals.PutSignal(ctx, store.Signal{RunID: id, Kind: store.SignalCancel}); err != nil && lathe.CodeOf(err) != lathe.CodeConflict {
-		return false, 0, h.runFailed(c, err)
+		return 0, h.runFailed(c, err)
 	}
 	if v.Stepped() != nil {
 		return h.cancelStepped(ctx, c, v)
@@ -91,7 +99,7 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 	}
 	switch {
 	case v.State.Paused == "" && h.shared == nil: // the run was suspended in the meantime, or has ended
-		return true, 0, nil
+		return cancelAgain, nil
 	case v.State.Paused == "":
 		return h.cancelElsewhere(ctx, c, v)
 	}
@@ -100,49 +108,49 @@ func (h *inputHandler) tryCancel(ctx context.Context, c *caller, id string, retr
 
 // awaitCancelled waits at most logTimeout for the end of a run that this process executes and whose cancellation was
 // requested. Its results are those of tryCancel.
-func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (retry bool, status int, p *problem) {
+func (h *inputHandler) awaitCancelled(ctx context.Context, id string) (status int, p *problem) {
 	wait, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
 	res, ok := h.waitRun(wait, id)
 	switch {
 	case ok && res == nil:
-		return false, http.StatusAccepted, nil
+		return http.StatusAccepted, nil
 	case ok && res.Reason == lathe.ReasonCancelled:
 		h.withdraw(id)
-		return false, http.StatusOK, nil
+		return http.StatusOK, nil
 	}
-	return true, 0, nil
+	return cancelAgain, nil
 }
 
 // cancelSuspended cancels a run that no process executes. Its results are those of tryCancel.
-func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+func (h *inputHandler) cancelSuspended(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
 	id := v.State.Run.RunID
 	l, p := c.loopOf(v)
 	if p != nil {
-		return false, 0, p
+		return 0, p
 	}
 	res, err := h.opts.Engine.Cancel(ctx, l, id)
 	switch {
 	case err != nil && h.shared != nil && lathe.CodeOf(err) == lathe.CodeConflict:
 		return h.cancelElsewhere(ctx, c, v)
 	case err != nil:
-		return false, 0, h.runFailed(c, err)
+		return 0, h.runFailed(c, err)
 	}
 	if res.Reason != lathe.ReasonCancelled {
-		return false, 0, conflict("run_changed", "The run has moved on; look at it again.")
+		return 0, conflict("run_changed", "The run has moved on; look at it again.")
 	}
 	h.withdraw(id)
-	return false, http.StatusOK, nil
+	return http.StatusOK, nil
 }
 
 // cancelElsewhere waits at most logTimeout until the process that owns the run, or acquires it, ends or suspends the run.
 // Its results are those of tryCancel.
-func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
 	id := v.State.Run.RunID
 	owner, err := h.shared.Owner(ctx, id)
 	switch {
 	case err != nil:
-		return false, 0, h.runFailed(c, err)
+		return 0, h.runFailed(c, err)
 	case owner == "" && !v.Summary.Run.Resumable:
 		return h.rereadRun(ctx, c, v)
 	}
@@ -155,18 +163,21 @@ func (h *inputHandler) cancelElsewhere(ctx context.Context, c *caller, v *runlog
 			return false
 		}
 	})
-	return status == http.StatusOK, status, nil // the next attempt reads from the log that the run has ended, or cancels it here
+	if status == http.StatusOK {
+		return cancelAgain, nil // the next attempt reads from the log that the run has ended, or cancels it here
+	}
+	return status, nil
 }
 
 // rereadRun reads the log of a run again. It is called if the run was in progress according to its log but this process
 // does not execute it: the run may have ended or been suspended in between. If the log is unchanged, rereadRun returns a
-// problem; otherwise retry is true.
-func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (retry bool, status int, p *problem) {
+// problem, and otherwise cancelAgain.
+func (h *inputHandler) rereadRun(ctx context.Context, c *caller, v *runlog.View) (status int, p *problem) {
 	now, p := h.viewAny(ctx, c, v.State.Run.RunID)
 	if p == nil && now.State.LastID == v.State.LastID {
 		p = ownedElsewhere()
 	}
-	return p == nil, 0, p
+	return cancelAgain, p
 }
 
 // withdraw removes the approval requests and the grants of a run that has ended.

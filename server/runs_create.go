@@ -67,8 +67,7 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 			return p
 		}
 		if found != "" {
-			w.Header().Set("Idempotency-Replayed", "true")
-			return h.created(w, r, c, found, n.status)
+			return h.replayed(w, r, c, found, n.status)
 		}
 		in.Run.RunID = once.id(h.opts.Now())
 		in.Run.Labels = withOwn(in.Run.Labels, map[string]string{labelFingerprint: once.fingerprint})
@@ -91,20 +90,22 @@ func (h *runsHandler) beginRun(w http.ResponseWriter, r *http.Request, c *caller
 		return problems.FailureFor(lathe.ReasonInterrupted)
 	}
 	if began.err != nil { // the first event could not be stored
-		p := h.runFailed(c, began.err)
 		if once != nil && lathe.CodeOf(began.err) == lathe.CodeConflict { // another process has created the run of the key
-			var found string
-			if found, p = h.earlier(r.Context(), c, once); found != "" {
-				w.Header().Set("Idempotency-Replayed", "true")
-				return h.created(w, r, c, found, n.status)
-			}
-			if p == nil {
-				p = h.runFailed(c, began.err)
+			if found, p := h.earlier(r.Context(), c, once); p != nil {
+				return p
+			} else if found != "" {
+				return h.replayed(w, r, c, found, n.status)
 			}
 		}
-		return p
+		return h.runFailed(c, began.err)
 	}
 	return h.created(w, r, c, id, n.status)
+}
+
+// replayed responds with the run that an earlier request with the same Idempotency-Key created.
+func (h *runsHandler) replayed(w http.ResponseWriter, r *http.Request, c *caller, id string, status int) *problem {
+	w.Header().Set("Idempotency-Replayed", "true")
+	return h.created(w, r, c, id, status)
 }
 
 // created responds with the run and its address in the header Location.

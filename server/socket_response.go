@@ -38,19 +38,13 @@ func (a *chat) keepOnSocket(res *event.Result) {
 		return
 	}
 	r := &earlierResponse{messages: loop.KeptHistory(res.History, a.job.loop.Retention()), open: len(a.handedOver(res)) > 0}
-	r.instructed = a.instructed()
-	if r.instructed && len(r.messages) > 0 && r.messages[0].Role == lathe.RoleSystem {
-		r.messages = r.messages[1:]
+	if r.instructed = a.instructed(); r.instructed {
+		r.messages = withoutInstructions(r.messages)
 	}
 	if res.Reason.Status() == "parked" {
 		r.runID = a.caller.runID
 	}
-	a.socket.keep(a.responseID(), r)
-}
-
-// responseID returns the id of the response.
-func (a *content) responseID() string {
-	return responsePrefix + a.head.ID
+	a.socket.keep(responsePrefix+a.head.ID, r)
 }
 
 // createBody returns the body of the request in a message: the message without its type and with "stream": true. warm is

@@ -171,24 +171,6 @@ type stateHandler struct {
 	usage *admission.Limiter
 }
 
-// routes returns the routes for operators. Most of them need a State, and some an admin key.
-func (h *stateHandler) routes() []route {
-	return []route{
-		{pattern: "GET /api/servers", handle: h.listServers, needs: serverState},
-		{pattern: "POST /api/servers/{name}/reconnect", handle: h.reconnect, admin: true, needs: serverState},
-		{pattern: "GET /api/pins", handle: h.listPins, admin: true, needs: serverState},
-		{pattern: "POST /api/pins/{name}/accept", handle: h.accept, admin: true, needs: serverState, body: wholeBody},
-		{pattern: "GET /api/tools/{name}", handle: h.showTool},
-		{pattern: "GET /api/models", handle: h.listModels, needs: serverState},
-		{pattern: "GET /api/keys", handle: h.listKeys},
-		{pattern: "GET /api/usage", handle: h.showUsage},
-		{pattern: "POST /api/policy/explain", handle: h.explain, needs: serverState, body: wholeBody},
-		{pattern: "GET /api/audit", handle: h.showAudit, admin: true, needs: serverState},
-		{pattern: "GET /api/config", handle: h.listSettings, admin: true, needs: serverState},
-		{pattern: "GET /api/health", handle: h.health, admin: true},
-	}
-}
-
 // A listBody is the JSON of one page of a list.
 type listBody[T any] struct {
 	Data []T    `json:"data"`
@@ -403,8 +385,7 @@ func (h *stateHandler) listKeys(w http.ResponseWriter, r *http.Request, c *calle
 	page, next := c.keysAfter(q.Get("after"), limit)
 	rows, bounds, day := []keyRow{}, []store.Bound{}, h.opts.Now().UTC().Format(time.DateOnly)
 	active := h.usage.Active()
-	for _, i := range page {
-		k := &c.setup.Keys[i]
+	for _, k := range page {
 		rows = append(rows, keyRow{Name: k.Name, Role: k.role(), Models: k.Models, Tools: k.Tools, Approve: nonNil(k.Approve), RequestsPerMinute: k.RequestsPerMinute,
 			Concurrency: k.Concurrency, Active: active[k.Name], MaxCost: max(0, k.Limits.MaxCost), MaxTokens: max(0, k.Limits.MaxTokensTotal), Group: k.Group})
 		bounds = append(bounds, boundsOf(store.AccountKey, k.Name, day, k.Budget)...)
