@@ -137,17 +137,9 @@ func (d *daemonChat) close(context.Context) error { return d.client.close() }
 func (d *daemonChat) model() string { return d.name }
 
 func (d *daemonChat) models(ctx context.Context) ([]string, error) {
-	var list page[struct {
-		ID string `json:"id"`
-	}]
-	if err := d.client.call(ctx, "GET", "/v1/models", nil, &list); err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, m := range list.Data {
-		names = append(names, m.ID)
-	}
-	return names, nil
+	var list modelList
+	err := d.client.call(ctx, "GET", "/v1/models", nil, &list)
+	return list.names(), err
 }
 
 func (d *daemonChat) use(ctx context.Context, name string) error {

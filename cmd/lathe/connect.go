@@ -137,10 +137,7 @@ func (f *connectFlags) run(cmd *cobra.Command, args []string) error {
 			c.Checks = append(c.Checks, fmt.Sprintf("%s answers on POST %s", c.Model, path))
 		}
 	}
-	if f.JSON {
-		return errors.Join(writeJSON(cmd, c), problem)
-	}
-	return errors.Join(f.print(cmd.OutOrStdout(), c, dirs), problem)
+	return errors.Join(show(cmd, f.JSON, c, func(w io.Writer) error { return f.print(w, c, dirs) }), problem)
 }
 
 // notWritten returns an error with advice if settings could not be written.

@@ -39,11 +39,10 @@ func newConnectTarget(address, keyEnv string) (*connectTarget, error) {
 			address = defaultServer
 		}
 	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if !isGatewayURL(address) {
 		return nil, usageError("%s %q: want the address of a gateway, such as %s", from, address, defaultServer)
 	}
-	t := &connectTarget{url: strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v1"), keyEnv: keyEnv}
+	t := &connectTarget{url: withoutVersion(address), keyEnv: keyEnv}
 	if strings.ContainsFunc(keyEnv, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
@@ -101,15 +100,11 @@ func (t *connectTarget) models(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list struct{ Data []struct{ ID string } }
+	var list modelList
 	if status != http.StatusOK || json.Unmarshal(text, &list) != nil {
 		return nil, exit(exitUpstream, "%s/v1/models answers %d and no list of models: is it the address of a `lathe serve`?", t.url, status)
 	}
-	var names []string
-	for _, m := range list.Data {
-		names = append(names, m.ID)
-	}
-	return names, nil
+	return list.names(), nil
 }
 
 // chooseModel returns the model with that name or, without a name, the only model. If there are only simulated models, it returns sim/demo.

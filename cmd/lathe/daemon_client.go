@@ -91,21 +91,47 @@ type daemonClient struct {
 }
 
 func (f *serverFlags) client(base string) (*daemonClient, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+	if !isGatewayURL(base) {
 		return nil, usageError("--server %q: want the address of a gateway, such as %s", base, defaultServer)
 	}
 	key, err := f.key()
 	if err != nil {
 		return nil, err
 	}
-	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
+	base = withoutVersion(base)
 	c := &daemonClient{base: base, key: key}
 	if base != defaultServer {
 		c.flag = " --server " + base
 	}
 	c.http = directClient()
 	return c, nil
+}
+
+// isGatewayURL reports whether the address can be that of a gateway: a URL of http or https without user and query.
+func isGatewayURL(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+}
+
+// withoutVersion returns the address of a gateway without a final slash and without /v1.
+func withoutVersion(address string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v1")
+}
+
+// A modelList is the answer of a server to GET /models.
+type modelList struct {
+	Data []struct {
+		ID string `json:"id"`
+	} `json:"data"`
+}
+
+func (l *modelList) names() (names []string) {
+	for _, m := range l.Data {
+		if m.ID != "" {
+			names = append(names, m.ID)
+		}
+	}
+	return names
 }
 
 // directClient returns a client that follows no redirects, so that a key is not sent to another address.

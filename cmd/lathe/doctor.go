@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,11 +81,7 @@ func (f *doctorFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return f.ended(cmd, err)
 	}
-	if f.JSON {
-		err = writeJSON(cmd, rep)
-	} else {
-		err = writeReport(view, rep, time.Since(started))
-	}
+	err = show(cmd, f.JSON, rep, func(io.Writer) error { return writeReport(view, rep, time.Since(started)) })
 	if err == nil && f.Write != "" {
 		if err = writeNew(f.Write, rep.Profile.YAML()); err == nil {
 			view.note("wrote " + f.Write + "; `lathe run --config " + f.Write + " PROMPT` uses it")

@@ -98,12 +98,7 @@ func (f *doctorClientFlags) run(cmd *cobra.Command, args []string) error {
 	if cmd.Context().Err() != nil {
 		return errInterrupted
 	}
-	if f.JSON {
-		err = writeJSON(cmd, r)
-	} else {
-		err = r.print(cmd.OutOrStdout())
-	}
-	if err != nil {
+	if err := show(cmd, f.JSON, r, r.print); err != nil {
 		return err
 	}
 	for _, c := range r.Checks {
@@ -149,7 +144,7 @@ func (f *doctorClientFlags) settings(r *clientReport, a *connect.Agent, dirs *co
 		r.add("settings", fmt.Errorf("%w; %s", err, next), "")
 		return nil
 	}
-	if f.URL != "" && s.URL != strings.TrimSuffix(strings.TrimSuffix(f.URL, "/"), "/v1") {
+	if f.URL != "" && s.URL != withoutVersion(f.URL) {
 		r.add("settings", fmt.Errorf("they name %s, and not %s; %s", s.URL, f.URL, next), "")
 		return nil
 	}

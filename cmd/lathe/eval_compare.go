@@ -37,12 +37,7 @@ The exit code is 0 unless something got worse by more than noise: then it is 1.`
 				return err
 			}
 			c := eval.Compare(a, b)
-			if f.JSON {
-				err = writeJSON(cmd, c)
-			} else {
-				err = c.WriteTable(cmd.OutOrStdout())
-			}
-			if err != nil {
+			if err := show(cmd, f.JSON, c, c.WriteTable); err != nil {
 				return err
 			}
 			for _, l := range c.Lines {

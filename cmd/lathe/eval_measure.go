@@ -160,35 +160,26 @@ func suiteNames() []string {
 	return append(append(presetNames(eval.Builtin()), slices.Sorted(maps.Keys(suites))...), bfclSuite)
 }
 
-// flagsFromEnvironment sets flags from environment variables, unless they are on the command line.
+// flagsFromEnvironment sets flags from environment variables, unless they are on the command line. A variable with the prefix that names no
+// flag is an error, because it would be ignored silently.
 func flagsFromEnvironment(cmd *cobra.Command) (err error) {
+	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := evalVariables + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		known = append(known, name)
 		if v, ok := os.LookupEnv(name); ok && !f.Changed && err == nil {
 			if serr := cmd.Flags().Set(f.Name, v); serr != nil {
 				err = usageError("%s: %w", name, serr)
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	return unknownVariable(cmd.Flags())
-}
-
-// unknownVariable returns an error if an environment variable with the prefix names no flag, because it would be ignored silently.
-func unknownVariable(flags *pflag.FlagSet) error {
-	var known []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		known = append(known, evalVariables+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
-	})
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, evalVariables) && !slices.Contains(known, name) {
-			return usageError("%s: no flag has this name: %s", name, text.Suggest(name, known, "`lathe eval --help` lists the flags"))
+		if err == nil && strings.HasPrefix(name, evalVariables) && !slices.Contains(known, name) {
+			err = usageError("%s: no flag has this name: %s", name, text.Suggest(name, known, "`lathe eval --help` lists the flags"))
 		}
 	}
-	return nil
+	return err
 }
 
 func (f *evalFlags) measure(cmd *cobra.Command, args []string) error {
@@ -360,13 +351,7 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 			return harnessError(cmd, fmt.Errorf("writing the results: %w", err))
 		}
 	}
-	var err error
-	if f.JSON {
-		err = writeJSON(cmd, rep.Summary())
-	} else {
-		err = rep.WriteTable(cmd.OutOrStdout())
-	}
-	if err != nil {
+	if err := show(cmd, f.JSON, rep.Summary(), rep.WriteTable); err != nil {
 		return harnessError(cmd, err)
 	}
 	if dir != "" {
@@ -378,7 +363,8 @@ func (f *evalFlags) printReport(cmd *cobra.Command, rep *eval.Report, dir string
 	case eval.Failed:
 		return errReported
 	}
-	if err = harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep))); rep.Scored() {
+	err := harnessError(cmd, fmt.Errorf("inconclusive: %s", inconclusive(rep)))
+	if rep.Scored() {
 		return errReported
 	}
 	return err

@@ -22,7 +22,6 @@ import (
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/private"
-	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/lab/doctor"
 )
 
@@ -237,17 +236,10 @@ func (f *initFlags) listed(ctx context.Context) []string {
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
-	var list page[struct {
-		ID string `json:"id"`
-	}]
-	if err != nil || resp.StatusCode != http.StatusOK || rawjson.Check(b, rawjson.Limits{}) != nil || json.Unmarshal(b, &list) != nil {
+	var list modelList
+	if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(b, &list) != nil {
 		return nil
 	}
-	var names []string
-	for _, m := range list.Data {
-		if m.ID != "" && len(names) < maxShownModels {
-			names = append(names, m.ID)
-		}
-	}
-	return names
+	names := list.names()
+	return names[:min(len(names), maxShownModels)]
 }

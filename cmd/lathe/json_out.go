@@ -26,6 +26,14 @@ func writeJSON(cmd *cobra.Command, v any) error {
 	return report.WriteJSON(jsonOut(cmd.OutOrStdout()), v)
 }
 
+// show prints v as indented JSON if asJSON is set, and otherwise what text writes.
+func show(cmd *cobra.Command, asJSON bool, v any, text func(io.Writer) error) error {
+	if asJSON {
+		return writeJSON(cmd, v)
+	}
+	return text(cmd.OutOrStdout())
+}
+
 type jsonTerminal struct{ w io.Writer }
 
 // Write expects complete values: no character may be split between two writes.
