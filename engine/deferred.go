@@ -15,6 +15,13 @@ const maxFlushing = 256
 
 var errStorePanicked = errors.New("the store panicked")
 
+// recovered sets err to the error instead after a panic, whose value may contain content. It is to be deferred.
+func recovered(err *error, instead error) {
+	if recover() != nil {
+		*err = instead
+	}
+}
+
 // A deferredRun contains the buffered events of a run of durability [Deferred]: those that are published but not stored.
 //
 // Invariant: the stored events are a prefix of the run's events, without gaps. So the buffer is stored as a whole, once, by the first of
@@ -137,14 +144,9 @@ func (e *Engine) Flush(ctx context.Context, runID string) error {
 }
 
 // flush stores the buffered events of a run that is in progress.
-func (e *Engine) flush(ctx context.Context, r *deferredRun) (err error) {
+func (e *Engine) flush(ctx context.Context, r *deferredRun) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer func() {
-		if recover() != nil { // the value of the panic may contain content
-			err = errStorePanicked
-		}
-	}()
 	if !r.open {
 		return nil
 	}
@@ -176,12 +178,7 @@ func (e *Engine) storeLater(ctx context.Context, runID string, events []event.Ev
 
 // storeWhole stores a run that has ended. An error or a panic of the store is logged.
 func (e *Engine) storeWhole(ctx context.Context, runID string, events []event.Event) {
-	err := errStorePanicked
-	func() {
-		defer func() { _ = recover() }() // the value of the panic may contain content
-		err = e.put(ctx, nil, runID, 0, events)
-	}()
-	if err != nil {
+	if err := e.put(ctx, nil, runID, 0, events); err != nil {
 		e.opts.Log.Error("a run that has ended could not be stored", "run_id", runID, "events", len(events), "code", storeCode(err), "cause", storeCause(err))
 	}
 }

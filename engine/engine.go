@@ -334,14 +334,15 @@ func (s *stamper) append(ctx context.Context, ev *event.Event) (err error) {
 }
 
 // put appends events to the log, under the claim h if it is not nil. It continues after ctx is done, because the run must know whether its
-// events are stored.
-func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int64, events []event.Event) error {
+// events are stored. A panic of the store is returned as an error.
+func (e *Engine) put(ctx context.Context, h *claimHandle, runID string, last int64, events []event.Event) (err error) {
+	defer recovered(&err, errStorePanicked)
 	ctx, cancel := e.opts.within(ctx)
 	defer cancel()
 	if h != nil {
 		return h.append(ctx, last, events)
 	}
-	_, err := e.opts.Store.Append(ctx, runID, last, events...)
+	_, err = e.opts.Store.Append(ctx, runID, last, events...)
 	return err
 }
 

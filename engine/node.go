@@ -365,11 +365,7 @@ func (n *node) renewOnce(ctx context.Context) error {
 
 // renewAll renews all claims of the node in the store and returns them. A panic of the store is returned as an error.
 func (n *node) renewAll(ctx context.Context) (claims []store.Claim, err error) {
-	defer func() {
-		if recover() != nil { // the value of the panic may contain content
-			err = errors.New("the store panicked")
-		}
-	}()
+	defer recovered(&err, errStorePanicked)
 	ctx, cancel := context.WithTimeout(ctx, n.lease/3)
 	defer cancel()
 	return n.store.Renew(ctx, n.name, n.lease)

@@ -50,13 +50,11 @@ func (e *Engine) state(ctx context.Context, runID string, tried *attempts) (*loo
 	return s, nil
 }
 
+var errFoldPanicked = lathe.CodeInternal.Errorf("engine: fold", "the fold panicked")
+
 // fold applies an event. A panic is returned as an error.
 func fold(s *loop.State, ev *event.Event) (err error) {
-	defer func() {
-		if recover() != nil { // the value of the panic may contain content
-			err = lathe.CodeInternal.Errorf("engine: fold", "the fold panicked")
-		}
-	}()
+	defer recovered(&err, errFoldPanicked)
 	return s.Apply(ev)
 }
 
