@@ -27,19 +27,16 @@ const (
 
 // capabilityOf returns the capability that a client needs to answer q, or "" if q does not have exactly one kind.
 func capabilityOf(q tool.Question) string {
-	var kinds []string
-	for _, k := range []struct {
-		is   bool
-		name string
-	}{{q.Form != nil, capForm}, {q.Link != nil, capLink}, {q.Sample != nil, capSample}, {q.Roots, capRoots}} {
-		if k.is {
-			kinds = append(kinds, k.name)
+	kind, n := "", 0
+	for name, is := range map[string]bool{capForm: q.Form != nil, capLink: q.Link != nil, capSample: q.Sample != nil, capRoots: q.Roots} {
+		if is {
+			kind, n = name, n+1
 		}
 	}
-	if len(kinds) != 1 {
+	if n != 1 {
 		return ""
 	}
-	return kinds[0]
+	return kind
 }
 
 // abilities returns the capabilities that a client declares.
@@ -120,7 +117,7 @@ func (a *sessionAsker) Ask(ctx context.Context, questions map[string]tool.Questi
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.t.s.opts.AskTimeout)
 	defer cancel()
-	out := make(map[string]tool.Answer, len(questions))
+	out := map[string]tool.Answer{}
 	for _, name := range slices.Sorted(maps.Keys(questions)) {
 		q := questions[name]
 		res, err := a.one(ctx, q)

@@ -269,7 +269,7 @@ func (x *exchange) Ask(ctx context.Context, questions map[string]tool.Question) 
 	if err := x.check(questions); err != nil {
 		return nil, err
 	}
-	a := &asking{questions: maps.Clone(questions), answers: make(map[string]tool.Answer, len(questions)), ready: make(chan struct{})}
+	a := &asking{questions: maps.Clone(questions), answers: map[string]tool.Answer{}, ready: make(chan struct{})}
 	select {
 	case x.asks <- a:
 	case <-ctx.Done():

@@ -152,7 +152,7 @@ func (o *offering) find(uri string) (*resource, map[string]string) {
 			}
 		case r.fits != nil:
 			if m := r.fits.FindStringSubmatch(uri); m != nil {
-				parts := make(map[string]string, len(r.parts))
+				parts := map[string]string{}
 				for i, name := range r.parts {
 					text, err := url.PathUnescape(m[i+1])
 					if err != nil || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

@@ -97,7 +97,7 @@ func (t *tenant) sync() {
 	}
 	anew := settings.Executor != t.executor // the executor affects the definition of each tool
 	t.specs, t.executor = specs, settings.Executor
-	next := make(map[string]*lathe.ToolSpec, len(specs))
+	next := map[string]*lathe.ToolSpec{}
 	for _, spec := range specs {
 		next[spec.Name] = spec
 		if anew || t.offers[spec.Name] != spec {
@@ -148,7 +148,7 @@ func (t *tenant) digest(specs []*lathe.ToolSpec) event.ToolsDigest {
 }
 
 func (t *tenant) runInfo(v *clientSession, transport, protocol string) *lathe.RunInfo {
-	labels := make(map[string]string, len(t.s.opts.Labels)+len(t.caller.Labels)+3)
+	labels := map[string]string{}
 	maps.Copy(labels, t.s.opts.Labels)
 	maps.Copy(labels, t.caller.Labels)
 	labels["entry"] = "mcp"
