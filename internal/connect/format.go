@@ -76,22 +76,22 @@ func plain(v any) any {
 		}
 		return m
 	case []any:
-		l := make([]any, len(v))
-		for i, e := range v {
-			l[i] = plain(e)
-		}
-		return l
+		return plainList(v)
 	case []map[string]any: // an array of tables in TOML
-		l := make([]any, len(v))
-		for i, e := range v {
-			l[i] = plain(e)
-		}
-		return l
+		return plainList(v)
 	case string, bool, nil:
 		return v
 	default:
 		return fmt.Sprintf("%v", v)
 	}
+}
+
+func plainList[T any](list []T) any {
+	out := make([]any, len(list))
+	for i, e := range list {
+		out[i] = plain(e)
+	}
+	return out
 }
 
 // Lookup returns the value at a path, and whether it exists.
