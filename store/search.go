@@ -159,7 +159,7 @@ func (s *textSearch) in(ctx context.Context, ix RunIndex, runID string) (bool, e
 func textsOf(e *event.Event) []string {
 	switch d := e.Data.(type) {
 	case *event.RunStarted:
-		texts := make([]string, 0, len(d.Messages))
+		var texts []string
 		for i := range d.Messages {
 			texts = append(texts, messageTexts(&d.Messages[i])...)
 		}

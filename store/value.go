@@ -48,7 +48,7 @@ func (n namedRecords) SetValue(ctx context.Context, name string, value []byte) e
 func (n namedRecords) Values(ctx context.Context, prefix string) (out map[string][]byte, err error) {
 	err = n.begin(ctx, "read values", false, func(rows Rows, _ time.Time) error {
 		found, err := rows.Values(valuePrefix+prefix, MaxValues)
-		out = make(map[string][]byte, len(found))
+		out = map[string][]byte{}
 		for name, value := range found {
 			out[name[len(valuePrefix):]] = value
 		}

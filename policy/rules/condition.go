@@ -134,7 +134,7 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		}
 		return c.Run.Labels, true
 	case "used":
-		used := make(map[string]int, len(c.Used))
+		used := map[string]int{}
 		for i := range c.Used {
 			used[c.Used[i].Name] = c.Used[i].Calls
 		}

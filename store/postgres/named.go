@@ -43,7 +43,7 @@ func (n *named) Values(ctx context.Context, prefix string) (map[string][]byte, e
 		Value []byte
 	}
 	rows, err := collect(ctx, n.database, "postgres: read values", pgx.RowToStructByPos[row], "SELECT name, value FROM named_value WHERE starts_with(name, $1) ORDER BY name LIMIT $2", prefix, store.MaxValues)
-	out := make(map[string][]byte, len(rows))
+	out := map[string][]byte{}
 	for _, r := range rows {
 		out[r.Name] = r.Value
 	}

@@ -65,7 +65,7 @@ func (s *Store) try(batch []*request, statement string) (map[string]bool, error)
 	args := arguments(batch)
 	var moved map[string]bool
 	err := s.retry(context.Background(), func(ctx context.Context) error { // not the context of a request: the batch contains others
-		moved = make(map[string]bool, len(batch))
+		moved = map[string]bool{}
 		b := &pgx.Batch{} // one transaction
 		if slices.ContainsFunc(batch, func(r *request) bool { return r.lasts != nil }) {
 			b.Queue(shareMessages)
