@@ -134,12 +134,9 @@ func New(model lathe.Model, opts *Options) (*Agent, error) {
 	if opts != nil {
 		o = *opts
 	}
-	a := &Agent{parts: &parts{name: o.Name, log: o.Log, now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
+	a := &Agent{parts: &parts{name: o.Name, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Loop.Now, sampling: o.Loop.Sampling, bus: observe.NewBus(nil), timers: map[string]*time.Timer{}}}
 	if a.now == nil {
 		a.now = time.Now
-	}
-	if a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
 	}
 	if nothing(model) {
 		return nil, lathe.CodeInvalidConfig.Errorf("agent: new", "a model is required: one of package provider, or sim.New(nil).Model(\"sim/demo\")")
@@ -201,22 +198,10 @@ func (a *Agent) assemble(model lathe.Model, o *Options) error {
 // add adds the member with these options. first are the options of the agent.
 func (a *parts) add(model lathe.Model, o, first *Options) error {
 	runner, options := o.Runner, o.Loop
-	if runner.Policy == nil {
-		if runner.Policy = o.Policy; o.Policy == nil {
-			runner.Policy = policy.Default()
-		}
-	}
-	if options.Policy == nil {
-		options.Policy = runner.Policy
-	}
-	if runner.Approver == nil {
-		if runner.Approver = o.Approver; o.Approver == nil {
-			runner.Approver = a.queue
-		}
-	}
-	if runner.Log == nil {
-		runner.Log = o.Log
-	}
+	runner.Policy = cmp.Or[lathe.Policy](runner.Policy, o.Policy, policy.Default())
+	options.Policy = cmp.Or(options.Policy, runner.Policy)
+	runner.Approver = cmp.Or[lathe.Approver](runner.Approver, o.Approver, a.queue)
+	runner.Log = cmp.Or(runner.Log, o.Log)
 	tools, err := tool.NewSet(slices.Concat(o.Tools, transfers(o.Name, first))...)
 	if err != nil {
 		return err

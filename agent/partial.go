@@ -1,6 +1,10 @@
 package agent
 
-import "unicode/utf8"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // complete returns the JSON that the beginning of a JSON text contains: open strings, arrays and objects are closed, and a name without a
 // value, or a number, true, false or null that may go on, is left out. It returns nil if text contains no value yet. It changes text.
@@ -43,7 +47,7 @@ func complete(text []byte) []byte {
 				safe = i
 			}
 		default:
-			for i < len(text) && !isDelimiter(text[i]) {
+			for i < len(text) && strings.IndexByte(",:}] \t\r\n", text[i]) < 0 {
 				i++
 			}
 			if i < len(text) {
@@ -54,19 +58,8 @@ func complete(text []byte) []byte {
 	if safe == 0 {
 		return nil
 	}
-	text = text[:safe]
-	for i := len(open) - 1; i >= 0; i-- {
-		text = append(text, open[i])
-	}
-	return text
-}
-
-func isDelimiter(c byte) bool {
-	switch c {
-	case ',', ':', '}', ']', ' ', '\t', '\r', '\n':
-		return true
-	}
-	return false
+	slices.Reverse(open)
+	return append(text[:safe], open...)
 }
 
 // stringEnd returns the end of the string that begins at i. If the text ends before the string, whole is false and end is behind the last

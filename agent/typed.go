@@ -128,15 +128,9 @@ func formatOf[T any]() (*format, error) {
 	if name == "" {
 		name = "answer"
 	}
-	type jsonSchema struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"schema"`
-		Strict *bool           `json:"strict,omitempty"`
-	}
-	// A server takes a strict schema only if each member is required. Without the word strict the answer is checked here all the same.
-	format := jsonSchema{Name: name[:min(len(name), 64)], Schema: s}
-	if allRequired(s) {
-		format.Strict = new(true)
+	format := map[string]any{"name": name[:min(len(name), 64)], "schema": json.RawMessage(s)}
+	if allRequired(s) { // a server takes a strict schema only then; otherwise the answer is checked here all the same
+		format["strict"] = true
 	}
 	if f.source, err = json.Marshal(map[string]any{"type": "json_schema", "json_schema": format}); err != nil {
 		return fail(err)
@@ -147,8 +141,8 @@ func formatOf[T any]() (*format, error) {
 // ask returns the agent whose runs have the format.
 func (f *format) ask(a *Agent) *Agent {
 	in := a.in
-	var sampling lathe.Sampling
-	if sampling = a.sampling; in.Sampling != nil {
+	sampling := a.sampling
+	if in.Sampling != nil {
 		sampling = *in.Sampling
 	}
 	sampling.ResponseFormat = f.source
