@@ -6,9 +6,12 @@ package approval
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/lathe-run/lathe"
@@ -97,9 +100,6 @@ func (g *Grants) Add(req *lathe.ApprovalRequest, scope Scope, by string) error {
 func (g *Grants) Allows(req *lathe.ApprovalRequest) (by string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.granted) == 0 {
-		return "", false
-	}
 	for _, scope := range []Scope{ScopeCall, ScopeRun, ScopeSession} {
 		if key, has := grantOf(req, scope); has {
 			if by, ok = g.granted[key]; ok {
@@ -119,13 +119,7 @@ func (g *Grants) EndSession(id string) { g.drop(id, ScopeSession) }
 func (g *Grants) drop(in string, scopes ...Scope) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for key := range g.granted {
-		for _, s := range scopes {
-			if key.scope == s && key.in == in {
-				delete(g.granted, key)
-			}
-		}
-	}
+	maps.DeleteFunc(g.granted, func(key grant, _ string) bool { return key.in == in && slices.Contains(scopes, key.scope) })
 }
 
 // Values of [lathe.Approval].ReasonCode in decisions that a [Queue] makes itself, without an answer to the request.
@@ -141,11 +135,7 @@ func Text(s string) json.RawMessage { return rawjson.AppendQuote(nil, s) }
 func fingerprint(a *Answer) string {
 	h := sha256.New()
 	for _, part := range []string{string(a.Verb), a.By, a.ReasonCode, string(a.Scope), string(a.Arguments), string(a.Result)} {
-		var n [8]byte
-		for i := range n {
-			n[i] = byte(len(part) >> (8 * i))
-		}
-		h.Write(n[:])
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write([]byte(part))
 	}
 	return hex.EncodeToString(h.Sum(nil))

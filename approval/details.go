@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -31,17 +32,13 @@ const (
 // truncated, before escaping; a truncated one says how much is missing. If there are more arguments, the last line says how many. now is
 // the time from which the line "expires in" counts.
 func Details(req *lathe.ApprovalRequest, now time.Time) []Detail {
-	origin := req.Tool.Origin
-	if origin == "" {
-		origin = "an unnamed origin"
-	}
 	why := "rule " + req.Verdict.Rule
 	if req.Verdict.Reason != "" {
 		why = req.Verdict.Reason + " (" + why + ")"
 	}
 	out := []Detail{
 		{Name: "tool", Value: req.Tool.Name},
-		{Name: "origin", Value: show(origin, maxShownValue)},
+		{Name: "origin", Value: show(cmp.Or(req.Tool.Origin, "an unnamed origin"), maxShownValue)},
 		{Name: "effect", Value: req.Tool.Effect.String()},
 		{Name: "why asked", Value: show(why, maxShownValue)},
 		{Name: "digest", Value: req.Digest},

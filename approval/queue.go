@@ -197,15 +197,8 @@ func (q *Queue) grant(req *lathe.ApprovalRequest, a *Answer) {
 }
 
 func (a *Answer) approval() lathe.Approval {
-	out := lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode, InRequest: a.InRequest}
-	switch a.Verb {
-	case Edit:
-		out.Arguments = bytes.Clone(a.Arguments)
-	case AnswerIt:
-		out.Result = bytes.Clone(a.Result)
-	case Approve, Deny:
-	}
-	return out
+	return lathe.Approval{Approved: a.Verb != Deny, By: a.By, ReasonCode: a.ReasonCode, InRequest: a.InRequest,
+		Arguments: bytes.Clone(a.Arguments), Result: bytes.Clone(a.Result)}
 }
 
 func newEntry(req *lathe.ApprovalRequest, now time.Time) *entry {
@@ -237,10 +230,7 @@ func (q *Queue) Pending(run string) []Request {
 		}
 	}
 	slices.SortFunc(out, func(a, b Request) int {
-		if c := a.ExpiresAt.Compare(b.ExpiresAt); c != 0 {
-			return c
-		}
-		return strings.Compare(fmt.Sprintf("%s %09d %s", a.RunID, a.Seq, a.Digest), fmt.Sprintf("%s %09d %s", b.RunID, b.Seq, b.Digest))
+		return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), strings.Compare(a.RunID, b.RunID), a.Seq-b.Seq, strings.Compare(a.Digest, b.Digest))
 	})
 	return out
 }
@@ -252,9 +242,7 @@ func (q *Queue) Pending(run string) []Request {
 // another answer or if Signals reports that its run has ended, and invalid_request if the answer is not valid. An error of Signals is
 // returned as it is: the answer may have been stored or not, and the caller may repeat it.
 func (q *Queue) Answer(ctx context.Context, digest string, a Answer) error {
-	if a.ReasonCode == "" {
-		a.ReasonCode = map[Verb]string{Approve: "approved_by_user", Edit: "edited_by_user", Deny: "denied_by_user", AnswerIt: "answered_by_user"}[a.Verb]
-	}
+	a.ReasonCode = cmp.Or(a.ReasonCode, a.Verb.Past()+"_by_user")
 	if err := a.check(); err != nil {
 		return lathe.CodeInvalidRequest.Wrap("approval: answer", err)
 	}
