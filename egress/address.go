@@ -1,6 +1,9 @@
 package egress
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // A class of addresses says which entry of Rules.Private, if any, a request needs to reach them.
 type class uint8
@@ -16,42 +19,52 @@ const (
 	never
 )
 
-type network struct {
-	prefix netip.Prefix
-	class  class
+// special has the networks whose addresses are not public. Some guarded networks are within private ones.
+var special = map[class][]netip.Prefix{
+	guarded: prefixes(
+		"168.63.129.16/32",   // DNS and agent address of Azure
+		"100.100.100.200/32", // metadata service of Alibaba Cloud
+		"192.0.0.192/32",     // metadata service of Oracle Cloud
+		"169.254.0.0/16",
+		"fd00:ec2::/32",    // metadata service of AWS
+		"fd20:ce::254/128", // metadata service of Google Cloud
+		"fe80::/10",
+	),
+	never: prefixes(
+		"0.0.0.0/8",
+		"224.0.0.0/4",
+		"240.0.0.0/4",
+		"::/128",
+		"ff00::/8",
+	),
+	private: prefixes(
+		"10.0.0.0/8",
+		"100.64.0.0/10", // carrier-grade NAT
+		"127.0.0.0/8",
+		"172.16.0.0/12",
+		"192.0.0.0/24",
+		"192.0.2.0/24", // documentation
+		"192.88.99.0/24",
+		"192.168.0.0/16",
+		"198.18.0.0/15",
+		"198.51.100.0/24",
+		"203.0.113.0/24",
+		"2001:db8::/32",
+		"2001::/23", // protocol assignments, Teredo among them
+		"2002::/16", // 6to4
+		"3fff::/20",
+	),
 }
 
-// special lists the networks whose addresses are not public. classOf uses the first that contains the address, so narrow networks precede
-// wide ones.
-var special = []network{
-	{netip.MustParsePrefix("168.63.129.16/32"), guarded},   // DNS and agent address of Azure
-	{netip.MustParsePrefix("100.100.100.200/32"), guarded}, // metadata service of Alibaba Cloud
-	{netip.MustParsePrefix("192.0.0.192/32"), guarded},     // metadata service of Oracle Cloud
-	{netip.MustParsePrefix("0.0.0.0/8"), never},
-	{netip.MustParsePrefix("10.0.0.0/8"), private},
-	{netip.MustParsePrefix("100.64.0.0/10"), private}, // carrier-grade NAT
-	{netip.MustParsePrefix("127.0.0.0/8"), private},
-	{netip.MustParsePrefix("169.254.0.0/16"), guarded},
-	{netip.MustParsePrefix("172.16.0.0/12"), private},
-	{netip.MustParsePrefix("192.0.0.0/24"), private},
-	{netip.MustParsePrefix("192.0.2.0/24"), private}, // documentation
-	{netip.MustParsePrefix("192.88.99.0/24"), private},
-	{netip.MustParsePrefix("192.168.0.0/16"), private},
-	{netip.MustParsePrefix("198.18.0.0/15"), private},
-	{netip.MustParsePrefix("198.51.100.0/24"), private},
-	{netip.MustParsePrefix("203.0.113.0/24"), private},
-	{netip.MustParsePrefix("224.0.0.0/4"), never},
-	{netip.MustParsePrefix("240.0.0.0/4"), never},
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, t := range texts {
+		out = append(out, netip.MustParsePrefix(t))
+	}
+	return out
+}
 
-	{netip.MustParsePrefix("fd00:ec2::/32"), guarded},    // metadata service of AWS
-	{netip.MustParsePrefix("fd20:ce::254/128"), guarded}, // metadata service of Google Cloud
-	{netip.MustParsePrefix("::/128"), never},
-	{netip.MustParsePrefix("ff00::/8"), never},
-	{netip.MustParsePrefix("fe80::/10"), guarded},
-	{netip.MustParsePrefix("2001:db8::/32"), private},
-	{netip.MustParsePrefix("2001::/23"), private}, // protocol assignments, Teredo among them
-	{netip.MustParsePrefix("2002::/16"), private}, // 6to4
-	{netip.MustParsePrefix("3fff::/20"), private},
+func within(list []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // global contains the public addresses of IPv6. An address outside it is at least private: unique local, site-local, loopback, NAT64, and
@@ -59,9 +72,9 @@ var special = []network{
 var global = netip.MustParsePrefix("2000::/3")
 
 func classOf(a netip.Addr) class {
-	for i := range special {
-		if special[i].prefix.Contains(a) {
-			return special[i].class
+	for _, c := range []class{guarded, never, private} {
+		if within(special[c], a) {
+			return c
 		}
 	}
 	if a.Is4() || global.Contains(a) {
@@ -71,7 +84,7 @@ func classOf(a netip.Addr) class {
 }
 
 var (
-	nat64  = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48")}
+	nat64  = prefixes("64:ff9b::/96", "64:ff9b:1::/48")
 	compat = netip.MustParsePrefix("::/96")
 	sixTo4 = netip.MustParsePrefix("2002::/16")
 	teredo = netip.MustParsePrefix("2001::/32")
@@ -85,7 +98,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	}
 	b := a.As16()
 	switch {
-	case nat64[0].Contains(a), nat64[1].Contains(a), compat.Contains(a) && a != netip.IPv6Loopback() && a != netip.IPv6Unspecified():
+	case within(nat64, a), compat.Contains(a) && a != netip.IPv6Loopback() && a != netip.IPv6Unspecified():
 		return netip.AddrFrom4([4]byte(b[12:16])), true
 	case sixTo4.Contains(a):
 		return netip.AddrFrom4([4]byte(b[2:6])), true
