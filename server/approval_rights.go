@@ -38,7 +38,7 @@ func (k *Key) ownOnly() bool {
 // checkApprove returns an error if an element of Approve is not ApproveOwn, ApproveOthers or the name of a key with a
 // secret.
 func (s *setup) checkApprove() error {
-	named := make(map[string]*Key, len(s.Keys))
+	named := map[string]*Key{}
 	for i := range s.Keys {
 		named[s.Keys[i].Name] = &s.Keys[i]
 	}

@@ -72,5 +72,8 @@ func (g *Server) Reload(s *Setup) (former <-chan struct{}, err error) {
 
 // invalid wraps an error about options in a *lathe.Error with code invalid_config.
 func invalid(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return lathe.CodeInvalidConfig.Wrap("gateway: "+op, err)
 }

@@ -92,7 +92,7 @@ func newSetup(s *Setup) (*setup, error) {
 	if out.waiting, err = approval.NewSentence(s.WaitingText); err != nil {
 		return nil, fmt.Errorf("waiting text: %w", err)
 	}
-	named := make(map[string]bool, len(out.Keys))
+	named := map[string]bool{}
 	for i := range out.Keys {
 		out.byName = append(out.byName, &out.Keys[i])
 		if err := out.addKey(i, named); err != nil {

@@ -56,7 +56,7 @@ func (h *sessionsHandler) listSessions(w http.ResponseWriter, r *http.Request, c
 	if err != nil {
 		return h.storeFailed(c, err)
 	}
-	known := make(map[string]bool, len(all))
+	known := map[string]bool{}
 	for i := range all {
 		known[all[i].ID] = true
 	}
@@ -139,7 +139,7 @@ func (h *sessionsHandler) sessionsWith(ctx context.Context, principal, text stri
 		return nil, true, nil
 	}
 	rows, next, _, err := store.Find(ctx, h.opts.Index, &store.RunFilter{Principal: principal, Limit: maxPage}, &store.RunQuery{Text: text})
-	ids = make(map[string]bool, len(rows))
+	ids = map[string]bool{}
 	for i := range rows {
 		ids[rows[i].SessionID] = true
 	}

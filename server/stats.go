@@ -121,17 +121,15 @@ func (r *statRow) began(s *store.RunSummary) {
 
 // A statsTable collects the figures of one response.
 type statsTable struct {
-	since, until           time.Time
+	statsBody
 	step                   time.Duration
-	total                  statRow
-	buckets                []statRow
 	models, tools, reasons map[string]*statRow
 }
 
 // bucket returns the row of the bucket that contains the time, or the nearest one.
 func (t *statsTable) bucket(at time.Time) *statRow {
-	n := int(at.Sub(t.since) / t.step)
-	return &t.buckets[max(0, min(n, len(t.buckets)-1))]
+	n := int(at.Sub(t.Since) / t.step)
+	return &t.Buckets[max(0, min(n, len(t.Buckets)-1))]
 }
 
 // named returns the row with the name. It adds the row if none exists.
@@ -193,16 +191,16 @@ func (h *runsHandler) showStats(w http.ResponseWriter, r *http.Request, c *calle
 func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int) (*statsBody, error) {
 	span := f.Until.Sub(f.Since)
 	step := max(time.Second, (span/time.Duration(buckets)+time.Second-1)/time.Second*time.Second) // rounded up to whole seconds
-	t := &statsTable{since: f.Since, until: f.Until, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
+	t := &statsTable{statsBody: statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second)}, step: step, models: map[string]*statRow{}, tools: map[string]*statRow{}, reasons: map[string]*statRow{}}
 	for at := f.Since; at.Before(f.Until); at = at.Add(step) {
-		t.buckets = append(t.buckets, statRow{Time: at})
+		t.Buckets = append(t.Buckets, statRow{Time: at})
 	}
 	targets := map[string]string{} // by run id; two entries of models may name one model of a server
 	firstRun, err := eachRow(ctx, f, maxStatRuns, h.opts.Index.Runs, func(r *store.RunSummary) time.Time {
 		if r.Target != "" {
 			targets[r.RunID] = r.Target
 		}
-		t.total.began(r)
+		t.Total.began(r)
 		t.bucket(r.Started).began(r)
 		named(t.reasons, cmp.Or(string(r.Reason), r.Status)).Runs++
 		return r.Started
@@ -212,11 +210,11 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	}
 	firstCall, err := eachRow(ctx, f, maxStatCalls, h.opts.Index.ModelCalls, func(m *store.CallSummary) time.Time {
 		at, model := t.bucket(m.Time), named(t.models, cmp.Or(targets[m.RunID], m.Model))
-		t.total.called(m)
+		t.Total.called(m)
 		at.called(m)
 		model.called(m)
 		for i := range m.Tools {
-			t.total.executed(&m.Tools[i])
+			t.Total.executed(&m.Tools[i])
 			at.executed(&m.Tools[i])
 			named(t.tools, m.Tools[i].Tool).executed(&m.Tools[i])
 		}
@@ -225,24 +223,22 @@ func (h *runsHandler) stats(ctx context.Context, f *store.RunFilter, buckets int
 	if err != nil {
 		return nil, err
 	}
-	body := &statsBody{Since: f.Since, Until: f.Until, Step: int64(step / time.Second), Complete: firstRun}
-	if firstCall.After(firstRun) {
-		body.Complete = firstCall
+	if t.Complete = firstRun; firstCall.After(firstRun) {
+		t.Complete = firstCall
 	}
-	for i := range t.buckets {
-		t.buckets[i].finish()
+	for i := range t.Buckets {
+		t.Buckets[i].finish()
 	}
-	t.total.finish()
+	t.Total.finish()
 	for _, rows := range []map[string]*statRow{t.models, t.tools} {
 		for _, r := range rows {
 			r.finish()
 		}
 	}
-	body.Total, body.Buckets = t.total, t.buckets
-	body.Models = most(t.models, func(r *statRow) int { return r.Model.Calls })
-	body.Tools = most(t.tools, func(r *statRow) int { return r.Tool.Calls })
-	body.Reasons = most(t.reasons, func(r *statRow) int { return r.Runs })
-	return body, nil
+	t.Models = most(t.models, func(r *statRow) int { return r.Model.Calls })
+	t.Tools = most(t.tools, func(r *statRow) int { return r.Tool.Calls })
+	t.Reasons = most(t.reasons, func(r *statRow) int { return r.Runs })
+	return &t.statsBody, nil
 }
 
 func (r *statRow) finish() {

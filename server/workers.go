@@ -81,19 +81,13 @@ func poolsOf(in []WorkerPool) []workers.Pool {
 
 // CheckWorkerPools returns an error if [NewWorkers] or [Workers.Reload] would refuse these pools.
 func CheckWorkerPools(workerPools []WorkerPool) error {
-	if err := workers.CheckPools(poolsOf(workerPools)); err != nil {
-		return invalid("workers", err)
-	}
-	return nil
+	return invalid("workers", workers.CheckPools(poolsOf(workerPools)))
 }
 
 // Reload replaces all worker pools. If one of them is not valid, it returns an error of code invalid_config and changes nothing. Workers of
 // changed and of removed pools are disconnected; those of changed pools reconnect by themselves.
 func (w *Workers) Reload(in []WorkerPool) error {
-	if err := w.handler.Reload(poolsOf(in)); err != nil {
-		return invalid("workers", err)
-	}
-	return nil
+	return invalid("workers", w.handler.Reload(poolsOf(in)))
 }
 
 // ServeHTTP serves the connection of one worker until it ends. Use it in a program that serves only workers. In a program with a [Server],
