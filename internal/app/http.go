@@ -112,7 +112,7 @@ type Origin struct {
 
 // Origins returns the servers, sorted by URL.
 func (b *HTTPTools) Origins() []Origin {
-	out := make([]Origin, 0, len(b.clients))
+	var out []Origin
 	for address, client := range text.ByName(b.clients) {
 		o := Origin{URL: address, Client: client}
 		_, host, _ := strings.Cut(address, "://")
@@ -379,7 +379,7 @@ func credentials(c *config.HTTPCall) httptool.Credentials {
 }
 
 func secretsOf(refs map[string]config.Ref) map[string]secret.Secret {
-	out := make(map[string]secret.Secret, len(refs))
+	out := map[string]secret.Secret{}
 	for name, r := range refs {
 		out[name] = r.Secret()
 	}

@@ -66,7 +66,7 @@ type signInProvider struct {
 
 // SignInURL implements [server.SignInProvider].
 func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (string, error) {
-	address, err := p.tokens.AuthorizeURL(ctx, &p.client, loginOf(s))
+	address, err := p.tokens.AuthorizeURL(ctx, &p.client, (*oidc.Login)(s))
 	if oidc.KindOf(err) == oidc.Unavailable {
 		err = fmt.Errorf("%w: %w", server.ErrNoIssuer, err)
 	}
@@ -75,17 +75,13 @@ func (p *signInProvider) SignInURL(ctx context.Context, s *server.SignIn) (strin
 
 // FinishSignIn implements [server.SignInProvider].
 func (p *signInProvider) FinishSignIn(ctx context.Context, s *server.SignIn, code string) (*server.Identity, error) {
-	t, err := p.tokens.Exchange(ctx, &p.client, loginOf(s), code)
+	t, err := p.tokens.Exchange(ctx, &p.client, (*oidc.Login)(s), code)
 	id, err := p.identity(t, err)
 	if err != nil {
 		return nil, err
 	}
 	id.Expires = time.Time{} // the token is not used again: the session has its own expiry
 	return id, nil
-}
-
-func loginOf(s *server.SignIn) *oidc.Login {
-	return &oidc.Login{State: s.State, Nonce: s.Nonce, Verifier: s.Verifier, Redirect: s.Redirect}
 }
 
 // profile returns the name of the key whose rights the holder of the token gets, or "" if none exists.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/internal/oauth"
@@ -21,12 +20,7 @@ type Login struct {
 }
 
 // A Grant is what a login obtained.
-type Grant struct {
-	Issuer  string
-	Scopes  []string
-	Expires time.Time // zero: unknown
-	Renews  bool      // the tokens are renewed without another login
-}
+type Grant = oauth.Granted
 
 // OpenLogin returns the login for an MCP server, an HTTP tool or an OpenAPI document. name is its name or, if several sources share it,
 // KIND:NAME, such as mcp:search.
@@ -96,11 +90,7 @@ func (l *Login) RightsWanted() (bool, error) { return l.tokens.Wanted() }
 // Obtain logs in: it calls open with the URL at which the user logs in, and blocks until the browser is redirected to this machine or ctx
 // is done.
 func (l *Login) Obtain(ctx context.Context, open func(address string) error) (*Grant, error) {
-	g, err := l.tokens.Login(ctx, open)
-	if err != nil {
-		return nil, err
-	}
-	return &Grant{Issuer: g.Issuer, Scopes: g.Scopes, Expires: g.Expires, Renews: g.Renews}, nil
+	return l.tokens.Login(ctx, open)
 }
 
 // Forget removes the stored tokens and the registration with the authorization server.

@@ -69,7 +69,7 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 			continue
 		}
 		names := []string{}
-		for _, name := range *listOf(m, kind) {
+		for _, name := range (*transform.List)(&m.Transforms).Of(kind) {
 			right, err := transform.Check(kind, name)
 			if err != nil {
 				note(key, err)
@@ -139,22 +139,6 @@ func listPrice(m *config.Model, isSet func(string) bool, merged *preset.Patch) (
 	return out
 }
 
-// listOf returns the list of transforms of one kind in a model entry.
-func listOf(m *config.Model, kind transform.Kind) *[]string {
-	switch t := &m.Transforms; kind {
-	case transform.Message:
-		return &t.Message
-	case transform.Tool:
-		return &t.Tool
-	case transform.Response:
-		return &t.Response
-	case transform.ToolCall:
-		return &t.ToolCall
-	default:
-		return &t.ToolResult
-	}
-}
-
 func setTransforms(p *preset.Patch, kind transform.Kind, names []string) {
 	switch kind {
 	case transform.Message:
@@ -172,8 +156,7 @@ func setTransforms(p *preset.Patch, kind transform.Kind, names []string) {
 
 // withTransforms adds the transforms of a model entry to a model.
 func withTransforms(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Model, error) {
-	t := &m.Transforms
-	chain, err := transform.New(transform.List{Message: t.Message, Tool: t.Tool, Response: t.Response, ToolCall: t.ToolCall, ToolResult: t.ToolResult},
+	chain, err := transform.New(transform.List(m.Transforms),
 		&transform.Options{MaxPayloadBytes: cfg.Limits().MaxPayloadBytes, ShowUnreadableCalls: cfg.ToolCalling.ShowUnreadableCalls})
 	if err != nil {
 		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))

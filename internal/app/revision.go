@@ -125,8 +125,8 @@ func (r *revision) close() {
 // keysOf returns the keys of clients: those of the configuration, and those of its keys file.
 func keysOf(cfg *config.Config) []server.Key {
 	budgets := budgetsOf(cfg)
-	profiles := make(map[string]server.Key, len(cfg.Keys))
-	keys := make([]server.Key, 0, len(cfg.Keys)+len(cfg.FileKeys))
+	profiles := map[string]server.Key{}
+	var keys []server.Key
 	for name, k := range text.ByName(cfg.Keys) {
 		b := budgets[name]
 		models, tools := cfg.Grants(name)

@@ -84,10 +84,7 @@ func (s *toolSwitches) follow(ctx context.Context) {
 
 // policy returns a policy that denies the disabled tools.
 func (s *toolSwitches) policy() *policy.Disabled {
-	return &policy.Disabled{Is: func(tool string) bool {
-		_, off := (*s.now.Load())[tool]
-		return off
-	}}
+	return &policy.Disabled{Is: func(tool string) bool { return s.Disabled(tool) != nil }}
 }
 
 // Disabled implements [server.ToolSwitches].

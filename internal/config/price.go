@@ -23,7 +23,7 @@ func (p *ModelPrice) Price() (of price.Price, ok bool) {
 	if p.Input == Unset || p.Output == Unset {
 		return price.Price{}, false
 	}
-	of = price.Price{Input: p.Input, CachedInput: p.CachedInput, CacheWrite: p.CacheWrite, Output: p.Output}
+	of = price.Price(*p)
 	for _, m := range []*price.Money{&of.CachedInput, &of.CacheWrite} {
 		if *m == Unset {
 			*m = p.Input
