@@ -11,7 +11,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/rawjson"
-	"github.com/lathe-run/lathe/policy"
+	"github.com/lathe-run/lathe/server"
 )
 
 func policyCommand() *cobra.Command {
@@ -59,8 +59,7 @@ func (f *explainFlags) explain(cmd *cobra.Command, name, args string) error {
 	if err != nil {
 		return err
 	}
-	t, ok := set.Lookup(name)
-	if !ok {
+	if _, ok := set.Lookup(name); !ok {
 		return noTool("", name, set)
 	}
 	if err := rawjson.Check([]byte(args), rawjson.Limits{}); err != nil {
@@ -69,55 +68,32 @@ func (f *explainFlags) explain(cmd *cobra.Command, name, args string) error {
 	if strings.TrimSpace(args)[0] != '{' {
 		return usageError("the arguments are not a JSON object")
 	}
-	c := &lathe.CallInfo{
-		Run:  &lathe.RunInfo{Principal: f.Principal, SessionID: f.Session, Labels: f.Labels},
-		Turn: f.Turn, Seq: len(f.Used), Call: &lathe.ToolCall{Name: name, Arguments: args}, Tool: t.Spec(), Args: json.RawMessage(args),
-	}
-	var unknown string
-	if c.Used, unknown = app.ToolUses(set, f.Used); unknown != "" {
-		return noTool("--used: ", unknown, set)
-	}
 	pol, err := app.NewPolicy(cfg)
 	if err != nil {
 		return err
 	}
-	v, findings := policy.Explain(pol, c)
-	idle := idleGuards(cfg, set.Specs())
-	for i := range findings {
-		if why := idle[findings[i].Rule]; why != "" && !findings[i].Matched {
-			findings[i].Why = why
-		}
+	out, unknown := app.ExplainCall(set, pol, &server.PolicyCall{Tool: name, Arguments: json.RawMessage(args), Principal: f.Principal, Session: f.Session, Labels: f.Labels, Used: f.Used}, f.Turn)
+	if unknown != "" {
+		return noTool("--used: ", unknown, set)
 	}
-	if err := printExplanation(cmd, name, v, findings, f.JSON); err != nil {
+	idle := idleGuards(cfg, set.Specs())
+	for i := range out.Rules {
+		r := &out.Rules[i]
+		if why := idle[r.Rule]; why != "" && !r.Matched {
+			r.Why = why
+		}
+		r.Source = "" // not printed
+	}
+	if err := printExplanation(cmd, out, f.JSON); err != nil {
 		return err
 	}
-	if v.Decision != lathe.Allow {
+	if out.Decision != lathe.Allow.String() {
 		return &exitError{exitPolicy, nil}
 	}
 	return nil
 }
 
-type explanation struct {
-	Tool     string             `json:"tool"`
-	Decision string             `json:"decision"`
-	Rule     string             `json:"rule"`
-	Reason   string             `json:"reason,omitempty"`
-	Rules    []explainedFinding `json:"rules"`
-}
-
-type explainedFinding struct {
-	Rule     string `json:"rule"`
-	Decision string `json:"decision"`
-	Matched  bool   `json:"matched"`
-	Decides  bool   `json:"decides"`
-	Why      string `json:"why,omitempty"`
-}
-
-func printExplanation(cmd *cobra.Command, name string, v lathe.Verdict, findings []policy.Finding, asJSON bool) error {
-	out := explanation{Tool: name, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
-	for _, f := range findings {
-		out.Rules = append(out.Rules, explainedFinding{f.Rule, f.Decision.String(), f.Matched, f.Decides, f.Why})
-	}
+func printExplanation(cmd *cobra.Command, out *server.Explanation, asJSON bool) error {
 	if asJSON {
 		return writeLines(cmd, out)
 	}

@@ -23,7 +23,7 @@ func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 	return policy.All(decided,
 		policy.Trifecta{Decision: p.Trifecta, Labels: labels},
 		policy.Taint{Decision: p.Taint, Labels: labels},
-		policy.Budget{Calls: p.Budget.Calls, Tools: p.Budget.Tools, Tokens: p.Budget.Tokens, Cost: p.Budget.Cost}), nil
+		policy.Budget(p.Budget)), nil
 }
 
 // policyRules returns the rules of the configuration, including decisions by tool name. Their Source is the configuration key.
@@ -49,8 +49,8 @@ func policyRules(cfg *config.Config) (list []rules.Rule) {
 	return list
 }
 
-// ToolUses returns how often each tool is in names. unknown is the first name that no tool of the set has, or "" if the set has them all.
-func ToolUses(set *tool.Set, names []string) (uses []lathe.ToolUse, unknown string) {
+// toolUses returns how often each tool is in names. unknown is the first name that no tool of the set has, or "" if the set has them all.
+func toolUses(set *tool.Set, names []string) (uses []lathe.ToolUse, unknown string) {
 	for _, name := range names {
 		i := slices.IndexFunc(uses, func(u lathe.ToolUse) bool { return u.Name == name })
 		if i < 0 {

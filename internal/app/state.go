@@ -17,6 +17,7 @@ import (
 	"github.com/lathe-run/lathe/server"
 	"github.com/lathe-run/lathe/store/postgres"
 	"github.com/lathe-run/lathe/store/sqlite"
+	"github.com/lathe-run/lathe/tool"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
 
@@ -95,23 +96,34 @@ func limitsOf(l lathe.Limits) map[string]int64 {
 
 // Explain implements [server.State].
 func (s *served) Explain(c *server.PolicyCall) (*server.Explanation, error) {
-	set := s.rev.tools.Set
-	t, ok := set.Lookup(c.Tool)
-	if !ok {
+	out, unknown := ExplainCall(s.rev.tools.Set, s.policy, c, 1)
+	switch unknown {
+	case "":
+		return out, nil
+	case c.Tool:
 		return nil, lathe.CodeNotFound.Wrap(Op, lathe.ErrNotFound)
 	}
-	call := &lathe.CallInfo{Run: &lathe.RunInfo{Principal: c.Principal, SessionID: c.Session, Labels: c.Labels}, Turn: 1, Seq: len(c.Used),
-		Call: &lathe.ToolCall{Name: c.Tool, Arguments: string(c.Arguments)}, Tool: t.Spec(), Args: c.Arguments}
-	var unknown string
-	if call.Used, unknown = ToolUses(set, c.Used); unknown != "" {
-		return nil, lathe.CodeInvalidRequest.Errorf(Op, "used names a tool that there is not")
+	return nil, lathe.CodeInvalidRequest.Errorf(Op, "used names a tool that there is not")
+}
+
+// ExplainCall returns the decision of the policy on a call in a turn, and what each rule says. unknown is the first tool that the call names
+// and the set does not have, or "".
+func ExplainCall(set *tool.Set, p lathe.Policy, c *server.PolicyCall, turn int) (_ *server.Explanation, unknown string) {
+	t, ok := set.Lookup(c.Tool)
+	if !ok {
+		return nil, c.Tool
 	}
-	v, findings := policy.Explain(s.policy, call)
+	call := &lathe.CallInfo{Run: &lathe.RunInfo{Principal: c.Principal, SessionID: c.Session, Labels: c.Labels}, Turn: turn, Seq: len(c.Used),
+		Call: &lathe.ToolCall{Name: c.Tool, Arguments: string(c.Arguments)}, Tool: t.Spec(), Args: c.Arguments}
+	if call.Used, unknown = toolUses(set, c.Used); unknown != "" {
+		return nil, unknown
+	}
+	v, findings := policy.Explain(p, call)
 	out := &server.Explanation{Tool: c.Tool, Decision: v.Decision.String(), Rule: v.Rule, Reason: v.Reason}
 	for _, f := range findings {
 		out.Rules = append(out.Rules, server.PolicyFinding{Rule: f.Rule, Decision: f.Decision.String(), Matched: f.Matched, Decides: f.Decides, Source: f.Source, Why: f.Why})
 	}
-	return out, nil
+	return out, ""
 }
 
 // Settings implements [server.State].
