@@ -240,8 +240,7 @@ func parseUnsetOrBool(s string) any {
 	if s == "unset" {
 		return (*bool)(nil)
 	}
-	yes := s == "true"
-	return &yes
+	return new(s == "true")
 }
 
 func textOfUnsetOrBool(v reflect.Value) string {
