@@ -67,10 +67,7 @@ func (c *Config) key() (crypto.Signer, error) {
 		return nil, bad
 	}
 	signer, ok := key.(crypto.Signer)
-	if err != nil || !ok {
-		return nil, bad
-	}
-	if algorithm(signer) == "" {
+	if err != nil || !ok || algorithm(signer) == "" {
 		return nil, bad
 	}
 	return signer, nil

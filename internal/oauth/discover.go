@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,11 +83,7 @@ func (c *Client) protectedResource(ctx context.Context, metadata string) (*place
 		}
 		return c.readResource(&m)
 	}
-	issuer := (&url.URL{Scheme: c.server.Scheme, Host: c.server.Host}).String()
-	if c.conf.Issuer != "" {
-		issuer = c.conf.Issuer
-	}
-	return &place{resource: c.resource}, issuer, nil
+	return &place{resource: c.resource}, cmp.Or(c.conf.Issuer, (&url.URL{Scheme: c.server.Scheme, Host: c.server.Host}).String()), nil
 }
 
 func (c *Client) readResource(m *oauthex.ProtectedResourceMetadata) (*place, string, error) {
@@ -150,15 +147,9 @@ func (s *authServer) check(issuer string) error {
 	if !sameIssuer(s.Issuer, issuer) {
 		return errors.New("its metadata are those of another issuer")
 	}
-	for _, e := range []struct {
-		name, address string
-		required      bool
-	}{{"token_endpoint", s.TokenEndpoint, true}, {"authorization_endpoint", s.AuthorizationEndpoint, false}, {"registration_endpoint", s.RegistrationEndpoint, false}} {
-		if e.address == "" && !e.required {
-			continue
-		}
-		if _, err := secureURL(e.address); err != nil {
-			return fmt.Errorf("its %s %w", e.name, err)
+	for name, address := range map[string]string{"token_endpoint": s.TokenEndpoint, "authorization_endpoint": s.AuthorizationEndpoint, "registration_endpoint": s.RegistrationEndpoint} {
+		if _, err := secureURL(address); err != nil && (address != "" || name == "token_endpoint") {
+			return fmt.Errorf("its %s %w", name, err)
 		}
 	}
 	return nil
