@@ -69,7 +69,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 			"provider", d.Provider, "model", d.Model, "dialect", d.Dialect,
 			"tool_use_mode", string(d.ToolUseMode), "tools", d.Tools.Count)
 		for _, held := range d.Tools.Withheld {
-			s.line(ctx, slog.LevelDebug, "tool withheld", e, "tool_name", held.Tool, "reason", string(held.Reason), "rule", held.Rule)
+			s.line(ctx, slog.LevelDebug, "tool withheld", e, "tool_name", held.Tool, "reason", held.Reason, "rule", held.Rule)
 		}
 	case *event.ModelCallStarted: // the line of its end contains the same data
 	case *event.ModelCallFinished:
@@ -80,7 +80,7 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 		}
 	case *event.ToolCallParseError:
 		s.line(ctx, slog.LevelDebug, "tool call not readable", e,
-			"dialect", d.Dialect, "code", string(d.Error), "bytes", d.ExcerptBytes)
+			"dialect", d.Dialect, "code", d.Error, "bytes", d.ExcerptBytes)
 	case *event.ToolCallPlanned:
 	case *event.ApprovalRequested:
 		s.line(ctx, slog.LevelInfo, "approval requested", e, "tool_call_id", d.ToolCallID, "tool_name", d.Tool,
@@ -104,9 +104,9 @@ func (s *Slog) Emit(ctx context.Context, e event.Event) {
 	case *event.ToolCallResult:
 		s.toolCall(ctx, e, d)
 	case *event.RunPaused:
-		s.line(ctx, slog.LevelInfo, "run paused", e, "reason", string(d.Reason), "pending", len(d.Pending))
+		s.line(ctx, slog.LevelInfo, "run paused", e, "reason", d.Reason, "pending", len(d.Pending))
 	case *event.RunResumed:
-		s.line(ctx, slog.LevelInfo, "run resumed", e, "reason", string(d.Reason), "pending", len(d.Pending))
+		s.line(ctx, slog.LevelInfo, "run resumed", e, "reason", d.Reason, "pending", len(d.Pending))
 	case *event.RunFinished:
 		s.runFinished(ctx, e, d)
 	case *event.TextDelta, *event.ReasoningDelta, *event.CommentaryDelta, *event.ToolCallDelta, *event.ToolCallProgress: // not logged
@@ -128,7 +128,7 @@ func (s *Slog) modelCall(ctx context.Context, e event.Event, d *event.ModelCallF
 		return
 	}
 	args := []any{"attempt", d.Attempt, "provider", d.Provider, "model", d.Model,
-		"finish_reason", string(d.FinishReason), "tool_calls", d.ToolCalls,
+		"finish_reason", d.FinishReason, "tool_calls", d.ToolCalls,
 		"input_tokens", d.Usage.InputTokens, "output_tokens", d.Usage.OutputTokens,
 		"latency_ms", d.LatencyMS, "upstream_request_id", d.UpstreamRequestID}
 	s.line(ctx, slog.LevelDebug, "model call", e, withTexts(args, "code", d.ErrorCode)...)
@@ -144,7 +144,7 @@ func (s *Slog) toolCall(ctx context.Context, e event.Event, d *event.ToolCallRes
 	}
 	s.mu.Unlock()
 	args := []any{"tool_name", d.Tool, "tool_call_id", d.ToolCallID, "seq", d.Seq,
-		"status", d.Status, "code", string(d.ErrorType), "output_size_bytes", x.size, "latency_ms", d.LatencyMS,
+		"status", d.Status, "code", d.ErrorType, "output_size_bytes", x.size, "latency_ms", d.LatencyMS,
 		"upstream_request_id", upstream}
 	if x.rc != nil {
 		args = append(args, "rc", *x.rc)

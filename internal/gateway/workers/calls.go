@@ -108,7 +108,7 @@ func (c *conn) claim(serves []string, limit int) int {
 	calls, err := c.handler.opts.Queue.ClaimCalls(c.ctx, c.id, serves, c.handler.opts.Lease, limit)
 	if err != nil {
 		if c.ctx.Err() == nil {
-			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+			c.log.Warn("calls cannot be claimed for the moment", "worker", c.id, "code", lathe.CodeOf(err))
 		}
 		return 0
 	}
@@ -138,7 +138,7 @@ func (c *conn) send(call *remote.Call) {
 		case c.ctx.Err() != nil:
 			c.returnCall(call)
 		case !errors.Is(err, lathe.ErrConflict):
-			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", string(lathe.CodeOf(err)))
+			c.log.Warn("a call cannot be started for the moment", "worker", c.id, "code", lathe.CodeOf(err))
 		}
 		return
 	}

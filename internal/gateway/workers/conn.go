@@ -122,7 +122,7 @@ func (c *conn) greet() error {
 
 // unavailable logs err and returns the error that ends the connection with the status "try again later". The worker then reconnects.
 func (c *conn) unavailable(what string, err error) error {
-	c.log.Warn("cannot "+what+" a worker", "worker", c.id, "code", string(lathe.CodeOf(err)))
+	c.log.Warn("cannot "+what+" a worker", "worker", c.id, "code", lathe.CodeOf(err))
 	return &closed{status: websocket.StatusTryAgainLater, reason: "the gateway cannot reach its store"}
 }
 

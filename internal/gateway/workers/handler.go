@@ -172,7 +172,7 @@ func (w *Handler) Serve(ctx context.Context) {
 	watching.Go(func() {
 		for ctx.Err() == nil {
 			if err := w.opts.Queue.WatchCalls(ctx, w.hint); err != nil && ctx.Err() == nil {
-				w.opts.Log.Warn("hints of calls are lost for the moment", "code", string(lathe.CodeOf(err)))
+				w.opts.Log.Warn("hints of calls are lost for the moment", "code", lathe.CodeOf(err))
 			}
 			select {
 			case <-time.After(w.opts.Poll):
@@ -189,7 +189,7 @@ func (w *Handler) Serve(ctx context.Context) {
 	tick := time.Tick(max(w.opts.Lease/10, 50*time.Millisecond))
 	for {
 		if _, err := w.opts.Queue.ExpireCalls(ctx); err != nil && ctx.Err() == nil {
-			w.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", string(lathe.CodeOf(err)))
+			w.opts.Log.Warn("the calls of lost workers cannot be dealt with for the moment", "code", lathe.CodeOf(err))
 		}
 		select {
 		case <-tick:
