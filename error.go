@@ -3,8 +3,6 @@ package lathe
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -167,21 +165,17 @@ type UpstreamError struct {
 // Error returns the kind, the status and the provider's code, such as "rate_limited (HTTP 429) code quota". It contains no text of the
 // server.
 func (e *UpstreamError) Error() string {
-	var b strings.Builder
-	b.WriteString(string(e.Kind))
-	if e.Status != 0 {
-		b.WriteString(" (HTTP ")
-		if e.InBand {
-			b.WriteString("200, error ")
-		}
-		b.WriteString(strconv.Itoa(e.Status))
-		b.WriteByte(')')
+	text := string(e.Kind)
+	switch {
+	case e.Status != 0 && e.InBand:
+		text += fmt.Sprintf(" (HTTP 200, error %d)", e.Status)
+	case e.Status != 0:
+		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	if e.ProviderCode != "" {
-		b.WriteString(" code ")
-		b.WriteString(e.ProviderCode)
+		text += " code " + e.ProviderCode
 	}
-	return b.String()
+	return text
 }
 
 // Unwrap returns Err, the transport's error or nil.
