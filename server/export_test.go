@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,8 +25,8 @@ type RouteRow struct {
 func (g *Server) Routes() []RouteRow {
 	values := strings.NewReplacer("{id...}", "sim/demo", "{model...}", "sim/demo:generateContent", "{id}", "run_x", "{name}", "calculator", "{call}", "call_1", "{$}", "")
 	var out []RouteRow
-	for i := range g.table {
-		rt := &g.table[i]
+	for _, pattern := range slices.Sorted(maps.Keys(g.table)) {
+		rt := g.table[pattern]
 		method, path, ok := strings.Cut(rt.pattern, " ")
 		if !ok {
 			method, path = http.MethodPost, "/nothing/here"

@@ -11,7 +11,7 @@ import (
 // A Server is the http.Handler of the gateway, with its middleware and routes. Its methods may be called from several goroutines at once.
 type Server struct {
 	*core
-	table []route
+	table routes
 	mux   *http.ServeMux
 	// consoleMux serves the routes of the console's own listener.
 	consoleMux *http.ServeMux

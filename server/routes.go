@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -9,11 +10,14 @@ import (
 	"github.com/lathe-run/lathe/internal/wire/workers"
 )
 
-// A route is one row of the routing table. The zero values of its fields are the strictest rules: the route requires a key,
+// routes is a routing table, by pattern of [http.ServeMux].
+type routes map[string]*route
+
+// A route is one row of a routing table. The zero values of its fields are the strictest rules: the route requires a key,
 // the host and origin of the request are checked, the request counts in the pool of normal requests, and its body is not
 // read.
 type route struct {
-	pattern    string // a pattern of [http.ServeMux]
+	pattern    string // key of the route in routes; set by mount
 	handle     handler
 	credential credential
 	pool       admission.Pool
@@ -82,139 +86,135 @@ const (
 )
 
 // routes returns the routing table of the main listener. Other methods of the same path get 405.
-func (g *Server) routes() []route {
-	table := []route{
-		{pattern: "POST /v1/chat/completions", handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses", handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses/compact", handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/responses/input_tokens", handle: g.counter.serve(responsesAPI), body: wholeBody},
-		{pattern: "GET /v1/responses", handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
-		{pattern: "POST /v1/messages", handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/messages/count_tokens", handle: g.counter.serve(countedMessages), body: wholeBody},
-		{pattern: "POST /v1beta/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
-		{pattern: "POST /v1/models/{model...}", handle: g.chat.gemini, body: wholeBody, startsRun: true},
-		{pattern: "GET /v1/models", handle: g.catalog.listModels},
-		{pattern: "GET /v1/models/{id...}", handle: g.catalog.showModel},
-		{pattern: "GET /v1beta/models", handle: g.catalog.listModels},
-		{pattern: "GET /v1beta/models/{id...}", handle: g.catalog.showModel},
+func (g *Server) routes() routes {
+	table := routes{
+		"POST /v1/chat/completions":       {handle: g.chat.serve(chatCompletions), body: wholeBody, startsRun: true},
+		"POST /v1/responses":              {handle: g.chat.serve(responsesAPI), body: wholeBody, startsRun: true},
+		"POST /v1/responses/compact":      {handle: g.chat.serve(compactedResponses), body: wholeBody, startsRun: true},
+		"POST /v1/responses/input_tokens": {handle: g.counter.serve(responsesAPI), body: wholeBody},
+		"GET /v1/responses":               {handle: g.connectSocket, pool: admission.Sockets, outlivesDrain: true, upgrades: true},
+		"POST /v1/messages":               {handle: g.chat.serve(messagesAPI), body: wholeBody, startsRun: true},
+		"POST /v1/messages/count_tokens":  {handle: g.counter.serve(countedMessages), body: wholeBody},
+		"POST /v1beta/models/{model...}":  {handle: g.chat.gemini, body: wholeBody, startsRun: true},
+		"POST /v1/models/{model...}":      {handle: g.chat.gemini, body: wholeBody, startsRun: true},
+		"GET /v1/models":                  {handle: g.catalog.listModels},
+		"GET /v1/models/{id...}":          {handle: g.catalog.showModel},
+		"GET /v1beta/models":              {handle: g.catalog.listModels},
+		"GET /v1beta/models/{id...}":      {handle: g.catalog.showModel},
 
-		{pattern: "GET /api/tools", handle: g.catalog.listTools},
-		{pattern: "POST /api/tools/{name}/call", handle: g.catalog.callTool, body: wholeBody, startsRun: true},
-		{pattern: "POST /api/tools/{name}/disable", handle: g.catalog.switchTool(true), admin: true, body: wholeBody},
-		{pattern: "POST /api/tools/{name}/enable", handle: g.catalog.switchTool(false), admin: true},
-		{pattern: "GET /api/summaries", handle: g.catalog.summaries},
-		{pattern: "GET /api/limits", handle: g.catalog.showLimits},
+		"GET /api/tools":                 {handle: g.catalog.listTools},
+		"POST /api/tools/{name}/call":    {handle: g.catalog.callTool, body: wholeBody, startsRun: true},
+		"POST /api/tools/{name}/disable": {handle: g.catalog.switchTool(true), admin: true, body: wholeBody},
+		"POST /api/tools/{name}/enable":  {handle: g.catalog.switchTool(false), admin: true},
+		"GET /api/summaries":             {handle: g.catalog.summaries},
+		"GET /api/limits":                {handle: g.catalog.showLimits},
 
-		{pattern: "POST /api/chat", handle: g.ui.uiChat, body: wholeBody, startsRun: true},
+		"POST /api/chat": {handle: g.ui.uiChat, body: wholeBody, startsRun: true},
 
-		{pattern: "GET /api/tools/{name}", handle: g.state.showTool},
-		{pattern: "GET /api/keys", handle: g.state.listKeys},
-		{pattern: "GET /api/usage", handle: g.state.showUsage},
-		{pattern: "GET /api/health", handle: g.state.health, admin: true},
-		{pattern: "POST /api/reload", handle: g.state.reload, admin: true},
-		{pattern: "POST /api/session/links", handle: g.browsers.makeLink},
+		"GET /api/tools/{name}":   {handle: g.state.showTool},
+		"GET /api/keys":           {handle: g.state.listKeys},
+		"GET /api/usage":          {handle: g.state.showUsage},
+		"GET /api/health":         {handle: g.state.health, admin: true},
+		"POST /api/reload":        {handle: g.state.reload, admin: true},
+		"POST /api/session/links": {handle: g.browsers.makeLink},
 
-		{pattern: "GET /metrics", handle: g.metrics, pool: admission.Unbounded},
-		{pattern: "GET /api/openapi.json", handle: plain(openAPI), credential: noCredential},
-		{pattern: "GET " + resourceMetadataPath, handle: g.describeResource(""), credential: noCredential},
-		{pattern: "GET " + resourceMetadataPath + mcpPath, handle: g.describeResource(mcpPath), credential: noCredential},
-		{pattern: "GET /livez", handle: plain(g.livez), credential: noCredential, probe: true},
-		{pattern: "GET /readyz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "GET /healthz", handle: plain(g.readyz), credential: noCredential, probe: true},
-		{pattern: "HEAD /{$}", handle: plain(head), credential: noCredential, probe: true}, // Claude Code sends this request first
-		{pattern: "/", handle: g.unmatched, credential: noCredential},                      // every path that no other row has
+		"GET /metrics":                          {handle: g.metrics, pool: admission.Unbounded},
+		"GET /api/openapi.json":                 {handle: plain(openAPI), credential: noCredential},
+		"GET " + resourceMetadataPath:           {handle: g.describeResource(""), credential: noCredential},
+		"GET " + resourceMetadataPath + mcpPath: {handle: g.describeResource(mcpPath), credential: noCredential},
+		"GET /livez":                            {handle: plain(g.livez), credential: noCredential, probe: true},
+		"GET /readyz":                           {handle: plain(g.readyz), credential: noCredential, probe: true},
+		"GET /healthz":                          {handle: plain(g.readyz), credential: noCredential, probe: true},
+		"HEAD /{$}":                             {handle: plain(head), credential: noCredential, probe: true}, // Claude Code sends this request first
+		"/":                                     {handle: g.unmatched, credential: noCredential},              // every path that no other row has
 	}
-	table = append(table, needing(runStore, []route{
-		{pattern: "GET /v1/responses/{id}", handle: g.stored.showResponse},
-		{pattern: "DELETE /v1/responses/{id}", handle: g.stored.deleteResponse},
-		{pattern: "POST /v1/responses/{id}/cancel", handle: g.stored.cancelResponse},
-		{pattern: "GET /v1/responses/{id}/input_items", handle: g.stored.listInput},
-		{pattern: "POST /api/runs", handle: g.runs.createRun, body: wholeBody, startsRun: true},
-		{pattern: "GET /api/runs", handle: g.runs.listRuns},
-		{pattern: "POST /api/runs/import", handle: g.runs.importRun, body: wholeBody},
-		{pattern: "GET /api/stats", handle: g.runs.showStats},
-		{pattern: "GET /api/runs/{id}", handle: g.runs.showRun},
-		{pattern: "DELETE /api/runs/{id}", handle: g.removal.deleteRun},
-		{pattern: "GET /api/runs/{id}/events", handle: g.runs.watchRun, pool: admission.Watchers},
-		{pattern: "GET /api/runs/{id}/export", handle: g.runs.exportRun},
-		{pattern: "POST /api/runs/{id}/cancel", handle: g.inputs.cancelRun},
-		{pattern: "POST /api/runs/{id}/resume", handle: g.inputs.resumeRun},
-		{pattern: "POST /api/runs/{id}/replay", handle: g.runs.replayRun, body: wholeBody, startsRun: true},
-		{pattern: "POST /api/runs/{id}/approvals/{call}", handle: g.inputs.answerApproval, body: wholeBody},
-		{pattern: "POST /api/runs/{id}/tool_results", handle: g.inputs.postResults, body: wholeBody},
-		{pattern: "GET /api/approvals", handle: g.runs.listApprovals},
-		{pattern: "GET /api/sessions", handle: g.removal.listSessions},
-		{pattern: "PATCH /api/sessions/{id}", handle: g.removal.renameSession, body: wholeBody},
-		{pattern: "DELETE /api/sessions/{id}", handle: g.removal.deleteSession},
-		{pattern: "DELETE /api/principals/{name}", handle: g.removal.deletePrincipal},
-		{pattern: "GET /api/chat/{id}/stream", handle: g.ui.watchUI, pool: admission.Watchers},
-		{pattern: "POST /api/chat/resume", handle: g.ui.resumeUI, pool: admission.Watchers, body: wholeBody},
-	})...)
-	table = append(table, needing(serverState, []route{
-		{pattern: "GET /api/servers", handle: g.state.listServers},
-		{pattern: "POST /api/servers/{name}/reconnect", handle: g.state.reconnect, admin: true},
-		{pattern: "GET /api/pins", handle: g.state.listPins, admin: true},
-		{pattern: "POST /api/pins/{name}/accept", handle: g.state.accept, admin: true, body: wholeBody},
-		{pattern: "GET /api/models", handle: g.state.listModels},
-		{pattern: "POST /api/policy/explain", handle: g.state.explain, body: wholeBody},
-		{pattern: "GET /api/audit", handle: g.state.showAudit, admin: true},
-		{pattern: "GET /api/config", handle: g.state.listSettings, admin: true},
-	})...)
-	table = append(table, needing(evalResults, []route{
-		{pattern: "GET /api/evals", handle: g.catalog.listEvals, admin: true},
-		{pattern: "GET /api/evals/{id}", handle: g.catalog.showEval, admin: true},
-		{pattern: "GET /api/evals/{id}/runs/{name}", handle: g.catalog.showEvalRun, admin: true},
-	})...)
+	maps.Copy(table, needing(runStore, routes{
+		"GET /v1/responses/{id}":               {handle: g.stored.showResponse},
+		"DELETE /v1/responses/{id}":            {handle: g.stored.deleteResponse},
+		"POST /v1/responses/{id}/cancel":       {handle: g.stored.cancelResponse},
+		"GET /v1/responses/{id}/input_items":   {handle: g.stored.listInput},
+		"POST /api/runs":                       {handle: g.runs.createRun, body: wholeBody, startsRun: true},
+		"GET /api/runs":                        {handle: g.runs.listRuns},
+		"POST /api/runs/import":                {handle: g.runs.importRun, body: wholeBody},
+		"GET /api/stats":                       {handle: g.runs.showStats},
+		"GET /api/runs/{id}":                   {handle: g.runs.showRun},
+		"DELETE /api/runs/{id}":                {handle: g.removal.deleteRun},
+		"GET /api/runs/{id}/events":            {handle: g.runs.watchRun, pool: admission.Watchers},
+		"GET /api/runs/{id}/export":            {handle: g.runs.exportRun},
+		"POST /api/runs/{id}/cancel":           {handle: g.inputs.cancelRun},
+		"POST /api/runs/{id}/resume":           {handle: g.inputs.resumeRun},
+		"POST /api/runs/{id}/replay":           {handle: g.runs.replayRun, body: wholeBody, startsRun: true},
+		"POST /api/runs/{id}/approvals/{call}": {handle: g.inputs.answerApproval, body: wholeBody},
+		"POST /api/runs/{id}/tool_results":     {handle: g.inputs.postResults, body: wholeBody},
+		"GET /api/approvals":                   {handle: g.runs.listApprovals},
+		"GET /api/sessions":                    {handle: g.removal.listSessions},
+		"PATCH /api/sessions/{id}":             {handle: g.removal.renameSession, body: wholeBody},
+		"DELETE /api/sessions/{id}":            {handle: g.removal.deleteSession},
+		"DELETE /api/principals/{name}":        {handle: g.removal.deletePrincipal},
+		"GET /api/chat/{id}/stream":            {handle: g.ui.watchUI, pool: admission.Watchers},
+		"POST /api/chat/resume":                {handle: g.ui.resumeUI, pool: admission.Watchers, body: wholeBody},
+	}))
+	maps.Copy(table, needing(serverState, routes{
+		"GET /api/servers":                   {handle: g.state.listServers},
+		"POST /api/servers/{name}/reconnect": {handle: g.state.reconnect, admin: true},
+		"GET /api/pins":                      {handle: g.state.listPins, admin: true},
+		"POST /api/pins/{name}/accept":       {handle: g.state.accept, admin: true, body: wholeBody},
+		"GET /api/models":                    {handle: g.state.listModels},
+		"POST /api/policy/explain":           {handle: g.state.explain, body: wholeBody},
+		"GET /api/audit":                     {handle: g.state.showAudit, admin: true},
+		"GET /api/config":                    {handle: g.state.listSettings, admin: true},
+	}))
+	maps.Copy(table, needing(evalResults, routes{
+		"GET /api/evals":                  {handle: g.catalog.listEvals, admin: true},
+		"GET /api/evals/{id}":             {handle: g.catalog.showEval, admin: true},
+		"GET /api/evals/{id}/runs/{name}": {handle: g.catalog.showEvalRun, admin: true},
+	}))
 	if g.opts.MCP != nil {
-		table = append(table,
-			route{pattern: "POST " + mcpPath, handle: g.mcp, body: messageBody, outlivesDrain: true},
-			route{pattern: "GET " + mcpPath, handle: g.mcp, pool: admission.Watchers, outlivesDrain: true},
-			route{pattern: "DELETE " + mcpPath, handle: g.mcp, outlivesDrain: true})
+		table["POST "+mcpPath] = &route{handle: g.mcp, body: messageBody, outlivesDrain: true}
+		table["GET "+mcpPath] = &route{handle: g.mcp, pool: admission.Watchers, outlivesDrain: true}
+		table["DELETE "+mcpPath] = &route{handle: g.mcp, outlivesDrain: true}
 	}
 	if g.opts.Workers != nil { // the pool is Unbounded: [WorkerOptions] has limits of its own on connections
-		table = append(table, route{pattern: "GET " + workers.Path, handle: g.opts.Workers.connect, credential: workerToken, pool: admission.Unbounded, outlivesDrain: true, machinesOnly: true})
+		table["GET "+workers.Path] = &route{handle: g.opts.Workers.connect, credential: workerToken, pool: admission.Unbounded, outlivesDrain: true, machinesOnly: true}
 	}
 	if g.shared != nil {
-		table = append(table, route{pattern: "GET " + clusterPath + "runs/{id}/deltas", handle: g.peers.streamDeltas, credential: clusterKey, pool: admission.Watchers, machinesOnly: true})
+		table["GET "+clusterPath+"runs/{id}/deltas"] = &route{handle: g.peers.streamDeltas, credential: clusterKey, pool: admission.Watchers, machinesOnly: true}
 	}
 	if !g.opts.SeparateConsole {
-		table = append(table, g.consolePages()...)
+		maps.Copy(table, g.consolePages())
 	}
 	return table
 }
 
 // consolePages returns the routes that only the listener of the console serves: the files of the console, and the sign-in
 // and sessions of its pages.
-func (g *Server) consolePages() []route {
-	table := []route{
-		{pattern: "GET /api/session", handle: g.browsers.showSession, credential: noCredential},
-		{pattern: "POST /api/session", handle: g.browsers.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
-		{pattern: "DELETE /api/session", handle: g.browsers.signOut},
-		{pattern: "GET /api/session/oidc", handle: g.browsers.beginSignIn, credential: noCredential},
-		{pattern: "GET " + signInCallback, handle: g.browsers.finishSignIn, credential: noCredential},
+func (g *Server) consolePages() routes {
+	table := routes{
+		"GET /api/session":      {handle: g.browsers.showSession, credential: noCredential},
+		"POST /api/session":     {handle: g.browsers.signIn, credential: noCredential, body: wholeBody, maxBody: maxSignIn},
+		"DELETE /api/session":   {handle: g.browsers.signOut},
+		"GET /api/session/oidc": {handle: g.browsers.beginSignIn, credential: noCredential},
+		"GET " + signInCallback: {handle: g.browsers.finishSignIn, credential: noCredential},
 	}
 	if g.opts.NoPage {
 		return table
 	}
 	page := console.Handler()
 	for _, pattern := range console.Patterns() {
-		table = append(table, route{pattern: pattern, handle: plain(page.ServeHTTP), credential: noCredential})
+		table[pattern] = &route{handle: plain(page.ServeHTTP), credential: noCredential}
 	}
 	return table
 }
 
 // consoleRoutes returns the routes of the console's own listener: the pages, and the API that the pages call.
-func (g *Server) consoleRoutes() []route {
-	var table []route
-	for _, rt := range g.table {
-		_, path, _ := strings.Cut(rt.pattern, " ")
-		if rt.machinesOnly || rt.credential == workerToken || path == mcpPath || path == resourceMetadataPath+mcpPath || path == "/metrics" {
-			continue
-		}
-		table = append(table, rt)
-	}
+func (g *Server) consoleRoutes() routes {
+	table := maps.Clone(g.table)
+	maps.DeleteFunc(table, func(pattern string, rt *route) bool {
+		_, path, _ := strings.Cut(pattern, " ")
+		return rt.machinesOnly || rt.credential == workerToken || path == mcpPath || path == resourceMetadataPath+mcpPath || path == "/metrics"
+	})
 	if g.opts.SeparateConsole {
-		table = append(table, g.consolePages()...)
+		maps.Copy(table, g.consolePages())
 	}
 	return table
 }
@@ -228,10 +228,11 @@ func (rt *route) name() string {
 }
 
 // mount returns a mux that serves each route behind the middleware.
-func (g *Server) mount(table []route) *http.ServeMux {
+func (g *Server) mount(table routes) *http.ServeMux {
 	mux := http.NewServeMux()
-	for i := range table {
-		mux.Handle(table[i].pattern, g.gate.guarded(&table[i]))
+	for pattern, rt := range table {
+		rt.pattern = pattern
+		mux.Handle(pattern, g.gate.guarded(rt))
 	}
 	return mux
 }
@@ -245,9 +246,9 @@ func plain(h http.HandlerFunc) handler {
 }
 
 // needing sets what the routes need.
-func needing(n need, rows []route) []route {
-	for i := range rows {
-		rows[i].needs = n
+func needing(n need, rows routes) routes {
+	for _, rt := range rows {
+		rt.needs = n
 	}
 	return rows
 }
