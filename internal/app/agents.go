@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -76,7 +75,7 @@ func (a *agents) tools(cfg *config.Config) ([]lathe.Tool, error) {
 		t, err := agenttool.New(name, c.Description, start, &agenttool.Options{Instructions: c.Instructions, Tools: c.Tools, Limits: c.Limits,
 			Effect: c.Effect, Timeout: c.Timeout, Target: c.Model})
 		if err != nil {
-			return nil, invalidConfig(fmt.Errorf("tools.run.%s: %w", name, Cause(err)))
+			return nil, invalidConfig("tools.run.%s: %w", name, Cause(err))
 		}
 		out = append(out, t)
 	}
@@ -106,7 +105,7 @@ func newLoops(cfg *config.Config, runner *tool.Runner, opts *ModelOptions, meter
 	return func(model string) (*loop.Loop, error) {
 		entry, err := cfg.Model(model)
 		if err != nil {
-			return nil, invalidConfig(Cause(err))
+			return nil, configError(Cause(err))
 		}
 		chat, err := NewModel(cfg, entry, opts)
 		if err != nil {

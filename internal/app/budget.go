@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -34,7 +33,7 @@ func (a *App) checkBudgets(cfg *config.Config) error {
 	}
 	for _, k := range budgetsOf(cfg) {
 		if k.Budget != store.NoBudget || k.GroupBudget != store.NoBudget {
-			return invalidConfig(errors.New("keys have a budget, and no store keeps what they use: name one with serve.store"))
+			return invalidConfig("keys have a budget, and no store keeps what they use: name one with serve.store")
 		}
 	}
 	return nil
@@ -89,7 +88,7 @@ func newLoop(cfg *config.Config, entry *config.Model, model lathe.Model, runner 
 	}
 	l, err := loop.New(model, runner, opts)
 	if err != nil {
-		return nil, invalidConfig(Cause(err))
+		return nil, configError(Cause(err))
 	}
 	return l, nil
 }

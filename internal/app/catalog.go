@@ -108,7 +108,7 @@ func OpenCatalog(cfg *config.Config) (*Catalog, error) {
 	c, bad := buildCatalog(cfg)
 	if len(bad) > 0 {
 		c.Close()
-		return nil, invalidConfig(config.Problems(bad))
+		return nil, configError(config.Problems(bad))
 	}
 	return c, nil
 }

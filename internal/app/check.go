@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lathe-run/lathe/internal/config"
 	"github.com/lathe-run/lathe/server"
@@ -48,7 +47,7 @@ func Check(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	if err := CheckAddr(cfg, cfg.Serve.Addr); err != nil {
-		return invalidConfig(fmt.Errorf("serve.addr: %w", Cause(err)))
+		return invalidConfig("serve.addr: %w", Cause(err))
 	}
 	return nil
 }

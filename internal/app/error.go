@@ -18,8 +18,12 @@ import (
 // Op is the Op of this package's *[lathe.Error] values.
 const Op = "app"
 
-func invalidConfig(err error) error {
+func configError(err error) error {
 	return lathe.CodeInvalidConfig.Wrap(Op, err)
+}
+
+func invalidConfig(format string, args ...any) error {
+	return lathe.CodeInvalidConfig.Errorf(Op, format, args...)
 }
 
 func invalidRequest(format string, args ...any) error {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/lathe-run/lathe/approval"
@@ -37,7 +36,7 @@ func (a *App) newExecutor() (err error) {
 		return nil
 	}
 	if _, memory := a.store.(memoryStore); a.store == nil || memory {
-		return invalidConfig(errors.New("runs that another engine executes need a store that outlives the process: --store sqlite:PATH or postgres://USER@HOST/DATABASE, or serve.store"))
+		return invalidConfig("runs that another engine executes need a store that outlives the process: --store sqlite:PATH or postgres://USER@HOST/DATABASE, or serve.store")
 	}
 	loopOf := func(target string) (*loop.Loop, func(), error) { return a.server.Loop(target) }
 	a.executor, err = a.opts.Executor(&ExecutorParts{Engine: a.engine, Store: a.store, Approvals: a.approvals, Loop: loopOf, Log: a.log})

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/lathe-run/lathe/internal/config"
@@ -50,7 +49,7 @@ func OpenLogin(cfg *config.Config, name string) (*Login, error) {
 		err = errors.New("its url is neither https nor on this machine: tokens would be seen on their way")
 	}
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("%s: %w", plain, err))
+		return nil, invalidConfig("%s: %w", plain, err)
 	}
 	return &Login{Kind: kind, Name: plain, tokens: tokens, close: client.Close}, nil
 }

@@ -110,7 +110,7 @@ func NewProvider(m *config.Model, options *ModelOptions) (lathe.Model, error) {
 	}
 	model, err := provider.New(m.Wire, name, opts)
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+		return nil, invalidConfig("model %s: %w", m.Name, Cause(err))
 	}
 	return model, nil
 }
@@ -175,11 +175,11 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 		return nil, err
 	}
 	if m.Constrain == "strict" && m.Dialect != "" && m.Dialect != provider.NativeDialect {
-		return nil, invalidConfig(fmt.Errorf("model %s: constrain: strict is set on tools, but with a dialect requests have none: set it to %s", m.Name,
-			strings.Join(dialect.ConstraintServers(), ", ")))
+		return nil, invalidConfig("model %s: constrain: strict is set on tools, but with a dialect requests have none: set it to %s", m.Name,
+			strings.Join(dialect.ConstraintServers(), ", "))
 	}
 	if server := constraintServer(m); server != "" && m.Wire != "" && m.Wire != lathe.WireOpenAIChat {
-		return nil, invalidConfig(fmt.Errorf("model %s: constrain: %s is sent with chat completions only; its wire is %s", m.Name, server, m.Wire))
+		return nil, invalidConfig("model %s: constrain: %s is sent with chat completions only; its wire is %s", m.Name, server, m.Wire)
 	}
 	model, err = provider.WithDialect(model, m.Dialect, &provider.DialectOptions{
 		MaxPayloadBytes:       cfg.Limits().MaxPayloadBytes,
@@ -192,7 +192,7 @@ func Decorate(cfg *config.Config, m *config.Model, model lathe.Model) (lathe.Mod
 		ConstrainAfter:        m.ConstrainAfter,
 	})
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+		return nil, invalidConfig("model %s: %w", m.Name, Cause(err))
 	}
 	return model, nil
 }

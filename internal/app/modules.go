@@ -31,7 +31,7 @@ func StartModules(ctx context.Context, cfg *config.Config, set *tool.Set, log *s
 	m := &Modules{folder: folder}
 	if err := set.Replace(wasmtool.Origin, folder.List()); err != nil {
 		m.Close()
-		return nil, invalidConfig(err)
+		return nil, configError(err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -66,7 +66,7 @@ func (m *Modules) Close() {
 func OpenModules(cfg *config.Config) (*wasmtool.Folder, error) {
 	folder, err := wasmtool.OpenFolder(besideConfig(cfg, cfg.Tools.WASM.Dir), ModuleOptions(cfg))
 	if err != nil {
-		return nil, invalidConfig(err)
+		return nil, configError(err)
 	}
 	return folder, nil
 }
@@ -75,7 +75,7 @@ func OpenModules(cfg *config.Config) (*wasmtool.Folder, error) {
 func StartModule(ctx context.Context, cfg *config.Config, set *tool.Set, file string) (m *Modules, name string, err error) {
 	folder, err := wasmtool.Open(file, ModuleOptions(cfg))
 	if err != nil {
-		return nil, "", invalidConfig(err)
+		return nil, "", configError(err)
 	}
 	m = &Modules{folder: folder}
 	if err = folder.Ready(ctx); err == nil {
@@ -83,7 +83,7 @@ func StartModule(ctx context.Context, cfg *config.Config, set *tool.Set, file st
 	}
 	if err != nil {
 		m.Close()
-		return nil, "", invalidConfig(err)
+		return nil, "", configError(err)
 	}
 	return m, folder.List()[0].Spec().Name, nil
 }
@@ -97,7 +97,7 @@ func checkModules(ctx context.Context, cfg *config.Config, set *tool.Set) error 
 	defer m.Close()
 	if m.folder != nil {
 		if err := m.folder.Ready(ctx); err != nil {
-			return invalidConfig(err)
+			return configError(err)
 		}
 	}
 	return nil

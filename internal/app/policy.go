@@ -17,7 +17,7 @@ func NewPolicy(cfg *config.Config) (lathe.Policy, error) {
 	p := &cfg.Policy
 	decided, err := rules.New(list, &rules.Options{Else: policy.Effects{ReadOnly: p.ReadOnly, Idempotent: p.Idempotent, Writes: p.Writes}})
 	if err != nil {
-		return nil, at("policy.rules", invalidConfig(err))
+		return nil, at("policy.rules", configError(err))
 	}
 	labels := policy.Labels(p.Labels)
 	return policy.All(decided,

@@ -159,7 +159,7 @@ func withTransforms(cfg *config.Config, m *config.Model, model lathe.Model) (lat
 	chain, err := transform.New(transform.List(m.Transforms),
 		&transform.Options{MaxPayloadBytes: cfg.Limits().MaxPayloadBytes, ShowUnreadableCalls: cfg.ToolCalling.ShowUnreadableCalls})
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("model %s: %w", m.Name, Cause(err)))
+		return nil, invalidConfig("model %s: %w", m.Name, Cause(err))
 	}
 	return transform.Wrap(model, chain), nil
 }

@@ -61,13 +61,13 @@ func (a *App) Reload(cfg *config.Config) error {
 	}
 	if err := a.pools.workers.Reload(poolsOf(cfg)); err != nil {
 		next.close()
-		return invalidConfig(Cause(err))
+		return configError(Cause(err))
 	}
 	setup := next.setup
 	former, err := a.server.Reload(&setup)
 	if err != nil {
 		next.close()
-		return errors.Join(invalidConfig(Cause(err)), a.pools.workers.Reload(poolsOf(a.current.cfg)))
+		return errors.Join(configError(Cause(err)), a.pools.workers.Reload(poolsOf(a.current.cfg)))
 	}
 	unused := a.offerTools(next)
 	a.keep.Store(&cfg.Keep)

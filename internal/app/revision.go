@@ -170,14 +170,14 @@ func newSetup(cfg *config.Config, identities *identities, models server.Models, 
 	}
 	if cfg.Serve.OIDC.IsSet() {
 		if s.Identity, err = identities.of(cfg); err != nil {
-			return s, invalidConfig(err)
+			return s, configError(err)
 		}
 	}
 	if err = s.Check(); err == nil {
 		err = server.CheckWorkerPools(poolsOf(cfg))
 	}
 	if err != nil {
-		return s, invalidConfig(Cause(err))
+		return s, configError(Cause(err))
 	}
 	return s, nil
 }

@@ -61,7 +61,7 @@ func NewRunner(cfg *config.Config, set *tool.Set, calls *CallOptions) (*tool.Run
 	}
 	runner, err := tool.NewRunner(set, opts)
 	if err != nil {
-		return nil, invalidConfig(Cause(err))
+		return nil, configError(Cause(err))
 	}
 	return runner, nil
 }

@@ -64,7 +64,7 @@ func (a *App) newServer(cfg *config.Config) error {
 	}
 	out.Engine, out.Supervisor = a.engine, a.supervisor
 	if a.server, err = server.New(out); err != nil {
-		return invalidConfig(Cause(err))
+		return configError(Cause(err))
 	}
 	a.offerTools(a.current)
 	return nil

@@ -58,7 +58,7 @@ func StartServers(ctx context.Context, cfg *config.Config, set *tool.Set, opts *
 		one, err := s.server(name, cfg)
 		if err != nil {
 			s.Close()
-			return nil, invalidConfig(fmt.Errorf("tools.mcp.%s: %w", name, err))
+			return nil, invalidConfig("tools.mcp.%s: %w", name, err)
 		}
 		list = append(list, one)
 	}

@@ -41,7 +41,7 @@ func SimOptions(cfg *config.Config, script, replay string) (*sim.Options, error)
 	for name, file := range text.ByName(cfg.Sim.Scripts) {
 		s, err := readScript(regular.Open, besideConfig(cfg, file), sim.ParseScript)
 		if err != nil {
-			return nil, invalidConfig(fmt.Errorf("sim.scripts.%s: %w", name, Cause(err)))
+			return nil, invalidConfig("sim.scripts.%s: %w", name, Cause(err))
 		}
 		opts.Scripts[name] = s
 	}
@@ -56,7 +56,7 @@ func readScript(open func(path string) (*os.File, error), path string, parse fun
 	defer f.Close()
 	s, err := parse(f)
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("%s: %w", path, err))
+		return nil, invalidConfig("%s: %w", path, err)
 	}
 	return s, nil
 }

@@ -136,7 +136,7 @@ func checkStore(name string) error {
 		return nil
 	}
 	if _, _, err := ParseStoreName(name, "serve.store"); err != nil {
-		return invalidConfig(Cause(err))
+		return configError(Cause(err))
 	}
 	return nil
 }

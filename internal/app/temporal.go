@@ -25,7 +25,7 @@ func CheckTemporalTools(cfg *config.Config) error {
 	if len(cfg.Tools.Temporal) == 0 {
 		return nil
 	}
-	return invalidConfig(config.Problems{{Key: "tools.temporal." + slices.Sorted(maps.Keys(cfg.Tools.Temporal))[0], Message: errNotInTemporal.Error()}})
+	return configError(config.Problems{{Key: "tools.temporal." + slices.Sorted(maps.Keys(cfg.Tools.Temporal))[0], Message: errNotInTemporal.Error()}})
 }
 
 // newTemporalTool is the type of [Options.TemporalTool].

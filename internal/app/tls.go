@@ -2,7 +2,6 @@ package app
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net"
 
 	"github.com/lathe-run/lathe/internal/config"
@@ -23,15 +22,15 @@ func loadCertificate(cfg *config.Config) (*tls.Certificate, error) {
 		path = besideConfig(cfg, path)
 		var err error
 		if pair[i], err = regular.Read(path, maxTLSFile); err != nil {
-			return nil, invalidConfig(fmt.Errorf("serve.tls: %w", err))
+			return nil, invalidConfig("serve.tls: %w", err)
 		}
 		if len(pair[i]) > maxTLSFile {
-			return nil, invalidConfig(fmt.Errorf("serve.tls: %s is larger than %d bytes", path, maxTLSFile))
+			return nil, invalidConfig("serve.tls: %s is larger than %d bytes", path, maxTLSFile)
 		}
 	}
 	c, err := tls.X509KeyPair(pair[0], pair[1])
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("serve.tls: %w", err))
+		return nil, invalidConfig("serve.tls: %w", err)
 	}
 	return &c, nil
 }

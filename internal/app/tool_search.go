@@ -36,7 +36,7 @@ func SearchWithheld(cfg *config.Config) (lathe.Decision, bool) {
 // configured; otherwise the loop of the model would return the same error.
 func checkDefinitions(cfg *config.Config, runner *tool.Runner) error {
 	if err := runner.Check(nil, &tool.RunOptions{Settings: new(cfg.Settings()), Limits: new(cfg.Limits()), Defer: true}); err != nil {
-		return invalidConfig(Cause(err))
+		return configError(Cause(err))
 	}
 	return nil
 }

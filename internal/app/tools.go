@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -88,17 +87,17 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 	for _, name := range names {
 		t, ok := byName[name]
 		if !ok {
-			return nil, invalidConfig(fmt.Errorf("tools.builtin: no tool %q, there are %s", name, strings.Join(builtin.Names(), ", ")))
+			return nil, invalidConfig("tools.builtin: no tool %q, there are %s", name, strings.Join(builtin.Names(), ", "))
 		}
 		tools = append(tools, t)
 	}
 	overHTTP, problems, _ := httpTools(cfg, takeDocuments(cfg))
 	if len(problems) > 0 {
-		return nil, invalidConfig(config.Problems(problems))
+		return nil, configError(config.Problems(problems))
 	}
 	activities, problems := temporalTools(cfg, activity)
 	if len(problems) > 0 {
-		return nil, invalidConfig(config.Problems(problems))
+		return nil, configError(config.Problems(problems))
 	}
 	tools = slices.Concat(tools, overHTTP, activities)
 	asTools, err := running.tools(cfg)
@@ -108,10 +107,10 @@ func newToolSet(cfg *config.Config, running *agents, activity newTemporalTool, f
 	tools = append(append(tools, asTools...), further...)
 	set, err := tool.NewSetWithSearch(cfg.Limits(), searchOf(cfg), tools...)
 	if err != nil {
-		return nil, invalidConfig(Cause(err))
+		return nil, configError(Cause(err))
 	}
 	if problems := checkRenames(cfg, set); len(problems) > 0 {
-		return nil, invalidConfig(config.Problems(problems))
+		return nil, configError(config.Problems(problems))
 	}
 	return set, nil
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -48,16 +47,16 @@ func OpenTraces(cfg *config.Config, opts *TracesOptions) (*observe.Traces, error
 	}
 	headers, err := otlpHeaders(getenv("OTEL_EXPORTER_OTLP_HEADERS"), getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS"))
 	if err != nil {
-		return nil, invalidConfig(err)
+		return nil, configError(err)
 	}
 	queue, err := strconv.Atoi(cmp.Or(getenv("OTEL_BSP_MAX_QUEUE_SIZE"), "0"))
 	if err != nil || queue < 0 {
-		return nil, invalidConfig(errors.New("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048"))
+		return nil, invalidConfig("OTEL_BSP_MAX_QUEUE_SIZE: want the number of spans that may wait, such as 2048")
 	}
 	t, err := observe.NewTraces(&observe.TracesOptions{Endpoint: endpoint, Headers: headers, Service: getenv("OTEL_SERVICE_NAME"),
 		Version: opts.Version, Content: cfg.Telemetry.Content, Queue: queue, Baggage: baggageOf(cfg), ContentURL: strings.TrimSuffix(cfg.Telemetry.ContentURL.Reveal(), "/"), Latest: conventions(getenv) != "", Lost: opts.Lost, Log: opts.Log})
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("%s: want the URL of a collector, such as http://127.0.0.1:4318", from))
+		return nil, invalidConfig("%s: want the URL of a collector, such as http://127.0.0.1:4318", from)
 	}
 	return t, nil
 }

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -23,13 +21,13 @@ func newWebhook(cfg *config.Config, log *slog.Logger) (*webhook.Notifier, error)
 	address := w.URL.Reveal()
 	switch {
 	case address == "" && (!w.Secret.IsZero() || w.Page != ""):
-		return nil, invalidConfig(errors.New("approval.webhook.url: no address: where notices of waiting calls are sent"))
+		return nil, invalidConfig("approval.webhook.url: no address: where notices of waiting calls are sent")
 	case address == "":
 		return nil, nil
 	}
 	secret, err := webhook.ParseSecret(w.Secret.Reveal())
 	if err != nil {
-		return nil, invalidConfig(fmt.Errorf("approval.webhook.secret: %w", err))
+		return nil, invalidConfig("approval.webhook.secret: %w", err)
 	}
 	client, err := hostClient(address, cfg, &egress.Options{Timeout: webhookTimeout, MaxBodyBytes: maxWebhookBody, MaxRedirects: -1})
 	if err == nil {
@@ -37,9 +35,9 @@ func newWebhook(cfg *config.Config, log *slog.Logger) (*webhook.Notifier, error)
 	}
 	switch {
 	case egress.CodeOf(err) == egress.CodeAddress:
-		return nil, invalidConfig(errors.New("approval.webhook.url: the address is not public: name its host in tools.egress.private if it may be reached"))
+		return nil, invalidConfig("approval.webhook.url: the address is not public: name its host in tools.egress.private if it may be reached")
 	case err != nil:
-		return nil, invalidConfig(fmt.Errorf("approval.webhook.url: %w", egress.Plain(err)))
+		return nil, invalidConfig("approval.webhook.url: %w", egress.Plain(err))
 	}
 	return webhook.New(&webhook.Options{URL: address, Secret: secret, Page: strings.TrimRight(w.Page, "/"), Do: client.Do, Log: log}), nil
 }

@@ -38,7 +38,7 @@ func newWorkerPools(cfg *config.Config, kept Store, log *slog.Logger) (*workerPo
 	var err error
 	w.workers, err = server.NewWorkers(&server.WorkerOptions{Queue: w.queue, Registry: w.tools, Pools: poolsOf(cfg), Lease: cfg.Serve.WorkerLease, Log: log})
 	if err != nil {
-		return nil, invalidConfig(Cause(err))
+		return nil, configError(Cause(err))
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
