@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/lathe-run/lathe"
@@ -125,7 +124,7 @@ func mayExecute(s *loop.State, steps bool) error {
 	case steps:
 		return lathe.CodeInvalidRequest.Errorf("engine: execute a step", "the run was not accepted for steps: a supervisor executes it")
 	}
-	return lathe.CodeInvalidRequest.Wrap("engine: resume", errors.New("the run is executed by another engine: "+s.Executor))
+	return lathe.CodeInvalidRequest.Errorf("engine: resume", "the run is executed by another engine: %s", s.Executor)
 }
 
 // read reads a run that has not ended, under the claim h. steps reports that the caller executes the run step by step.
@@ -143,7 +142,7 @@ func (e *Engine) read(ctx context.Context, runID string, h *claimHandle, tried *
 	}
 	h.saw(g.state.LastID, g.state.Finished != nil)
 	if f := g.state.Finished; f != nil {
-		return nil, lathe.CodeConflict.Wrap("engine: resume", errors.New("the run has ended: "+string(f.Reason)))
+		return nil, lathe.CodeConflict.Errorf("engine: resume", "the run has ended: %s", f.Reason)
 	}
 	return g, nil
 }
