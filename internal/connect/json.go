@@ -8,6 +8,10 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // JSON is JSON without comments. An edit leaves the order of members and the indentation unchanged.
@@ -18,23 +22,15 @@ func decodeJSON(text []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.tree().(map[string]any), nil
+	return treeJSON(n).(map[string]any), nil
 }
 
-// A node is a JSON value. Its members are ordered.
-type node struct {
-	object, list bool
-	names        []string // names of the members of an object
-	values       []*node  // values of the members of an object, or elements of a list
-	scalar       any      // other values: string, json.Number, bool or nil
-}
-
-func parseJSON(text []byte) (*node, error) {
+// parseJSON returns an object as a mapping node.
+func parseJSON(text []byte) (*yaml.Node, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
-		return &node{object: true}, nil
+		return &yaml.Node{Kind: yaml.MappingNode}, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
+	d := decoder(text)
 	n, err := parseNode(d)
 	if err != nil {
 		return nil, err
@@ -42,150 +38,98 @@ func parseJSON(text []byte) (*node, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is text after the value")
 	}
-	if !n.object {
+	if n.Kind != yaml.MappingNode {
 		return nil, errors.New("it is not an object")
 	}
 	return n, nil
 }
 
-func parseNode(d *json.Decoder) (*node, error) {
+// parseNode returns a JSON value as a node. Scalars other than strings have their JSON text as the value.
+func parseNode(d *json.Decoder) (*yaml.Node, error) {
 	t, err := d.Token()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{}
-	delim, ok := t.(json.Delim)
-	if !ok {
-		n.scalar = t
-		return n, nil
+	n := &yaml.Node{Kind: yaml.ScalarNode}
+	switch t := t.(type) {
+	case json.Delim:
+		if n.Kind = yaml.SequenceNode; t == '{' {
+			n.Kind = yaml.MappingNode
+		}
+	case string:
+		return stringYAML(t), nil
+	default:
+		text, err := json.Marshal(t)
+		n.Value = string(text)
+		return n, err
 	}
-	n.object, n.list = delim == '{', delim == '['
 	for d.More() {
-		if n.object {
+		if n.Kind == yaml.MappingNode {
 			name, err := d.Token()
 			if err != nil {
 				return nil, err
 			}
-			if n.member(name.(string)) != nil {
+			if memberYAML(n, name.(string)) != nil {
 				return nil, fmt.Errorf("the member %q is there twice", name)
 			}
-			n.names = append(n.names, name.(string))
+			n.Content = append(n.Content, stringYAML(name.(string)))
 		}
 		value, err := parseNode(d)
 		if err != nil {
 			return nil, err
 		}
-		n.values = append(n.values, value)
+		n.Content = append(n.Content, value)
 	}
 	_, err = d.Token()
 	return n, err
 }
 
-func (n *node) member(name string) *node {
-	for i, have := range n.names {
-		if have == name {
-			return n.values[i]
-		}
-	}
-	return nil
+// treeJSON returns the value in the form of [Format.Decode]: maps, lists and scalars.
+func treeJSON(n *yaml.Node) any {
+	tree, _ := rawjson.Value(appendJSON(nil, n)) // cannot fail
+	return tree
 }
 
-// tree returns the value in the form of [Format.Decode]: maps, lists and scalars.
-func (n *node) tree() any {
+func decoder(text []byte) *json.Decoder {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d
+}
+
+// appendJSON appends the value as compact JSON.
+func appendJSON(b []byte, n *yaml.Node) []byte {
 	switch {
-	case n.object:
-		m := map[string]any{}
-		for i, name := range n.names {
-			m[name] = n.values[i].tree()
-		}
-		return m
-	case n.list:
-		l := make([]any, len(n.values))
-		for i, v := range n.values {
-			l[i] = v.tree()
-		}
-		return l
+	case n.Tag != "":
+		return rawjson.AppendQuote(b, n.Value)
+	case n.Kind == yaml.ScalarNode:
+		return append(b, n.Value...)
 	}
-	return n.scalar
-}
-
-// MarshalJSON implements json.Marshaler.
-func (n *node) MarshalJSON() ([]byte, error) {
-	if !n.object && !n.list {
-		return marshal(n.scalar)
+	marks := "[,,]"
+	if n.Kind == yaml.MappingNode {
+		marks = "{,:}"
 	}
-	open, end := byte('['), byte(']')
-	if n.object {
-		open, end = '{', '}'
-	}
-	b := []byte{open}
-	for i, v := range n.values {
+	b = append(b, marks[0])
+	for i, v := range n.Content {
 		if i > 0 {
-			b = append(b, ',')
+			b = append(b, marks[1+i%2])
 		}
-		if n.object {
-			name, err := marshal(n.names[i])
-			if err != nil {
-				return nil, err
-			}
-			b = append(append(b, name...), ':')
-		}
-		value, err := v.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, value...)
+		b = appendJSON(b, v)
 	}
-	return append(b, end), nil
+	return append(b, marks[3])
 }
 
-// marshal is json.Marshal without HTML escapes.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-// remove removes the value at a path, if it exists.
-func (n *node) remove(path []string) {
-	last := len(path) - 1
-	of, value := n.at(path[:last]), n.at(path)
+// removeJSON removes the value at a path, if it exists.
+func removeJSON(n *yaml.Node, path []string) {
+	of, value := nodeAt(n, path[:len(path)-1]), nodeAt(n, path)
 	if value == nil {
 		return
 	}
-	i := slices.Index(of.values, value)
-	of.values = slices.Delete(of.values, i, i+1)
-	if of.object {
-		of.names = slices.Delete(of.names, i, i+1)
+	from := slices.Index(of.Content, value)
+	end := from + 1
+	if of.Kind == yaml.MappingNode { // the name precedes the value
+		from--
 	}
-}
-
-// set sets the value at a path and creates the objects and lists on the way.
-func (n *node) set(path []string, value *node) {
-	if len(path) == 0 {
-		*n = *value
-		return
-	}
-	if name, selected, ok := selector(path[0]); ok && !n.object {
-		if v := n.element(path[0]); v != nil {
-			v.set(path[1:], value)
-			return
-		}
-		n.list = true
-		v := &node{object: true, names: []string{name}, values: []*node{{scalar: selected}}}
-		n.values = append(n.values, v)
-		v.set(path[1:], value)
-		return
-	}
-	n.object = true
-	m := n.member(path[0])
-	if m == nil {
-		m = &node{}
-		n.names, n.values = append(n.names, path[0]), append(n.values, m)
-	}
-	m.set(path[1:], value)
+	of.Content = slices.Delete(of.Content, from, end)
 }
 
 func editJSON(text []byte, entries []Entry) ([]byte, error) {
@@ -195,22 +139,20 @@ func editJSON(text []byte, entries []Entry) ([]byte, error) {
 	}
 	for _, e := range entries {
 		if e.Value == Absent {
-			n.remove(e.Path)
+			removeJSON(n, e.Path)
 			continue
 		}
-		raw, err := marshal(e.Value)
+		raw, err := rawjson.Marshal(e.Value)
 		if err != nil {
 			return nil, err
 		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber()
-		value, err := parseNode(d)
+		value, err := parseNode(decoder(raw))
 		if err != nil {
 			return nil, err
 		}
-		n.set(e.Path, value)
+		setYAML(n, e.Path, value)
 	}
-	return n.text(indentation(text))
+	return textJSON(n, indentation(text))
 }
 
 // indentation returns the white space before the first indented line, or two blanks if no line is indented.

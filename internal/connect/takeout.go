@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // A Put is a setting that [Write] set in a file, or removed from it.
@@ -63,60 +65,60 @@ func takeOut(before, now []byte, puts []Put) (text []byte, left []string, err er
 	}
 	changed := false
 	for _, p := range puts {
-		old, current := had.at(p.Path), n.at(p.Path)
+		old, current := nodeAt(had, p.Path), nodeAt(n, p.Path)
 		switch {
 		case same(current, old): // equal to the previous value
 		case p.Removed && current == nil:
-			n.set(p.Path, old)
+			setYAML(n, p.Path, old)
 			changed = true
 		case !p.Removed && current == nil: // the user has removed the setting
-		case p.Removed || !equal(current.tree(), p.Value):
+		case p.Removed || !equal(treeJSON(current), p.Value):
 			if !p.Default {
 				left = append(left, strings.Join(p.Path, "."))
 			}
 		case old != nil:
-			n.set(p.Path, old)
+			setYAML(n, p.Path, old)
 			changed = true
 		default:
-			n.remove(p.Path)
+			removeJSON(n, p.Path)
 			changed = true
 		}
 	}
 	if !changed {
 		return now, left, nil
 	}
-	n.prune(had, puts)
-	if before == nil && len(n.names) == 0 {
+	prune(n, had, puts)
+	if before == nil && len(n.Content) == 0 {
 		return nil, left, nil
 	}
-	text, err = n.text(indentation(now))
+	text, err = textJSON(n, indentation(now))
 	return text, left, err
 }
 
-func same(a, b *node) bool {
-	return a == nil && b == nil || a != nil && b != nil && equal(a.tree(), b.tree())
+func same(a, b *yaml.Node) bool {
+	return a == nil && b == nil || a != nil && b != nil && equal(treeJSON(a), treeJSON(b))
 }
 
 // prune removes the objects and lists on the paths of puts that contain only defaults and that do not exist in had.
-func (n *node) prune(had *node, puts []Put) {
+func prune(n, had *yaml.Node, puts []Put) {
 	for _, p := range puts {
 		for i := len(p.Path) - 1; i > 0; i-- {
 			path := p.Path[:i]
-			if had.at(path) != nil || n.at(path) == nil || !n.at(path).onlyDefaults(path, puts) {
+			if nodeAt(had, path) != nil || nodeAt(n, path) == nil || !onlyDefaults(nodeAt(n, path), path, puts) {
 				break
 			}
-			n.remove(path)
+			removeJSON(n, path)
 		}
 	}
 }
 
-// at returns the value at a path, or nil if the path does not exist.
-func (n *node) at(path []string) *node {
+// nodeAt returns the value at a path, or nil if the path does not exist.
+func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	for _, key := range path {
-		if n.list {
-			n = n.element(key)
+		if n.Kind == yaml.SequenceNode {
+			n = elementYAML(n, key)
 		} else {
-			n = n.member(key)
+			n = memberYAML(n, key)
 		}
 		if n == nil {
 			return nil
@@ -125,44 +127,30 @@ func (n *node) at(path []string) *node {
 	return n
 }
 
-// element returns the first object of a list that a path element `[name=value]` selects, or nil.
-func (n *node) element(selecting string) *node {
-	name, value, ok := selector(selecting)
-	if !ok {
-		return nil
-	}
-	for _, v := range n.values {
-		if m := v.member(name); m != nil && m.scalar == value {
-			return v
-		}
-	}
-	return nil
-}
-
 // onlyDefaults reports whether n, the value at path, is an empty list, or an object that has only defaults of puts and the member by which
 // path selects it.
-func (n *node) onlyDefaults(path []string, puts []Put) bool {
-	if n.list {
-		return len(n.values) == 0
+func onlyDefaults(n *yaml.Node, path []string, puts []Put) bool {
+	if n.Kind == yaml.SequenceNode {
+		return len(n.Content) == 0
 	}
 	selects, _, _ := selector(path[len(path)-1])
-	for _, name := range n.names {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		name := n.Content[i].Value
 		member := append(path[:len(path):len(path)], name)
 		if name != selects && !slices.ContainsFunc(puts, func(p Put) bool { return p.Default && slices.Equal(p.Path, member) }) {
 			return false
 		}
 	}
-	return n.object
+	return true
 }
 
-// text returns the value as indented JSON with a final line end.
-func (n *node) text(indent string) ([]byte, error) {
-	compact, err := n.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
+// textJSON returns the value as indented JSON with a final line end.
+func textJSON(n *yaml.Node, indent string) ([]byte, error) {
 	var b bytes.Buffer
-	err = json.Indent(&b, compact, "", indent)
+	err := json.Indent(&b, appendJSON(nil, n), "", indent)
 	b.WriteByte('\n')
 	return b.Bytes(), err
 }

@@ -23,7 +23,7 @@ func rewrite(t *testing.T, path string, more map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := n.tree()
+	tree := treeJSON(n)
 	for at, value := range more {
 		if err := set(tree.(map[string]any), strings.Split(at, "/"), value); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // TOML is the TOML format. An edit changes only the lines of the entries. Values must be strings and booleans, in tables with headers.
@@ -32,11 +34,7 @@ func editTOML(text []byte, entries []Entry) ([]byte, error) {
 		}
 		line := fmt.Sprintf("%s = %v", key, e.Value)
 		if s, ok := e.Value.(string); ok {
-			quoted, err := marshal(s) // JSON escapes are valid in TOML
-			if err != nil {
-				return nil, err
-			}
-			line = key + " = " + string(quoted)
+			line = key + " = " + string(rawjson.AppendQuote(nil, s)) // JSON escapes are valid in TOML
 		}
 		lines = setLine(lines, table, key, line)
 	}

@@ -58,15 +58,12 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
 		return
 	}
 	if name, selected, ok := selector(path[0]); ok && n.Kind != yaml.MappingNode {
-		for _, e := range n.Content {
-			if m := memberYAML(e, name); m != nil && m.Value == selected {
-				setYAML(e, path[1:], value)
-				return
-			}
+		e := elementYAML(n, path[0])
+		if e == nil {
+			e = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{stringYAML(name), stringYAML(selected)}}
+			n.Kind, n.Tag, n.Value = yaml.SequenceNode, "", ""
+			n.Content = append(n.Content, e)
 		}
-		e := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{stringYAML(name), stringYAML(selected)}}
-		n.Kind, n.Tag, n.Value = yaml.SequenceNode, "", ""
-		n.Content = append(n.Content, e)
 		setYAML(e, path[1:], value)
 		return
 	}
@@ -79,6 +76,17 @@ func setYAML(n *yaml.Node, path []string, value *yaml.Node) {
 		n.Content = append(n.Content, stringYAML(path[0]), m)
 	}
 	setYAML(m, path[1:], value)
+}
+
+// elementYAML returns the first object of a list that a path element `[name=value]` selects, or nil.
+func elementYAML(n *yaml.Node, selecting string) *yaml.Node {
+	name, value, ok := selector(selecting)
+	for _, e := range n.Content {
+		if m := memberYAML(e, name); ok && m != nil && m.Value == value {
+			return e
+		}
+	}
+	return nil
 }
 
 func stringYAML(s string) *yaml.Node {

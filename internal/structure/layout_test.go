@@ -35,7 +35,7 @@ var rules = []rule{
 	{path: "internal/report", imports: []string{"internal/text"}},
 	{path: "internal/progress"},
 	{path: "internal/stack"},
-	{path: "internal/connect", imports: []string{"internal/lazy"}, std: []string{"os"}, outside: []string{"github.com/BurntSushi/toml", "go.yaml.in/yaml"}},
+	{path: "internal/connect", imports: []string{"internal/lazy", "internal/rawjson"}, std: []string{"os"}, outside: []string{"github.com/BurntSushi/toml", "go.yaml.in/yaml"}},
 	{path: "internal/httpname", std: []string{"net"}},
 	{path: "internal/jsonlines"},
 	{path: "internal/jsonrpc2", imports: []string{"internal/rawjson"}},
