@@ -14,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/lathe-run/lathe/internal/httpname"
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // discoveryPath is the path of the discovery document below the issuer.
@@ -32,10 +33,10 @@ func (p *Provider) Discover(ctx context.Context) (*Metadata, error) {
 	if err := p.get(ctx, strings.TrimSuffix(p.opts.Issuer, "/")+discoveryPath, &doc); err != nil {
 		return nil, err
 	}
-	if textOf(doc["issuer"]) != p.opts.Issuer {
+	if rawjson.Text(doc["issuer"]) != p.opts.Issuer {
 		return nil, errors.New("the discovery document is that of another issuer")
 	}
-	m := &Metadata{KeysURL: textOf(doc["jwks_uri"]), AuthorizeURL: textOf(doc["authorization_endpoint"]), TokenURL: textOf(doc["token_endpoint"])}
+	m := &Metadata{KeysURL: rawjson.Text(doc["jwks_uri"]), AuthorizeURL: rawjson.Text(doc["authorization_endpoint"]), TokenURL: rawjson.Text(doc["token_endpoint"])}
 	for name, s := range map[string]string{"jwks_uri": m.KeysURL, "authorization_endpoint": m.AuthorizeURL, "token_endpoint": m.TokenURL} {
 		if s == "" {
 			continue
@@ -118,12 +119,4 @@ func (p *Provider) do(r *http.Request, v any) error {
 		return fmt.Errorf("%s is not a JSON object", address)
 	}
 	return nil
-}
-
-// textOf returns the value of a JSON string, or "" for anything else.
-func textOf(raw json.RawMessage) (s string) {
-	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }

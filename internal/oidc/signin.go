@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // metadataHolds is the age at which a discovery document is fetched again for a sign-in.
@@ -90,13 +92,13 @@ func (p *Provider) Exchange(ctx context.Context, c *Client, l *Login, code strin
 	case err != nil:
 		return nil, &Error{Unavailable, "the token could not be fetched", err}
 	}
-	t, err := p.verifyFor(ctx, textOf(answer["id_token"]), []string{c.ID})
+	t, err := p.verifyFor(ctx, rawjson.Text(answer["id_token"]), []string{c.ID})
 	switch {
 	case err != nil:
 		return nil, err
-	case subtle.ConstantTimeCompare([]byte(textOf(t.claims["nonce"])), []byte(l.Nonce)) != 1:
+	case subtle.ConstantTimeCompare([]byte(rawjson.Text(t.claims["nonce"])), []byte(l.Nonce)) != 1:
 		return nil, refuse(Code, "the token is of another sign-in")
-	case t.claims["azp"] != nil && textOf(t.claims["azp"]) != c.ID:
+	case t.claims["azp"] != nil && rawjson.Text(t.claims["azp"]) != c.ID:
 		return nil, refuse(Audience, "the token is for another client")
 	}
 	return t, nil

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/lathe-run/lathe/internal/rawjson"
 )
 
 // A Token has the claims of a verified token.
@@ -24,7 +26,7 @@ func parseToken(payload []byte) (*Token, error) {
 	if checkJSON(payload, &t.claims) != nil || t.claims == nil {
 		return nil, refuse(Malformed, "the token's payload is not a JSON object")
 	}
-	t.Issuer, t.Subject = textOf(t.claims["iss"]), textOf(t.claims["sub"])
+	t.Issuer, t.Subject = rawjson.Text(t.claims["iss"]), rawjson.Text(t.claims["sub"])
 	t.audience = textsOf(t.claims["aud"])
 	var ok bool
 	if t.Expires, ok = timeOf(t.claims["exp"]); !ok {
@@ -57,19 +59,8 @@ func (t *Token) claim(name string) json.RawMessage {
 	if raw, ok := t.claims[name]; ok {
 		return raw
 	}
-	at := t.claims
-	for {
-		first, rest, more := strings.Cut(name, ".")
-		raw, ok := at[first]
-		if !ok || !more {
-			return raw
-		}
-		var next map[string]json.RawMessage
-		if json.Unmarshal(raw, &next) != nil {
-			return nil
-		}
-		at, name = next, rest
-	}
+	path := strings.Split(name, ".")
+	return rawjson.At(t.claims[path[0]], path[1:]...)
 }
 
 // Has reports whether the token has a claim. name has the format of [Token.Texts].
@@ -86,7 +77,7 @@ func (t *Token) Text(name string) (text string, ok bool) {
 	case len(raw) == 0 || raw[0] == '{' || raw[0] == '[' || raw[0] == 'n':
 		return "", false
 	case raw[0] == '"':
-		return textOf(raw), true
+		return rawjson.Text(raw), true
 	}
 	return string(raw), true
 }
@@ -97,7 +88,7 @@ func textsOf(raw json.RawMessage) []string {
 		return nil
 	}
 	if raw[0] == '"' {
-		return []string{textOf(raw)}
+		return []string{rawjson.Text(raw)}
 	}
 	var list []*string
 	if json.Unmarshal(raw, &list) != nil {
