@@ -35,9 +35,9 @@ func callProblem(r *lathe.ToolResult, call lathe.ToolCall, fromStdin bool, set *
 		if len(content.Error.Errors) == 0 {
 			return nil
 		}
-		lines := make([]string, len(content.Error.Errors))
-		for i, e := range content.Error.Errors {
-			lines[i] = printable(strings.TrimPrefix(e.Pointer+" "+e.Message, " "))
+		var lines []string
+		for _, e := range content.Error.Errors {
+			lines = append(lines, printable(strings.TrimPrefix(e.Pointer+" "+e.Message, " ")))
 		}
 		return fmt.Errorf("%s: %s; `lathe tools list --json` shows the schema of %s", where, strings.Join(lines, "; "), call.Name)
 	}

@@ -263,7 +263,7 @@ func (h *history) Add(line string) {
 	h.lines = append(h.lines, line)
 	h.lines = slices.Clone(h.lines[max(0, len(h.lines)-maxHistoryLines):])
 	size := 0
-	for i := len(h.lines) - 1; i >= 0; i-- {
+	for i := range slices.Backward(h.lines) {
 		if size += len(h.lines[i]) + 1; size > maxHistoryBytes {
 			h.lines = h.lines[i+1:]
 			break

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lathe-run/lathe/internal/connect"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
 	"github.com/lathe-run/lathe/sim"
 )
@@ -165,10 +166,8 @@ func (t *connectTarget) ask(ctx context.Context, wire, model string) (path strin
 	if status == http.StatusNotFound || status == http.StatusMethodNotAllowed {
 		return path, exit(exitUpstream, "POST %s%s answers %d: this gateway does not serve %s, or not the model %s", t.url, path, status, wire, printable(model))
 	}
-	var failure struct{ Error struct{ Message string } }
-	_ = json.Unmarshal(text, &failure) // without a message only the status is shown
 	said := ""
-	if m := failure.Error.Message; m != "" {
+	if m := rawjson.TextAt(text, "error", "message"); m != "" {
 		said = ": " + printable(m)
 	}
 	return path, exit(exitUpstream, "POST %s%s answers %d%s; `lathe doctor` examines the model server behind it", t.url, path, status, said)

@@ -38,7 +38,7 @@ type jsonTerminal struct{ w io.Writer }
 
 // Write expects complete values: no character may be split between two writes.
 func (t jsonTerminal) Write(b []byte) (int, error) {
-	out := make([]byte, 0, len(b))
+	var out []byte
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])
 		switch {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/event"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/text"
 )
 
@@ -53,23 +53,13 @@ const maxFailureText = 200
 // failureText returns why a call failed, from the result for the model: the detail of the error, or the text of the tool. It is "" if the
 // result has neither.
 func failureText(result string) string {
-	var r struct {
-		Error  struct{ Detail string }
-		Errors []struct{ Detail string } // in an envelope
-		Data   any
+	raw := []byte(result) // in another form it has no failure text
+	said, data := rawjson.TextAt(raw, "error", "detail"), rawjson.At(raw, "data")
+	for first := range rawjson.Elements(rawjson.At(raw, "errors")) { // in an envelope
+		said = rawjson.TextAt(first, "detail")
+		break
 	}
-	_ = json.Unmarshal([]byte(result), &r) // a result in another form has no failure text
-	said := r.Error.Detail
-	if len(r.Errors) > 0 {
-		said = r.Errors[0].Detail
-	}
-	switch data := r.Data.(type) {
-	case string:
-		said = cmp.Or(said, data)
-	case map[string]any:
-		of, _ := data["error"].(string)
-		said = cmp.Or(said, of)
-	}
+	said = cmp.Or(said, rawjson.Text(data), rawjson.TextAt(data, "error"))
 	return printable(text.Clip(text.OneLine(said), maxFailureText))
 }
 

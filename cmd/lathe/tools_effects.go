@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/app"
 	"github.com/lathe-run/lathe/internal/lazy"
+	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/report"
 	"github.com/lathe-run/lathe/tool/mcptool"
 )
@@ -60,19 +60,14 @@ is taken from the server's own hints, which are claims: review each line before 
 
 // hintedEffect returns the effect according to the hints of a definition, and the name of the hint.
 func hintedEffect(definition []byte) (effect lathe.Effect, why string) {
-	var d struct {
-		Annotations struct {
-			ReadOnly   *bool `json:"readOnlyHint"`
-			Idempotent *bool `json:"idempotentHint"`
-		} `json:"annotations"`
-	}
-	_ = json.Unmarshal(definition, &d) // hints in another form are ignored
-	switch a := &d.Annotations; {
-	case a.ReadOnly != nil && *a.ReadOnly:
+	hints := rawjson.At(definition, "annotations")
+	readOnly, idempotent := string(rawjson.At(hints, "readOnlyHint")), string(rawjson.At(hints, "idempotentHint"))
+	switch {
+	case readOnly == "true":
 		return lathe.ReadOnly, "readOnlyHint"
-	case a.Idempotent != nil && *a.Idempotent:
+	case idempotent == "true":
 		return lathe.Idempotent, "idempotentHint"
-	case a.ReadOnly != nil || a.Idempotent != nil:
+	case readOnly == "false" || idempotent == "false":
 		return lathe.Writes, "by its hints"
 	}
 	return lathe.Writes, "no hint"

@@ -192,16 +192,16 @@ func printUsageTable(out io.Writer, rows []spendRow, dimensions []string) error 
 		}
 		row(names, c.Calls, c.InputTokens, c.OutputTokens, cost)
 	}
-	head := make([]string, len(dimensions))
-	for i, d := range dimensions {
-		head[i] = strings.ToUpper(d)
+	var head []string
+	for _, d := range dimensions {
+		head = append(head, strings.ToUpper(d))
 	}
 	row(head, "CALLS", "INPUT TOKENS", "OUTPUT TOKENS", "US DOLLARS")
 	var total store.Counts
 	for i := range rows {
-		names := make([]string, len(dimensions))
-		for j, d := range dimensions {
-			names[j] = cmp.Or(printable(**rows[i].name(d)), "-")
+		var names []string
+		for _, d := range dimensions {
+			names = append(names, cmp.Or(printable(**rows[i].name(d)), "-"))
 		}
 		line(names, &rows[i].Counts)
 		total.Add(rows[i].Counts)
