@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,7 +35,7 @@ func (s *idSource) next(prefix string) string {
 	}
 	var text [26]byte
 	high, low := s.ms<<16|uint64(s.high), s.low
-	for i := len(text) - 1; i >= 0; i-- {
+	for i := range slices.Backward(text[:]) {
 		text[i] = crockford[low&31]
 		high, low = high>>5, low>>5|high<<59
 	}

@@ -140,9 +140,9 @@ func (n *node) claim(ctx context.Context, limit int) ([]*claimHandle, error) {
 	if err != nil {
 		return nil, storeCode(err).Wrap("engine: claim", err)
 	}
-	owned := make([]*claimHandle, len(claims))
+	var owned []*claimHandle
 	for i := range claims {
-		owned[i] = n.own(claims[i], asked)
+		owned = append(owned, n.own(claims[i], asked))
 	}
 	return owned, nil
 }

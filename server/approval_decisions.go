@@ -42,8 +42,7 @@ func (rv *runViews) alreadyDecided(ctx context.Context, v *runlog.View, call str
 
 // addDecision adds the last decision about the call to the problem.
 func addDecision(p *problem, all []runlog.Decision, call string) {
-	for i := len(all) - 1; i >= 0; i-- {
-		d := &all[i]
+	for _, d := range slices.Backward(all) {
 		if d.CallID != call {
 			continue
 		}

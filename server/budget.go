@@ -29,9 +29,9 @@ type budgetRow struct {
 
 // budgetRows returns one row for each of bounds, in the same order, with the current balances.
 func (co *core) budgetRows(ctx context.Context, bounds []store.Bound) ([]budgetRow, error) {
-	accounts := make([]store.Account, len(bounds))
-	for i, b := range bounds {
-		accounts[i] = b.Account
+	var accounts []store.Account
+	for _, b := range bounds {
+		accounts = append(accounts, b.Account)
 	}
 	balances, err := co.opts.Ledger.Balances(ctx, accounts)
 	if err != nil {

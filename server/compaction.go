@@ -161,15 +161,14 @@ func checkSummary(res *event.Result) *problem {
 // keptInput returns the last user messages that fit into maxKeptInput, in their order.
 func keptInput(messages []lathe.Message) (kept []lathe.Message) {
 	bytes := 0
-	for i := len(messages) - 1; i >= 0; i-- {
-		m := &messages[i]
+	for _, m := range slices.Backward(messages) {
 		if m.Role != lathe.RoleUser || len(m.Parts) == 0 {
 			continue
 		}
 		if bytes += m.Size(); bytes > maxKeptInput {
 			break
 		}
-		kept = append(kept, *m)
+		kept = append(kept, m)
 	}
 	slices.Reverse(kept)
 	return kept

@@ -148,7 +148,7 @@ func (a *content) seen(messages []lathe.Message) (text string, refused bool) {
 
 // appendAlone appends the text of the last turn, for a client that gets only that text.
 func (a *content) appendAlone(dst []byte, turn int, messages []lathe.Message) []byte {
-	for i := len(messages) - 1; i >= 0; i-- {
+	for i := range slices.Backward(messages) {
 		if messages[i].Role != lathe.RoleAssistant {
 			continue
 		}

@@ -72,9 +72,9 @@ func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 }
 
 func poolsOf(in []WorkerPool) []workers.Pool {
-	out := make([]workers.Pool, len(in))
+	var out []workers.Pool
 	for i := range in {
-		out[i] = workers.Pool(in[i])
+		out = append(out, workers.Pool(in[i]))
 	}
 	return out
 }

@@ -83,9 +83,9 @@ func expandModel(m *config.Model, isSet func(string) bool) config.Expansion {
 		return out
 	}
 	sources = append(sources, patchSource{"models." + m.Name, own})
-	patches := make([]*preset.Patch, len(sources))
-	for i, s := range sources {
-		patches[i] = s.patch
+	var patches []*preset.Patch
+	for _, s := range sources {
+		patches = append(patches, s.patch)
 	}
 	for _, e := range preset.Merge(patches...).Entries() {
 		set := config.Expanded{Key: e.Key, Value: e.Value, Run: e.Run}

@@ -36,9 +36,9 @@ type Problems []Problem
 
 // Error returns one line for each problem.
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = p.String()
+	var lines []string
+	for _, p := range ps {
+		lines = append(lines, p.String())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -136,9 +136,9 @@ func narrowing(t reflect.Type, tag reflect.StructTag) (reflect.StructTag, string
 // rowsOf returns the rows of the struct that v points to.
 func rowsOf(v reflect.Value) []row {
 	settings := settingsOf(v.Type().Elem())
-	rows := make([]row, len(settings))
-	for i, s := range settings {
-		rows[i] = row{s, v.Elem().FieldByIndex(s.index)}
+	var rows []row
+	for _, s := range settings {
+		rows = append(rows, row{s, v.Elem().FieldByIndex(s.index)})
 	}
 	return rows
 }

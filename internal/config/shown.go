@@ -54,9 +54,9 @@ func valueText(n *yaml.Node) string {
 	case yaml.ScalarNode:
 		return n.Value
 	case yaml.SequenceNode:
-		items := make([]string, len(n.Content))
-		for i, item := range n.Content {
-			items[i] = item.Value
+		var items []string
+		for _, item := range n.Content {
+			items = append(items, item.Value)
 		}
 		return strings.Join(items, ",")
 	default:

@@ -63,9 +63,9 @@ type Problems []Problem
 
 // Error returns one line for each problem.
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = fmt.Sprintf("rule %d: %s: %s", p.Rule+1, p.Field, p.Message)
+	var lines []string
+	for _, p := range ps {
+		lines = append(lines, fmt.Sprintf("rule %d: %s: %s", p.Rule+1, p.Field, p.Message))
 	}
 	return strings.Join(lines, "\n")
 }

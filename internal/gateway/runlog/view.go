@@ -143,9 +143,9 @@ func (v *View) Added() []lathe.Message {
 	if len(v.State.Open) == 0 {
 		return slices.Clip(own)
 	}
-	answers := make([]lathe.Message, len(v.State.Open))
+	var answers []lathe.Message
 	for i := range v.State.Open {
-		answers[i] = pairs.PendingResult(&v.State.Open[i].ToolCall)
+		answers = append(answers, pairs.PendingResult(&v.State.Open[i].ToolCall))
 	}
 	whole, ok := pairs.Join(nil, own, answers)
 	if !ok {

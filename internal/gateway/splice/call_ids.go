@@ -149,8 +149,8 @@ type CallTurn struct {
 
 // matchCall returns the id of the call with the hash of ref, in the last message that has one; id if none exists.
 func matchCall(messages []lathe.Message, id string, ref callRef) string {
-	for i := len(messages) - 1; i >= 0; i-- {
-		for _, call := range messages[i].Calls() {
+	for _, m := range slices.Backward(messages) {
+		for _, call := range m.Calls() {
 			if hashOfCall(call.ID) == ref.hash {
 				return call.ID
 			}

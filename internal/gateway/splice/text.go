@@ -181,7 +181,7 @@ func (ht *Turns) loadText(ctx context.Context, c *Request, key Key, runID string
 		return false, p
 	}
 	added := v.State.Messages[v.State.Start-v.State.TakenOver:]
-	for i := len(added) - 1; i >= 0; i-- { // an earlier answer of the run ended with calls of the client
+	for i := range slices.Backward(added) { // an earlier answer of the run ended with calls of the client
 		if v.Client[pairs.Answered(&added[i])] {
 			added = added[i:]
 			break

@@ -30,7 +30,7 @@ type waitingTurn struct {
 func (ht *Turns) waitingTurns(ctx context.Context, a *Request) (turns map[int]*waitingTurn, p *problem.Problem) {
 	turns = map[int]*waitingTurn{}
 	looked := map[string]*waitingTurn{} // by run id; the log of a run is read once
-	for i := len(a.Messages) - 1; i >= 0; i-- {
+	for i := range slices.Backward(a.Messages) {
 		m := &a.Messages[i]
 		if m.Role != lathe.RoleAssistant || len(m.Calls()) > 0 {
 			continue
