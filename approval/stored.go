@@ -29,8 +29,7 @@ func stringOf(raw json.RawMessage) *string {
 	if raw == nil {
 		return nil
 	}
-	s := string(raw)
-	return &s
+	return new(string(raw))
 }
 
 func (f *storedAnswer) answer() *Answer {

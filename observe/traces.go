@@ -244,8 +244,7 @@ func (t *Traces) Emit(ctx context.Context, e event.Event) {
 		}
 		attrs := appendTexts(tokenAttrs(d.Usage), attrLimit, d.Limit)
 		if t.content && d.Answer != "" {
-			answer := lathe.Assistant(d.Answer)
-			attrs = appendAnswer(attrs, &answer, lathe.FinishStop)
+			attrs = appendAnswer(attrs, new(lathe.Assistant(d.Answer)), lathe.FinishStop)
 		}
 		t.end(r, &e, string(d.Reason), code, attrs)
 	default: // not shown in a span

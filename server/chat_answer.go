@@ -163,8 +163,7 @@ func (a *content) delta(dst []byte, turn int, d *lathe.Delta) []byte {
 	case lathe.DeltaReasoningData:
 		if getsData(a) {
 			dst = a.lead(dst)
-			own := *d
-			a.signature = &own
+			a.signature = new(*d)
 		}
 		return dst
 	default: // the client does not see other deltas

@@ -164,8 +164,7 @@ func (h *planner) planRun(ctx context.Context, a *chat, options *requestOptions)
 	in.Run.RunID = h.opts.Engine.NewRunID()
 	a.begin(ctx, runlog.AnswerID{Run: in.Run.RunID}, &a.settings, &a.limits)
 	if a.protocol.Wire() != lathe.WireOpenAIChat && !a.plan.relayed {
-		r := a.hidden()
-		a.carriers = h.turns.NewCarriers(ctx, &r, in.Run.RunID)
+		a.carriers = h.turns.NewCarriers(ctx, a.hidden(), in.Run.RunID)
 	}
 	a.storeRequest()
 	a.job = job{loop: a.plan.model.Loop, in: in, detach: options.detach, holds: a.holds}
@@ -189,8 +188,7 @@ func (h *planner) restore(ctx context.Context, a *chat, relayed bool) (*splice.S
 	a.keepsText = !relayed && a.caller.hasTools()
 	j := h.conversationOf(ctx, a, relayed)
 	if j.Failed == nil {
-		r := a.hidden()
-		h.turns.Open(ctx, &r, j)
+		h.turns.Open(ctx, a.hidden(), j)
 	}
 	if j.Failed != nil {
 		return nil, j.Failed

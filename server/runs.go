@@ -30,8 +30,7 @@ func (rv *runViews) view(ctx context.Context, c *caller, id string) (*runlog.Vie
 
 // viewOther reads the log of a run that is not the one of the request. Unlike view, it does not change c.
 func (rv *runViews) viewOther(ctx context.Context, c *caller, id string) (*runlog.View, *problem) {
-	own := *c
-	return rv.view(ctx, &own, id)
+	return rv.view(ctx, new(*c), id)
 }
 
 // viewAs reads the log of a run for which may returns true. Otherwise the run is reported as not found.

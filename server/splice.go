@@ -47,9 +47,9 @@ func (rv *runViews) waitSuspended(ctx context.Context, c *caller, id string) (*r
 }
 
 // hidden returns the parts of the request that package splice needs to restore hidden turns.
-func (a *exchange) hidden() splice.Request {
+func (a *exchange) hidden() *splice.Request {
 	c := a.caller
-	return splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
+	return &splice.Request{ID: c.requestID, Owner: a.owner(), Session: a.session, Messages: a.req.Messages, HandsOver: len(a.req.Tools) > 0,
 		Texts: a.keepsText, CallTurns: a.callTurns, Waiting: c.setup.waiting, Runs: &a.request, Memory: c.reserved}
 }
 
@@ -61,7 +61,7 @@ func (a *request) owner() splice.Owner {
 // restoreIDs replaces the call ids that this server made, in the messages of the request, by those of the model server.
 func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 	r := a.hidden()
-	p := h.turns.RestoreIDs(ctx, &r)
+	p := h.turns.RestoreIDs(ctx, r)
 	a.req.Messages, a.callTurns = r.Messages, r.CallTurns
 	return p
 }
@@ -71,9 +71,9 @@ func (h *planner) restoreIDs(ctx context.Context, a *chat) *problem {
 func (h *planner) conversationOf(ctx context.Context, a *chat, relayed bool) *splice.Spliced {
 	r := a.hidden()
 	if a.continuesResponse() {
-		return splice.Unspliced(&r)
+		return splice.Unspliced(r)
 	}
-	return h.turns.Splice(ctx, &r, relayed)
+	return h.turns.Splice(ctx, r, relayed)
 }
 
 // countLost logs and counts the hidden turns that could not be restored in the conversation of a request.

@@ -73,8 +73,8 @@ func NewWorkers(opts *WorkerOptions) (*Workers, error) {
 
 func poolsOf(in []WorkerPool) []workers.Pool {
 	var out []workers.Pool
-	for i := range in {
-		out = append(out, workers.Pool(in[i]))
+	for _, p := range in {
+		out = append(out, workers.Pool(p))
 	}
 	return out
 }

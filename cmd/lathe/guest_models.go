@@ -40,8 +40,7 @@ func (g *guestModels) choose(name string) (*guest.Backend, error) {
 		if err != nil {
 			return nil, err
 		}
-		settings := g.cfg.SettingsFor(entry)
-		b = &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: &settings, Overrides: app.Overrides(entry)}
+		b = &guest.Backend{Model: model, Name: cmp.Or(entry.Label, entry.Provider), ModelName: entry.Name, Settings: new(g.cfg.SettingsFor(entry)), Overrides: app.Overrides(entry)}
 		if entry.Name == commandLineModel { // show the name of the model instead of the internal name
 			b.ModelName = entry.Model
 		}

@@ -141,8 +141,7 @@ func scalarOf(t reflect.Type, tag reflect.StructTag, def string) *kind {
 		}
 		return numberKind(tag, off)
 	case reflect.Float64:
-		k := *lookUp(floatKinds, is) // a copy for each setting, because kindOf modifies it
-		return &k
+		return new(*lookUp(floatKinds, is)) // a copy for each setting, because kindOf modifies it
 	}
 	return nil
 }

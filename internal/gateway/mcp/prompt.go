@@ -203,8 +203,7 @@ func (t *tenantCatalog) promptResult(ctx context.Context, e *runnerCall, got *la
 // embed returns a resource as the content of a message.
 func embed(c *mcp.ResourceContents) mcp.Content {
 	if c.Blob != nil {
-		b := lathe.Blob{MediaType: c.MIMEType, Data: c.Blob, Name: c.URI}
-		return block(&b, 1)
+		return block(&lathe.Blob{MediaType: c.MIMEType, Data: c.Blob, Name: c.URI}, 1)
 	}
 	return &mcp.EmbeddedResource{Resource: c}
 }
