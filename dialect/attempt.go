@@ -17,6 +17,74 @@ type attempt struct {
 	raw   []byte     // the text of the call; once bad is set, only its first maxExcerptBytes
 	total int        // the length of the call so far, in bytes
 	bad   lathe.Code // why the call is unreadable; "" while it is readable
+	depth int        // number of open marks in an unreadable call
+
+	// For the parsers that use readTokens:
+	place         place
+	opens, closes int // the marks around a call; both noMark if the call has none
+}
+
+// A place is the position of a token relative to the calls.
+type place uint8
+
+const (
+	betweenCalls place = iota
+	afterCall          // after a call, where white space is buffered
+	insideCall
+	insideUnreadable // in an unreadable call, up to its closing mark
+)
+
+const noMark = -2 // the index of no mark; that of text is -1
+
+// A callSyntax reads the tokens of the scanner: runs of text (mark is negative) and marks.
+type callSyntax interface {
+	outside(text string, mark int) // between calls
+	inside(text string, mark int)  // inside a call that is readable so far
+}
+
+// readTokens reads the input.
+func (a *attempt) readTokens(s callSyntax) {
+	for {
+		text, mark, ok := a.next()
+		switch {
+		case !ok:
+			return
+		case a.place == insideCall:
+			s.inside(text, mark)
+		case a.place == insideUnreadable:
+			a.keep(text)
+			a.nest(mark)
+		case a.place == betweenCalls || !a.inGap(text, mark):
+			a.place = betweenCalls
+			s.outside(text, mark)
+		}
+	}
+}
+
+// reject marks the attempt as unreadable because of text or mark, which the syntax does not allow here.
+func (a *attempt) reject(text string, mark int) {
+	a.spoil(lathe.CodePayloadParseError)
+	a.keep(text)
+	a.nest(mark)
+}
+
+// spoil marks the attempt as unreadable. It ends at the closing mark that matches its first, or at the end of the text if it has no marks.
+func (a *attempt) spoil(code lathe.Code) {
+	a.ruin(code)
+	a.depth, a.place = 1, insideUnreadable
+}
+
+// nest counts the nested marks in an unreadable attempt, and ends the attempt after the last.
+func (a *attempt) nest(mark int) {
+	switch mark {
+	case a.opens:
+		a.depth++
+	case a.closes:
+		a.depth--
+	}
+	if a.depth == 0 {
+		a.giveUp()
+	}
 }
 
 // WritesArguments returns true: the parser writes the arguments of calls as JSON.
@@ -98,7 +166,7 @@ func (a *attempt) giveUp() {
 
 // leave clears the text of the attempt; what follows is text between calls.
 func (a *attempt) leave() {
-	a.raw = a.raw[:0]
+	a.raw, a.place = a.raw[:0], betweenCalls
 	a.prose.mask.fresh()
 }
 
