@@ -213,9 +213,9 @@ func valid(text string) string {
 
 // call returns the call with an index, and queues a new one if none exists.
 func (w *writer) call(index int) *outCall {
-	for i := len(w.calls) - 1; i >= 0; i-- {
-		if w.calls[i].index == index {
-			return w.calls[i]
+	for _, c := range slices.Backward(w.calls) {
+		if c.index == index {
+			return c
 		}
 	}
 	c := &outCall{index: index}
