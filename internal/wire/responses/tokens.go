@@ -21,6 +21,3 @@ func (c Codec) AppendCountRequest(dst []byte, req *lathe.Request, opts *wire.Enc
 		return nil, value, counted.Has(name)
 	}, nil)
 }
-
-// ReadCount implements [wire.Counter].
-func (Codec) ReadCount(body []byte) (int64, bool) { return wire.ReadCount(body, "input_tokens") }
