@@ -222,10 +222,10 @@ func (r *reading) finish(of *lathe.Finish) {
 		return
 	}
 	if r.chain.blankArgs {
-		f.Message = eachCall(f.Message, fillArguments)
+		f.Message = eachPart(f.Message, fillArguments)
 	}
 	if r.chain.nineLetter {
-		f.Message = eachCall(f.Message, func(c *lathe.ToolCall) bool {
+		f.Message = eachPart(f.Message, func(c *lathe.ToolCall) bool {
 			was := c.ID
 			c.ID = r.ids.Back(was)
 			return c.ID != was

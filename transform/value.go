@@ -61,12 +61,12 @@ func addReasoningContent(m lathe.Message) lathe.Message {
 	return m
 }
 
-// eachCall returns m with change applied to copies of its calls. change returns false if it changed nothing; if none changed, m is returned
-// as it is.
-func eachCall(m lathe.Message, change func(*lathe.ToolCall) bool) lathe.Message {
+// eachPart returns m with change applied to copies of its parts of type P. change returns false if it changed nothing; if none changed, m is
+// returned as it is.
+func eachPart[P lathe.Part](m lathe.Message, change func(*P) bool) lathe.Message {
 	copied := false
 	for i, p := range m.Parts {
-		c, ok := p.(lathe.ToolCall)
+		c, ok := p.(P)
 		if !ok || !change(&c) {
 			continue
 		}
@@ -82,7 +82,7 @@ func addSignature(m lathe.Message) lathe.Message {
 	if m.Role != lathe.RoleAssistant {
 		return m
 	}
-	return eachCall(m, func(c *lathe.ToolCall) bool {
+	return eachPart(m, func(c *lathe.ToolCall) bool {
 		if hasMember(c.Extra, "signature") {
 			return false
 		}
@@ -102,7 +102,7 @@ func addExtraContent(m lathe.Message) lathe.Message {
 		}
 	}
 	first := true
-	return eachCall(m, func(c *lathe.ToolCall) bool {
+	return eachPart(m, func(c *lathe.ToolCall) bool {
 		if !first {
 			return false
 		}
