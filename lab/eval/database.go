@@ -2,6 +2,7 @@ package eval
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -155,11 +156,7 @@ func (c *stepCall) copied(raw json.RawMessage) error {
 
 // refuse returns a failure with the text Else of the step, or with the default text.
 func (s *step) refuse(format string, args ...any) error {
-	text := s.Else
-	if text == "" {
-		text = fmt.Sprintf(format, args...)
-	}
-	return tool.Fail(lathe.CodeInvalidArguments, "%s", text)
+	return tool.Fail(lathe.CodeInvalidArguments, "%s", cmp.Or(s.Else, fmt.Sprintf(format, args...)))
 }
 
 func (c *stepCall) step(s *step) error {

@@ -3,7 +3,6 @@ package eval
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,6 +163,5 @@ func requestHash(req *lathe.Request) string {
 	if err != nil {
 		return "" // equals no recorded hash
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
