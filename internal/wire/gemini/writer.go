@@ -1,10 +1,12 @@
 package gemini
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/lathe-run/lathe"
 	"github.com/lathe-run/lathe/internal/rawjson"
 	"github.com/lathe-run/lathe/internal/wire"
-	"strings"
 )
 
 // A Writer implements [wire.Writer]. Each delta with text is one chunk. A call is one part of a chunk, which is written when the arguments
@@ -48,12 +50,10 @@ type outCall struct {
 // NewWriter implements [wire.Served].
 func (c Codec) NewWriter(head *wire.AnswerHead) wire.Writer {
 	w := &Writer{array: c.Array && !head.Whole, whole: head.Whole, req: head.Request, calls: map[int]*outCall{}}
-	w.run, w.tail = answerID(head), appendNames(nil, head.Model, answerID(head))
+	w.run, w.tail = head.ID, appendNames(nil, head.Model, head.ID)
 	w.hideThoughts = hidesThoughts(head.Request)
 	return w
 }
-
-func answerID(head *wire.AnswerHead) string { return head.ID }
 
 // hidesThoughts reports whether the client has not requested thoughts. On this wire, thoughts are sent only on request.
 func hidesThoughts(req *wire.ClientRequest) bool {
@@ -274,10 +274,7 @@ func (w *Writer) writable(c *outCall) bool {
 
 func callValue(w *Writer, index int, c *outCall) wire.JSON {
 	args, _, _ := wire.SentArguments(string(c.args))
-	id := c.id
-	if id == "" {
-		id = madeID(w.run, index, c.name)
-	}
+	id := cmp.Or(c.id, madeID(w.run, index, c.name))
 	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
 	return dst.Lit("}").OptStr(fieldSignature, c.signature).Lit("}")
 }

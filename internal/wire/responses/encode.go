@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -16,8 +17,7 @@ type encoder struct {
 	custom  map[string]bool // tools whose input is text
 	texts   map[string]bool // ids of calls of these tools
 	dropped []string
-	looked  bool // mcp has been determined
-	mcp     bool // the hosted tools include MCP tools
+	mcp     bool // the server executes MCP tools for this request
 }
 
 // reserved reports whether a name is that of a member that Request.Overrides cannot replace.
@@ -34,7 +34,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	if opts == nil {
 		opts = &wire.EncodeOptions{}
 	}
-	e := &encoder{req: req, opts: opts}
+	e := &encoder{req: req, opts: opts, mcp: slices.ContainsFunc(req.HostedTools, func(t json.RawMessage) bool { return text(t, "type") == "mcp" })}
 	dst := wire.JSON(to).Lit("{").OptStr("model", req.Model)
 	if opts.Stream {
 		dst = dst.Bool("stream", true)

@@ -124,21 +124,7 @@ func appendReasoning(dst wire.JSON, id, summary, data string) wire.JSON {
 // if it executes MCP tools for this request.
 func (e *encoder) knows(item []byte) bool {
 	typ := text(item, "type")
-	if strings.HasPrefix(typ, "mcp_") {
-		return e.hosts()
-	}
-	return typ != "item_reference"
-}
-
-// hosts reports whether the server executes MCP tools for this request.
-func (e *encoder) hosts() bool {
-	if !e.looked {
-		e.looked = true
-		for _, t := range e.req.HostedTools {
-			e.mcp = e.mcp || text(t, "type") == "mcp"
-		}
-	}
-	return e.mcp
+	return typ != "item_reference" && (e.mcp || !strings.HasPrefix(typ, "mcp_"))
 }
 
 func (e *encoder) call(dst wire.JSON, c *lathe.ToolCall, own bool, at string) wire.JSON {
