@@ -1,7 +1,7 @@
 package transform
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -133,21 +133,18 @@ func compactEnvelope(content string) string {
 	if ok := rawjson.At(b, "ok"); string(ok) != "true" && string(ok) != "false" {
 		return content
 	}
-	out, dropped := []byte{'{'}, false
-	for key, value := range rawjson.Members(b) {
+	dropped := false
+	out := rawjson.AppendEach(nil, b, func(dst, key, value []byte) []byte {
 		if isOptional(key) && isEmpty(value) {
 			dropped = true
-			continue
+			return dst
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, key...), ':'), value...)
-	}
+		return append(dst, value...)
+	})
 	if !dropped {
 		return content
 	}
-	return string(append(out, '}'))
+	return string(out)
 }
 
 func isOptional(key []byte) bool {
@@ -155,11 +152,7 @@ func isOptional(key []byte) bool {
 }
 
 func isEmpty(value []byte) bool {
-	switch string(rawjson.AppendCompact(nil, bytes.TrimSpace(value))) {
-	case "{}", "[]", "null":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"{}", "[]", "null"}, rawjson.CompactText(value))
 }
 
 func fillArguments(c *lathe.ToolCall) bool {
@@ -176,9 +169,6 @@ func makeReadable(c *lathe.ToolCall) bool {
 	if c.ParseError == "" || c.Arguments == "{}" && c.Name != "" {
 		return false
 	}
-	if c.Name == "" {
-		c.Name = "unknown"
-	}
-	c.Arguments = "{}"
+	c.Name, c.Arguments = cmp.Or(c.Name, "unknown"), "{}"
 	return true
 }

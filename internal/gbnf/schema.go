@@ -389,27 +389,20 @@ func fits(v, types []byte) bool {
 
 // constant returns a value of a schema in the notation of the style.
 func (c *compiler) constant(v []byte) string {
+	var parts []string
 	switch v[0] {
 	case '"':
 		return c.style.Quote(v)
 	case '{':
-		out := []byte("{")
 		for key, el := range rawjson.Members(v) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(append(append(out, c.style.Key(key)...), ':'), c.constant(el)...)
+			parts = append(parts, c.style.Key(key)+":"+c.constant(el))
 		}
-		return string(append(out, '}'))
+		return "{" + strings.Join(parts, ",") + "}"
 	case '[':
-		out := []byte("[")
 		for el := range rawjson.Elements(v) {
-			if len(out) > 1 {
-				out = append(out, ',')
-			}
-			out = append(out, c.constant(el)...)
+			parts = append(parts, c.constant(el))
 		}
-		return string(append(out, ']'))
+		return "[" + strings.Join(parts, ",") + "]"
 	}
 	return string(v)
 }
