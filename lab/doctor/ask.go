@@ -79,9 +79,7 @@ func (x *examiner) ask(ctx context.Context, method string, u *url.URL, body []by
 		return e
 	}
 	first := e.status
-	select {
-	case <-time.After(x.wait(e.header)):
-	case <-ctx.Done():
+	if reconnect.Wait(ctx, x.wait(e.header)) != nil {
 		return e
 	}
 	e = x.send(ctx, method, u, body, key)
@@ -110,9 +108,7 @@ func (x *examiner) awaitLoading(ctx context.Context, e *exchange, again func() *
 		}
 		x.find("loading", words)
 		x.progress(x.probe.Name + " (the server loads the model)")
-		select {
-		case <-time.After(loadingPause):
-		case <-ctx.Done():
+		if reconnect.Wait(ctx, loadingPause) != nil {
 			return e
 		}
 		e = again()

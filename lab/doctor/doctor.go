@@ -298,7 +298,7 @@ func (x *examiner) decide() {
 // skips returns why a probe must be skipped, or "".
 func (x *examiner) skips(p probe) string {
 	switch {
-	case p.chatOnly && !x.chat():
+	case slices.Contains(chatOnly, p.name) && !x.chat():
 		return "not made on the wire " + string(x.codec.Wire())
 	case x.timeouts >= maxTimeouts:
 		return "too many requests got no answer in time"
