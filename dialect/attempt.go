@@ -18,6 +18,7 @@ type attempt struct {
 	total int        // the length of the call so far, in bytes
 	bad   lathe.Code // why the call is unreadable; "" while it is readable
 	depth int        // number of open marks in an unreadable call
+	free  int        // number of bytes of the call that do not count against max_payload_bytes
 
 	// For the parsers that use readTokens:
 	place         place
@@ -92,7 +93,7 @@ func (a *attempt) WritesArguments() bool { return true }
 
 // begin starts a new attempt, whose text begins with text.
 func (a *attempt) begin(text string) {
-	a.raw, a.total, a.bad, a.name = a.raw[:0], 0, "", ""
+	a.raw, a.total, a.free, a.bad, a.name = a.raw[:0], 0, 0, "", ""
 	a.keep(text)
 }
 
@@ -101,13 +102,16 @@ func (a *attempt) full(s string) bool {
 	return !a.open && len(a.raw)+len(s) > a.opts.MaxPayloadBytes+maxTagBytes
 }
 
+// limit returns the maximal length of the call, in bytes.
+func (a *attempt) limit() int { return a.opts.MaxPayloadBytes + a.free }
+
 // fit returns how many bytes of s, which is not empty, the parser may read at once: as many as max_payload_bytes leaves room for, up to
 // the end of a rune, or all of s if the call already exceeds the limit. It marks the call as unreadable if there is no room.
 func (a *attempt) fit(s string) int {
 	if a.bad != "" || !a.open {
 		return len(s)
 	}
-	n := runeCut(s, min(len(s), max(0, a.opts.MaxPayloadBytes-a.total)))
+	n := runeCut(s, min(len(s), max(0, a.limit()-a.total)))
 	if n == 0 {
 		a.ruin(lathe.CodePayloadTooLarge)
 		return len(s)
@@ -118,7 +122,7 @@ func (a *attempt) fit(s string) int {
 // keep appends s to the text of the attempt and counts it. If the attempt is unreadable, it emits s as text and stores only the excerpt.
 func (a *attempt) keep(s string) {
 	a.total += len(s)
-	if a.open && a.bad == "" && a.total > a.opts.MaxPayloadBytes {
+	if a.open && a.bad == "" && a.total > a.limit() {
 		a.ruin(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
@@ -142,7 +146,7 @@ func (a *attempt) ruin(code lathe.Code) {
 // end closes the open call, or emits its ParseError if it is unreadable. incomplete says that the text of the model ended inside the
 // call.
 func (a *attempt) end(incomplete bool) {
-	if a.open && a.total > a.opts.MaxPayloadBytes {
+	if a.open && a.total > a.limit() {
 		a.ruin(lathe.CodePayloadTooLarge)
 	}
 	if a.bad != "" {
