@@ -161,12 +161,12 @@ func (x *examiner) send(ctx context.Context, method string, u *url.URL, body []b
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for _, fixed := range x.codec.Headers() {
-		req.Header.Set(fixed[0], fixed[1])
+	vendor := x.codec.Vendor()
+	if vendor.Header != "" {
+		req.Header.Set(vendor.Header, vendor.Value)
 	}
 	if !key.IsZero() {
-		name, before := x.codec.KeyHeader()
-		req.Header.Set(name, before+key.Reveal())
+		req.Header.Set(vendor.KeyHeader, vendor.KeyPrefix+key.Reveal())
 	}
 	for name, value := range x.target.Headers {
 		req.Header.Set(name, value.Reveal())

@@ -54,7 +54,7 @@ type Target struct {
 // VendorURL returns the base URL of the vendor of a protocol; "" if the protocol is unknown or has none.
 func VendorURL(w lathe.Wire) string {
 	if codec := upstreams.Of(w); codec != nil {
-		return codec.DefaultBaseURL()
+		return codec.Vendor().BaseURL
 	}
 	return ""
 }
