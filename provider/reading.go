@@ -77,9 +77,9 @@ func (r *reading) take(d *lathe.Delta) bool {
 		r.passCall(d, r.calls)
 		r.calls++
 	case lathe.DeltaCallArgs, lathe.DeltaCallEnd:
-		for i := len(r.own) - 1; i >= 0; i-- {
-			if r.own[i].in == d.Index {
-				r.passCall(d, r.own[i].out)
+		for _, c := range slices.Backward(r.own) {
+			if c.in == d.Index {
+				r.passCall(d, c.out)
 				break
 			}
 		}

@@ -314,10 +314,7 @@ func definitionsSize(specs []*lathe.ToolSpec) (size int) {
 // definitionSize returns the size of the definition on the wire, in bytes.
 func definitionSize(s *lathe.ToolSpec) int {
 	const frame = len(`{"type":"function","function":{"name":"","description":,"parameters":}}`)
-	params := len(s.Schema)
-	if params == 0 {
-		params = len(noArguments)
-	}
+	params := cmp.Or(len(s.Schema), len(noArguments))
 	var space [1 << 10]byte // large enough for most descriptions
 	return frame + len(s.Name) + len(rawjson.AppendQuote(space[:0], s.Description)) + params
 }

@@ -2,6 +2,7 @@ package transform
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lathe-run/lathe"
@@ -102,7 +103,7 @@ func (r *reading) take(d *lathe.Delta) bool {
 }
 
 func (r *reading) find(index int) *openCall {
-	for i := len(r.open) - 1; i >= 0; i-- {
+	for i := range slices.Backward(r.open) {
 		if r.open[i].in == index {
 			return &r.open[i]
 		}

@@ -84,7 +84,7 @@ func (f *Fit) Check(msgs []lathe.Message) *ContentError {
 
 // newest returns the index of the first message after the last answer, which is the last assistant message with a part that is not opaque.
 func newest(msgs []lathe.Message) int {
-	for i := len(msgs) - 1; i >= 0; i-- {
+	for i := range slices.Backward(msgs) {
 		if msgs[i].Role == lathe.RoleAssistant && slices.ContainsFunc(msgs[i].Parts, isSaid) {
 			return i + 1
 		}
