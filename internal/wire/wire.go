@@ -229,6 +229,18 @@ type Writer interface {
 	Pass(raw *lathe.Raw) []byte
 }
 
+// A PlainWriter is embedded in a [Writer] whose wire has no forms for calls of this server, approvals and carriers.
+type PlainWriter struct{}
+
+// AppendServerCall appends nothing.
+func (PlainWriter) AppendServerCall(dst []byte, _ *ServerCall) []byte { return dst }
+
+// AppendApproval appends nothing.
+func (PlainWriter) AppendApproval(dst []byte, _ *Approval) []byte { return dst }
+
+// AppendCarrier appends nothing.
+func (PlainWriter) AppendCarrier(dst []byte, _ string) []byte { return dst }
+
 // EncodeOptions are the options of encoding a request to a model server. The zero value is valid.
 type EncodeOptions struct {
 	Stream       bool // request a stream

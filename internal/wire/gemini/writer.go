@@ -14,6 +14,8 @@ import (
 // clients treat a last chunk without a part as a broken answer. An answer that is not streamed is one object with the parts of all chunks,
 // in which consecutive texts are joined.
 type Writer struct {
+	wire.PlainWriter
+
 	array        bool
 	whole        bool
 	req          *wire.ClientRequest
@@ -278,12 +280,6 @@ func callValue(w *Writer, index int, c *outCall) wire.JSON {
 	dst := appendCallMembers(wire.JSON(`{"functionCall":{`), id, w.req.ClientName(c.name), compact(args))
 	return dst.Lit("}").OptStr(fieldSignature, c.signature).Lit("}")
 }
-
-// AppendServerCall implements [wire.Writer]. It appends nothing, since the wire has no part for the call that clients would return.
-func (w *Writer) AppendServerCall(dst []byte, _ *wire.ServerCall) []byte { return dst }
-
-// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
-func (w *Writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 // AppendCarrier implements [wire.Writer]. The sealed text becomes the signature of the next text or call.
 func (w *Writer) AppendCarrier(dst []byte, seal string) []byte {

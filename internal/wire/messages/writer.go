@@ -15,6 +15,7 @@ import (
 // One block is open at a time. Items that are received while a call is open, and calls whose id or name is not yet known, are in queue. Its
 // first item is the block being written.
 type writer struct {
+	wire.PlainWriter
 	blockWriter
 	finished bool
 	queue    []*item
@@ -367,9 +368,6 @@ func (w *writer) AppendServerCall(dst []byte, c *wire.ServerCall) []byte {
 		w.advance()
 	})
 }
-
-// AppendApproval implements [wire.Writer]. It appends nothing, since the wire has no form for approvals.
-func (w *writer) AppendApproval(dst []byte, _ *wire.Approval) []byte { return dst }
 
 func (w *writer) AppendCarrier(dst []byte, seal string) []byte {
 	return w.write(dst, func() { w.addData(fieldRedacted, seal) })

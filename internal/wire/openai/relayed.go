@@ -19,14 +19,7 @@ func Cut(body []byte, drop func(name string) bool) []byte {
 func (Upstream) AppendRelayed(dst, body []byte, req *lathe.Request, opts *EncodeOptions) []byte {
 	settings := rawjson.Without(body, "messages") // messages may be long and are only needed once
 	var changes wire.Changes
-	for _, m := range req.Overrides {
-		if !reserved(m.Name) {
-			changes.Set(m.Name, m.Value)
-		}
-	}
-	if req.Model != "" {
-		changes.Set("model", rawjson.AppendQuote(nil, req.Model))
-	}
+	changes.Override(req, reserved)
 	usage := opts.Stream && opts.IncludeUsage
 	if usage && !changes.Has("stream_options") {
 		changes.Set("stream_options", withUsage(rawjson.At(settings, "stream_options")))

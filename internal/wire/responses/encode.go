@@ -20,12 +20,10 @@ type encoder struct {
 	mcp     bool // the server executes MCP tools for this request
 }
 
-// reserved reports whether a name is that of a member that Request.Overrides cannot replace.
+// reserved reports whether a name is that of a member that Request.Overrides cannot replace. Overrides named text, reasoning and include are
+// merged with the members of the request.
 var reserved = rawjson.NewNames("model", "input", "instructions", "tools", "tool_choice", "stream", "previous_response_id", "background", "conversation",
-	"prompt").Has
-
-// merged reports whether an override is merged with the member of that name and does not replace it.
-func merged(name string) bool { return name == "text" || name == "reasoning" || name == "include" }
+	"prompt", "text", "reasoning", "include").Has
 
 // AppendRequest implements [wire.Upstream]. The input is the last member, so that the encoded beginning of a growing conversation stays the
 // same. The request has "store": false, unless an override replaces it, and requests reasoning as opaque data. Overrides named `text`,
@@ -43,7 +41,7 @@ func (Codec) AppendRequest(to []byte, req *lathe.Request, opts *wire.EncodeOptio
 	dst = e.sampling(dst)
 	dst = e.tools(dst)
 	dst = dst.FieldsExcept(e.taken, "user", wire.Optional(req.User))
-	dst = dst.Members(req.Overrides, func(name string) bool { return reserved(name) || merged(name) })
+	dst = dst.Members(req.Overrides, reserved)
 	dst = e.input(dst).Lit("}")
 	return dst, e.dropped
 }
