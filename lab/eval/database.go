@@ -173,28 +173,22 @@ func (c *stepCall) step(s *step) error {
 	if err != nil {
 		return err
 	}
+	if needsValue := []stepKind{stepGet, stepList, stepDelete}; !found && slices.Contains(needsValue, s.Kind) {
+		return s.refuse("there is nothing at %s", at)
+	}
 	switch s.Kind {
 	case stepGet:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		c.result = old
 		if s.As != "" {
 			c.bound[s.As] = old
 		}
 		return nil
 	case stepList:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		c.result, err = c.list(old, s.Where)
 		return err
 	case stepCheck:
 		return c.check(s, old, found)
 	case stepDelete:
-		if !found {
-			return s.refuse("there is nothing at %s", at)
-		}
 		return c.patch(s, builtin.PatchOp{Op: "delete", Path: draft + at})
 	}
 	v, given, err := c.value(s.Value)

@@ -28,37 +28,39 @@ func (s *Summary) allClasses() []Class {
 
 // filterStyle returns CSS that hides the elements of each unchecked check box by their class, without a script.
 func (s *Summary) filterStyle() string {
-	var names []string
-	for i := range min(len(s.Models), maxFilters) {
-		names = append(names, fmt.Sprint("m", i))
-	}
-	for i := range min(len(s.allClasses()), maxFilters) {
-		names = append(names, fmt.Sprint("c", i))
-	}
 	style := ""
-	for _, name := range append(names, "passed") {
-		style += fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", name)
+	for _, f := range s.filters() {
+		style += fmt.Sprintf("body:has(#f-%[1]s:not(:checked)) .%[1]s { display: none; }\n", f.id)
 	}
 	return style
+}
+
+// A filter is a check box: the class of the elements that it shows, and its label.
+type filter struct{ id, label string }
+
+const filterPassed = "passed"
+
+// filters returns the check boxes: one for each model if there are several, for each class, and for runs that
+// passed.
+func (s *Summary) filters() (list []filter) {
+	for i := range min(len(s.Models), maxFilters) {
+		if len(s.Models) > 1 {
+			list = append(list, filter{fmt.Sprint("m", i), s.Models[i].label()})
+		}
+	}
+	classes := s.allClasses()
+	for i := range min(len(classes), maxFilters) {
+		list = append(list, filter{fmt.Sprint("c", i), string(classes[i])})
+	}
+	return append(list, filter{filterPassed, "runs that passed"})
 }
 
 // filters writes check boxes for the models and the classes. Runs that passed are hidden initially.
 func (p *page) filters(s *Summary) {
 	p.Put("<fieldset class=\"filters\"><legend>Show</legend>\n")
-	box := func(id string, checked bool, text string) {
-		p.Put(`<label><input type="checkbox" id="f-{}"`+report.Either(checked, " checked", "")+"> {}</label>\n", id, text)
+	for _, f := range s.filters() {
+		p.Put(`<label><input type="checkbox" id="f-{}"`+report.Either(f.id == filterPassed, "", " checked")+"> {}</label>\n", f.id, f.label)
 	}
-	if len(s.Models) > 1 {
-		for i := range min(len(s.Models), maxFilters) {
-			box(fmt.Sprint("m", i), true, s.Models[i].label())
-		}
-	}
-	for i, c := range s.allClasses() {
-		if i < maxFilters {
-			box(fmt.Sprint("c", i), true, string(c))
-		}
-	}
-	box("passed", false, "runs that passed")
 	p.Put("</fieldset>\n")
 }
 

@@ -231,7 +231,7 @@ func (rep *Report) Summary() *Summary {
 	if len(s.Models) == 1 {
 		all := count(rep.Runs)
 		s.All = &all
-		s.Scenarios = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Scenario: r.Scenario} })
+		s.Scenarios = scenariosOf(rep)
 		if categories {
 			s.Categories = rows(rep.Runs, func(r *Run) rowKey { return rowKey{Category: r.Category} })
 		}
