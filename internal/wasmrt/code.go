@@ -203,12 +203,10 @@ func (r *reader) zero() {
 }
 
 // below reads an index and checks that it is less than n; what names the kind of index in the error.
-func (r *reader) below(n uint32, what string) uint32 {
-	i := r.u32()
-	if i >= n && r.err == nil {
+func (r *reader) below(n uint32, what string) {
+	if i := r.u32(); i >= n && r.err == nil {
 		r.fail(what + " does not exist")
 	}
-	return i
 }
 
 // valueType reads a value type, which has one byte.

@@ -81,8 +81,8 @@ type database struct {
 // draft is the pointer to the database in its workspace.
 const draft = "/draft"
 
-func newDatabase(raw json.RawMessage, id string) (*database, error) {
-	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{ID: id, Draft: raw})
+func newDatabase(raw json.RawMessage) (*database, error) {
+	ws, err := builtin.NewWorkspace(&builtin.WorkspaceOptions{Draft: raw})
 	return &database{ws: ws}, err
 }
 
@@ -105,7 +105,7 @@ func (d *database) call(steps []step, args json.RawMessage) (json.RawMessage, er
 		return nil, err
 	}
 	c := &stepCall{size: len(before), bound: map[string]json.RawMessage{}, result: json.RawMessage(`{"done":true}`)}
-	if c.work, err = newDatabase(before, ""); err != nil {
+	if c.work, err = newDatabase(before); err != nil {
 		return nil, err
 	}
 	for name, raw := range rawjson.Members(args) {

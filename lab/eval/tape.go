@@ -47,7 +47,7 @@ type exchange struct {
 	recording.Result
 }
 
-func (b *bench) tape(j *job) (*tape, error) {
+func (b *bench) tape(j *job) *tape {
 	t := &tape{inner: j.target.model(j.scenario, j.run.Strategy), recording: b.opts.Record != "", playing: b.opts.Replay != "", playsTools: b.opts.ReplayTools}
 	name := j.name + ".exchanges.json"
 	switch {
@@ -64,7 +64,7 @@ func (b *bench) tape(j *job) (*tape, error) {
 		}
 		t.played = make([]bool, len(t.Tools))
 	}
-	return t, nil
+	return t
 }
 
 // model returns the model that the run uses: the tape, or the model itself if nothing is recorded or replayed.

@@ -133,7 +133,7 @@ func (w *Writer) closeText() {
 	text, thought, signature := w.text.String(), w.open == lathe.DeltaReasoning, w.signed
 	w.open, w.signed = 0, ""
 	w.text.Reset()
-	w.appendWhole(appendTextValue(nil, text, thought, signature))
+	w.appendWhole(textValue(text, thought, signature))
 }
 
 // say appends a piece of text or of a thought. In an answer that is not streamed, pieces of one kind are joined.
@@ -153,7 +153,7 @@ func (w *Writer) say(kind lathe.DeltaKind, text string) {
 		w.text.WriteString(text)
 		return
 	}
-	w.chunk(appendTextValue(nil, text, thought, signature))
+	w.chunk(textValue(text, thought, signature))
 }
 
 // take returns the signature for the next part and clears it.
@@ -195,7 +195,7 @@ func (w *Writer) delta(d *lathe.Delta) {
 		case d.Name == fieldSignature:
 			w.sign(d.Text)
 		case d.Name == fieldThought && !w.hideThoughts:
-			w.chunk(appendTextValue(nil, "", true, d.Text))
+			w.chunk(textValue("", true, d.Text))
 		}
 	case lathe.DeltaCallStart, lathe.DeltaCallArgs, lathe.DeltaCallEnd:
 		if c := w.call(d.Index); c != nil {
@@ -222,14 +222,14 @@ func (w *Writer) callDelta(c *outCall, d *lathe.Delta) {
 // sign stores the signature of the next part. If a signature is already stored, sign appends an empty part with it.
 func (w *Writer) sign(signature string) {
 	if before := w.take(); before != "" {
-		w.chunk(appendTextValue(nil, "", false, before))
+		w.chunk(textValue("", false, before))
 	}
 	w.signature = signature
 }
 
-// appendTextValue appends a part with text.
-func appendTextValue(dst wire.JSON, text string, thought bool, signature string) wire.JSON {
-	dst = dst.Lit(`{"text":`).Quote(text).If(thought, `,"thought":true`)
+// textValue returns a part with text.
+func textValue(text string, thought bool, signature string) wire.JSON {
+	dst := wire.JSON(`{"text":`).Quote(text).If(thought, `,"thought":true`)
 	return dst.OptStr(fieldSignature, signature).Lit("}")
 }
 
@@ -338,7 +338,7 @@ func (w *Writer) appendLast(f *lathe.Finish, extra []lathe.Member) {
 		}
 	}
 	if signature := w.take(); signature != "" || len(w.out) == open && !(w.whole && w.wrote) {
-		last(appendTextValue(nil, "", false, signature))
+		last(textValue("", false, signature))
 	}
 	end := w.out.Lit(`]},"finishReason":"`).Lit(reasonWord(f, w.refused, w.broken)).Lit(`","index":0}]`)
 	w.out = appendEnd(end, w.tail, f, extra)
