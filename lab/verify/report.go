@@ -244,14 +244,8 @@ func (m *Metric) tolerable() bool {
 func (s *side) summary() Side {
 	out := s.about
 	out.Requests, out.NotMeasured, out.Stopped, out.InputTokens, out.OutputTokens = s.requests, s.unreached+s.skipped, s.stopped, s.input, s.output
-	at := func(list []time.Duration, p float64) int64 {
-		if len(list) == 0 {
-			return 0
-		}
-		sorted := slices.Sorted(slices.Values(list))
-		return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)].Milliseconds()
-	}
-	out.First50, out.First95, out.Whole50, out.Whole95 = at(s.first, 0.5), at(s.first, 0.95), at(s.elapsed, 0.5), at(s.elapsed, 0.95)
+	out.First50, out.First95 = eval.Quantile(s.first, 0.5).Milliseconds(), eval.Quantile(s.first, 0.95).Milliseconds()
+	out.Whole50, out.Whole95 = eval.Quantile(s.elapsed, 0.5).Milliseconds(), eval.Quantile(s.elapsed, 0.95).Milliseconds()
 	return out
 }
 
