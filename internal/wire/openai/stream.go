@@ -277,7 +277,7 @@ func (w *ChunkWriter) AppendFinish(to []byte, f *lathe.Finish, extra []lathe.Mem
 		dst = appendUsage(dst, &f.Usage, f.ProviderCost).Lit("}\n\n")
 	}
 	if len(extra) > 0 && len(dst) > before {
-		dst = wire.JSON(dst[:len(dst)-len("}\n\n")]).Extra(extra, knownInCompletion).Lit("}\n\n")
+		dst = dst[:len(dst)-len("}\n\n")].Extra(extra, knownInCompletion).Lit("}\n\n")
 	}
 	return dst.Lit(endOfStream)
 }

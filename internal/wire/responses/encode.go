@@ -98,7 +98,7 @@ func (e *encoder) sampling(dst wire.JSON) wire.JSON {
 // appendObject appends a member whose value is an object with the members of own, followed by those of the override of that name. An empty
 // object is omitted.
 func (e *encoder) appendObject(dst wire.JSON, name string, own wire.JSON) wire.JSON {
-	first := wire.JSON(slices.Clip(own)).Lit("}")
+	first := slices.Clip(own).Lit("}")
 	own = own.Members(members(wire.MemberValue(e.req.Overrides, name)), func(name string) bool { return rawjson.At(first, name) != nil })
 	if len(own) == 1 {
 		return dst
