@@ -251,20 +251,22 @@ func (s *side) summary() Side {
 
 func deviations(metric string, target, reference *side) []Deviation {
 	counts := map[string]*Deviation{}
-	add := func(s *side, into func(*Deviation) *int) {
+	for _, s := range []*side{target, reference} {
 		if s == nil {
-			return
+			continue
 		}
 		for id, n := range s.deviations[metric] {
 			if counts[id] == nil {
 				f := findings()[id]
 				counts[id] = &Deviation{ID: id, Severity: f.Severity, Seen: cmp.Or(f.Seen, seen[id])}
 			}
-			*into(counts[id]) = n
+			if s == target {
+				counts[id].Target = n
+			} else {
+				counts[id].Reference = n
+			}
 		}
 	}
-	add(target, func(d *Deviation) *int { return &d.Target })
-	add(reference, func(d *Deviation) *int { return &d.Reference })
 	var out []Deviation
 	for _, d := range counts {
 		out = append(out, *d)
