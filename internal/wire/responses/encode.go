@@ -64,13 +64,13 @@ func (e *encoder) include(dst wire.JSON) wire.JSON {
 	list, found := wire.JSON("["), false
 	for el := range rawjson.Elements(given) {
 		if rawjson.EqualKey(el, includeEncrypted) {
-			if found = true; !e.has(FeatureEncrypted) {
+			if found = true; !e.has(featureEncrypted) {
 				continue
 			}
 		}
 		list = list.Next().Raw(el)
 	}
-	if !found && e.has(FeatureEncrypted) {
+	if !found && e.has(featureEncrypted) {
 		list = list.Next().Quote(includeEncrypted)
 	}
 	if len(list) == 1 {

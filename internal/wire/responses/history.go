@@ -108,7 +108,7 @@ func (e *encoder) returns(m *lathe.Message, p *lathe.Reasoning) bool {
 	if p.Entry == "" {
 		known = e.has(wire.FeatureBound)
 	}
-	return own(m) && p.Data != "" && known && e.has(FeatureEncrypted)
+	return own(m) && p.Data != "" && known && e.has(featureEncrypted)
 }
 
 // appendReasoning appends a reasoning item. id may be "".
@@ -262,7 +262,7 @@ func (e *encoder) allowed(dst wire.JSON, mode string, names []string) wire.JSON 
 	return dst.Lit("]}")
 }
 
-// definition is a [wire.EncodeDefinition]. FeatureCustom affects only tools of clients, whose definitions are not cached.
+// definition is a [wire.EncodeDefinition]. featureCustom affects only tools of clients, whose definitions are not cached.
 func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped []string) {
 	all := e.dropped
 	e.dropped = nil
@@ -276,7 +276,7 @@ func (e *encoder) definition(dst []byte, t *lathe.ToolSpec) (_ []byte, dropped [
 func (e *encoder) tool(dst wire.JSON, t *lathe.ToolSpec) wire.JSON {
 	isOwn := t.Wire == lathe.WireResponses
 	if isCustom(t) {
-		if e.has(FeatureCustom) {
+		if e.has(featureCustom) {
 			if e.custom == nil {
 				e.custom = map[string]bool{}
 			}

@@ -57,7 +57,7 @@ func joined(given, more []byte) []byte {
 // relayedInclude returns the new value of include, or nil if it does not change. add is set if reasoning is to be requested as opaque data.
 func (e *encoder) relayedInclude(given []byte, add bool) []byte {
 	list := wire.JSON("[")
-	encrypted, asked := e.has(FeatureEncrypted), false
+	encrypted, asked := e.has(featureEncrypted), false
 	elements := slices.Collect(rawjson.Elements(given))
 	elements = slices.AppendSeq(elements, rawjson.Elements(wire.MemberValue(e.req.Overrides, "include")))
 	for _, el := range elements {

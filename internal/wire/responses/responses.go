@@ -44,11 +44,11 @@ func (Codec) Vendor() wire.Vendor {
 
 // Features that a server may refuse: see [wire.EncodeOptions].Without.
 const (
-	// FeatureEncrypted is reasoning as opaque data in encrypted_content.
-	FeatureEncrypted = "encrypted_content"
-	// FeatureCustom is a tool whose input is text. If the server has refused it, such a tool is sent as a function with one string
+	// featureEncrypted is reasoning as opaque data in encrypted_content.
+	featureEncrypted = "encrypted_content"
+	// featureCustom is a tool whose input is text. If the server has refused it, such a tool is sent as a function with one string
 	// argument.
-	FeatureCustom = "custom_tools"
+	featureCustom = "custom_tools"
 )
 
 // fieldEncrypted is the [lathe.Reasoning].Field of reasoning with opaque data, and the name of the member that contains the data.
